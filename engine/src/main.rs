@@ -39,6 +39,7 @@ const USAGE: &str = "usage: tollbar-engine op
        tollbar-engine store
        tollbar-engine guard [--core N] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]
        tollbar-engine keep DIRECTORY
+       tollbar-engine account < config.json
        tollbar-engine first STEP LIBCRYPTO ANCHORS AUTHORITY
        tollbar-engine --version
 
@@ -49,6 +50,7 @@ store   writes and reads a table whose columns are encrypted, or not (docs/encry
 guard   becomes COMMAND, on core N or not at all, and dies with the process that started it;
         with --tree it stays, and ends all of COMMAND's processes with it
 keep    makes DIRECTORY, and removes it when standard input ends
+account reads the accounts of this machine's components for a load client on another one
 first   does what a short-lived client does, up to STEP, with the server on standard input";
 
 fn main() {
@@ -60,6 +62,7 @@ fn main() {
         Some("store") => store::main(),
         Some("guard") => guard::main(&arguments[1..]),
         Some("keep") => keep::main(&arguments[1..]),
+        Some("account") => accounting::elsewhere::main(),
         Some("first") => tls::making::main(&arguments[1..]),
         Some("--version") => {
             println!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));

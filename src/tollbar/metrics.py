@@ -29,6 +29,16 @@ class Metric:
 BACKGROUND = Metric("background", "of it, CPU time between chunks (collector, compiler)", "ns/op")
 """What a runner's other threads used while it was asked nothing: part of its cost, and shown apart."""
 
+NETWORK = {
+    metric.name: metric
+    for metric in (
+        Metric("network-sent", "sent to the server's machine", "B/op"),
+        Metric("network-received", "received from it", "B/op"),
+        Metric("network-round-trips", "round trips to it", "/op"),
+    )
+}
+"""What passes between a load client and a server on another machine, counted by the kernel of the client's."""
+
 # Those of every family; a family's folder adds its own.
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -47,5 +57,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("latency-p95", "response time, 95th percentile", "us", is_limited=True),
         Metric("latency-p99", "response time, 99th percentile", "us", is_limited=True),
         Metric("server-memory", "server's memory", "B"),
+        *NETWORK.values(),
+        Metric("network-round-trip-time", "time of a round trip between the machines, idle", "us"),
     )
 }

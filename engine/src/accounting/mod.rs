@@ -4,6 +4,7 @@
 //! between two readings, the rest is in what its parent waited for, to a clock tick, and that is said. A thread
 //! that ends stays in its process's clock.
 
+pub mod elsewhere;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -11,14 +12,19 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use elsewhere::{Elsewhere, Place};
 use process::{Process, State};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clocks};
 use crate::proc;
 
 /// The accounts of all components of a trial.
-pub struct Accounts(Vec<Account>);
+pub struct Accounts {
+    here: Vec<Account>,
+    /// On other machines, each with an agent.
+    elsewhere: Vec<Elsewhere>,
+}
 
 /// What each component has paid since the accounts were opened.
 #[derive(Debug, Default, Clone)]
@@ -29,7 +35,7 @@ pub struct Reading {
     at_ns: u64,
 }
 
-#[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Paid {
     pub cpu_ns: u64,
     /// Time in which its threads would have run and others had their core.
@@ -90,7 +96,7 @@ impl Opening {
 }
 
 /// What a component held and did from the opening to the end.
-#[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Peak resident memory, added up over the processes that are left.
     pub memory_bytes: u64,
@@ -111,14 +117,27 @@ const REST: u64 = 100;
 impl Accounts {
     pub fn open(components: &BTreeMap<String, i32>) -> Result<Accounts, String> {
         let accounts = components.iter().map(|(name, root)| Account::open(name, *root));
-        Ok(Accounts(accounts.collect::<Result<_, _>>()?))
+        Ok(Accounts { here: accounts.collect::<Result<_, _>>()?, elsewhere: Vec::new() })
+    }
+
+    /// Those of components on other machines as well.
+    pub fn beside(mut self, places: &[Place]) -> Result<Accounts, String> {
+        self.elsewhere = places.iter().map(Elsewhere::open).collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// How long a round trip to the machine of each component takes, while nothing else is under way; of those that are
+    /// on other machines.
+    pub fn round_trips_ns(&self) -> BTreeMap<String, u64> {
+        let places = self.elsewhere.iter();
+        places.flat_map(|one| one.names.iter().map(|name| (name.clone(), one.round_trip_ns))).collect()
     }
 
     /// Waits until two readings in a row find all clocks standing, and nothing that would run: what a server still
     /// has to do after its last answer, or after hundreds of connections were closed, is paid by then.
     /// False if it was not at rest in time.
     fn settle(&mut self) -> bool {
-        if self.0.is_empty() {
+        if self.here.is_empty() {
             return true;
         }
         let give_up_ns = clock::wall_ns() + LONGEST_SETTLING_NS;
@@ -127,7 +146,7 @@ impl Accounts {
             std::thread::sleep(BETWEEN_READINGS);
             let (used_ns, now) = (self.read_clocks(), clock::wall_ns());
             let stood_still = used_ns.saturating_sub(before_ns) <= (now - read_ns) / REST;
-            if stood_still && !self.0.iter().any(Account::would_run) {
+            if stood_still && !self.here.iter().any(Account::would_run) {
                 return true;
             }
             if now >= give_up_ns {
@@ -139,12 +158,17 @@ impl Accounts {
 
     /// CPU time by the clocks of known processes alone, a hundred times cheaper than a reading.
     fn read_clocks(&mut self) -> u64 {
-        self.0.iter_mut().map(Account::read_clocks).sum()
+        self.here.iter_mut().map(Account::read_clocks).sum()
     }
 
     pub fn read(&mut self) -> Reading {
+        self.elsewhere.iter_mut().for_each(Elsewhere::read);
+        self.read_here()
+    }
+
+    fn read_here(&mut self) -> Reading {
         let mut reading = Reading { at_ns: clock::wall_ns(), ..Reading::default() };
-        for account in &mut self.0 {
+        for account in &mut self.here {
             account.read();
             reading.inexact += account.inexact;
             reading.components.insert(account.name.clone(), account.paid());
@@ -154,8 +178,11 @@ impl Accounts {
 
     /// Waits until all are at rest, and begins a bill.
     pub fn begin(&mut self) -> Opening {
-        let settled = self.settle();
-        let reading = self.read();
+        let mut settled = self.settle();
+        for place in &mut self.elsewhere {
+            settled &= place.begin();
+        }
+        let reading = self.read_here();
         Opening { settled, reading, clocks: Clocks::read() }
     }
 
@@ -163,16 +190,25 @@ impl Accounts {
     pub fn bill(&mut self, opening: &Opening) -> Bill {
         let (cpu_ns, wall_ns) = opening.clocks.since();
         let settled = self.settle() && opening.settled;
-        let closing = self.read();
+        let closing = self.read_here();
         let ticks = closing.inexact != opening.reading.inexact;
         let components = closing.since(&opening.reading);
-        Bill { components, cpu_ns, wall_ns, ticks, unsettled: !settled }
+        let mut bill = Bill { components, cpu_ns, wall_ns, ticks, unsettled: !settled };
+        for part in self.elsewhere.iter_mut().map(Elsewhere::bill) {
+            bill.components.extend(part.components);
+            bill.ticks |= part.ticks;
+            bill.unsettled |= part.unsettled;
+        }
+        bill
     }
 
     /// An error names a component that is not there any more.
     pub fn all_there(&self) -> Result<(), String> {
-        match self.0.iter().find(|account| !account.root_is_there()) {
-            None => Ok(()),
+        match self.here.iter().find(|account| !account.root_is_there()) {
+            None => match self.elsewhere.iter().find_map(Elsewhere::fault) {
+                None => Ok(()),
+                Some(fault) => Err(fault.to_owned()),
+            },
             Some(account) => {
                 Err(format!("{} (process {}) ended during the trial", account.name, account.root))
             }
@@ -181,7 +217,8 @@ impl Accounts {
 
     /// Reads a last time: memory, context switches and processes, since the opening.
     pub fn close(&mut self) -> BTreeMap<String, Usage> {
-        self.0.iter_mut().map(|account| (account.name.clone(), account.close())).collect()
+        let here = self.here.iter_mut().map(|account| (account.name.clone(), account.close()));
+        here.chain(self.elsewhere.iter_mut().flat_map(Elsewhere::close)).collect()
     }
 }
 

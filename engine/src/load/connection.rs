@@ -7,6 +7,7 @@ use super::connector::Connector;
 use super::counts::Counts;
 use super::socket::{self, Epoll, Interest, Ready};
 use super::task::{ConnectionReuse, Load};
+use super::wire::{Passed, Wire};
 use crate::failure::{Failure, Fault};
 use crate::sign_in::SignIn;
 use crate::sign_in::scheme::Visit;
@@ -21,6 +22,9 @@ pub struct Connection {
     connector: u16,
     /// What was negotiated is counted with the first request that it carries.
     pub is_counted: bool,
+    /// What passes on the network, where that is counted.
+    wire: Option<Wire>,
+    passed: Passed,
 }
 
 impl Connection {
@@ -46,7 +50,33 @@ impl Connection {
     }
 
     pub fn close(&mut self) {
-        self.stream = None;
+        self.look();
+        self.sent();
+        (self.stream, self.wire) = (None, None);
+    }
+
+    /// Before the client goes on with it: what has come since.
+    #[inline]
+    pub fn look(&mut self) {
+        if let (Some(wire), Some(stream)) = (&mut self.wire, &self.stream) {
+            wire.look(stream, &mut self.passed);
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self) {
+        if let (Some(wire), Some(stream)) = (&mut self.wire, &self.stream) {
+            wire.sent(stream, &mut self.passed);
+        }
+    }
+
+    /// After it: what was sent; and all that passed is counted.
+    #[inline]
+    pub fn count_passed(&mut self, state: &mut LoopState) {
+        if state.counts_wire {
+            self.sent();
+            state.counts.passed.add(std::mem::take(&mut self.passed));
+        }
     }
 
     /// Begins a new one.
@@ -63,6 +93,7 @@ impl Connection {
         state.counts.connections += 1;
         let watched = state.epoll.watch(&stream, Ready::token(user, self.generation), interest);
         self.stream = Some(stream);
+        self.wire = state.counts_wire.then(|| Wire::connecting(&mut self.passed));
         watched.map_err(|error| Fault::of(&error, "watching a connection"))
     }
 
@@ -177,6 +208,8 @@ pub struct LoopState {
     pub counts: Counts,
     /// Whether clients that keep sessions have one by now, and have to resume it.
     pub must_resume: bool,
+    /// Whether what passes on the network is counted.
+    pub counts_wire: bool,
 }
 
 impl LoopState {
@@ -197,6 +230,7 @@ impl LoopState {
             buffer: vec![0; buffer_bytes],
             counts: Counts::default(),
             must_resume: false,
+            counts_wire: !load.elsewhere.is_empty(),
         })
     }
 }

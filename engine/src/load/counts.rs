@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
+use super::wire::Passed;
 use crate::company::Account;
 use crate::failure::Faults;
 use crate::tls::Negotiated;
@@ -25,6 +26,9 @@ pub struct Counts {
     pub bytes_received: u64,
     #[serde(skip)]
     pub exchanged: Exchanged,
+    /// On the network, where that is counted.
+    #[serde(skip)]
+    pub passed: Passed,
     /// Made meanwhile; those kept from before are not among them.
     pub connections: u64,
     /// Of those, the ones in place of others that were to be kept and that the server closed.
@@ -169,6 +173,7 @@ impl Counts {
         self.exchanged.request_header += other.exchanged.request_header;
         self.exchanged.round_trips += other.exchanged.round_trips;
         self.exchanged.sign_ons += other.exchanged.sign_ons;
+        self.passed.add(other.passed);
         self.connections += other.connections;
         self.reopened += other.reopened;
         self.handshakes_full += other.handshakes_full;

@@ -18,6 +18,7 @@ mod tests;
 pub mod trial;
 mod user;
 pub mod verify;
+mod wire;
 mod workers;
 
 use crate::contract::{Mode, Ready, Receipt, Record};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::counts::{Counts, Exchanged, is_zero};
+use super::wire::Passed;
 use crate::accounting::{Bill, Usage};
 use crate::contract::{self, Proof, Receipt};
 use crate::tls::Negotiated;
@@ -33,6 +34,9 @@ pub struct Observed {
     /// Where users sign in, or could.
     #[serde(flatten)]
     pub exchanged: Option<Exchanged>,
+    /// Where components are on other machines.
+    #[serde(flatten)]
+    pub passed: Option<Passed>,
     /// Where clients speak TLS: what servers showed of certificates, a metric of the family `tls`.
     #[serde(rename = "certificate-bytes", skip_serializing_if = "Option::is_none")]
     pub certificate_bytes: Option<u64>,
@@ -53,6 +57,9 @@ pub struct LoadRecord {
     #[serde(skip_serializing_if = "is_zero")]
     pub reopened: u64,
     pub components: BTreeMap<String, Usage>,
+    /// To the machine of each component that is on another one, before anything was asked: a round trip of some bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub round_trip_ns: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize, Debug)]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
+use crate::accounting::elsewhere::Place;
 use crate::contract::Mode;
 use crate::http::page::{Expectation, Page, Site};
 use crate::sign_in::{SignInSpec, Visitors};
@@ -56,6 +57,10 @@ pub struct Load {
     /// Component to the process at the root of its tree.
     #[serde(default)]
     pub components: BTreeMap<String, i32>,
+    /// Components on other machines, and the agents that read their accounts there. With any, what passes on the network is
+    /// counted.
+    #[serde(default)]
+    pub elsewhere: Vec<Place>,
     /// Connections that are opened beforehand, held and silent.
     #[serde(default)]
     pub idle: u32,
@@ -161,7 +166,9 @@ impl Load {
         let is_cored = self.cores.is_empty() || self.cores.len() == self.threads as usize;
         let too_many = format!("holds more than {MOST_OF_A_KIND}");
         let is_rate = self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ;
-        let is_share = self.utilisation > 0.0 && self.utilisation < 1.0 && !self.components.is_empty();
+        let is_share = self.utilisation > 0.0
+            && self.utilisation < 1.0
+            && !(self.components.is_empty() && self.elsewhere.is_empty());
         let is_paced = if self.utilisation == 0.0 { is_rate } else { is_share && self.rate_hz == 0.0 };
         let impossible = [
             (self.request_limit_s < 0.001, "request_limit_s", "is under a millisecond"),

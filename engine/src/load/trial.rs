@@ -72,7 +72,8 @@ impl Trial {
         fits(load)?;
         // Readings of the server's clocks come when they are due, and not the 50 µs later that a thread may oversleep.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
-        let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
+        let accounts = Accounts::open(&load.components).and_then(|here| here.beside(&load.elsewhere));
+        let accounts = accounts.map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
         let prepares = SignIn::new(&load.visitors())?.prepares();
         let workers = Workers::start(&plan)?;
@@ -199,6 +200,7 @@ impl Trial {
             client_memory_bytes: clock::memory_bytes().1,
             client_run_queue_wait_ns: self.run_queue_wait_ns,
             reopened: self.reopened,
+            round_trip_ns: self.accounts.round_trips_ns(),
             components: self.accounts.close(),
         })
     }
@@ -235,6 +237,7 @@ impl Trial {
             observed: Observed {
                 bill,
                 exchanged: self.plan.load.exchange.is_some().then_some(counts.exchanged),
+                passed: (!self.plan.load.elsewhere.is_empty()).then_some(counts.passed),
                 certificate_bytes: speaks_tls.then_some(counts.certificate_bytes),
                 left_over_ns,
                 counts,

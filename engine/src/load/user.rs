@@ -152,10 +152,13 @@ impl User {
     /// Goes as far as the socket lets it.
     #[inline]
     pub fn go_on(&mut self, ready: Ready, state: &mut LoopState) -> Step {
-        match self.attempt(ready, state) {
+        self.connection.look();
+        let step = match self.attempt(ready, state) {
             Ok(step) => step,
             Err(fault) => self.fail(fault),
-        }
+        };
+        self.connection.count_passed(state);
+        step
     }
 
     fn fail(&mut self, fault: Fault) -> Step {

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import jinja2
 
 ADDRESS = "127.0.0.1"
+LOOPBACK = "127.0.0.0/8"
 # What the guard raises the limit to as well.
 OPEN_FILES = 65536
 # What templates end in.
@@ -74,6 +75,8 @@ class Request:
     account: Account | None = field(default_factory=account)
     cores: tuple[int, ...] = ()
     """Those that it is to work on at once, where the cell says how many threads; else there is the one of its start."""
+    peers: tuple[str, ...] = (LOOPBACK,)
+    """The networks from which its components are asked, each as in `192.0.2.7/32`."""
     services: tuple[Installed, ...] = ()
     """What has to stand behind the bed, in the order in which it is started."""
 
@@ -272,6 +275,7 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
         "group_id": request.account.group_id if request.account else None,
         # Whom processes without rights belong to.
         "user_id": request.account.user_id if request.account else os.geteuid(),
+        "peers": request.peers,
         "files_limit": files_limit(),
         "cores": request.cores,
         "places": request.found.places,

@@ -14,6 +14,9 @@ from pydantic.dataclasses import dataclass
 from tollbar import units, wire
 from tollbar.wire import KEYS
 
+ROLES = ("web", "database", "directory")
+"""What components are for: those of one role are on one machine."""
+
 # The guard kills a server that takes longer, whatever its file says.
 LONGEST_GRACE_S = 10.0
 
@@ -79,6 +82,10 @@ class Component:
     name: str
     lifetime: Literal["trial", "run"]
     """`run`: started by the first cell of a run that needs it, and used by all that want the same one."""
+    role: Literal["web", "database", "directory"] = "web"
+    """Where it runs, if roles have machines of their own."""
+    gives: tuple[str, ...] = ()
+    """Patterns of files in its directory that others read: they are copied to where these are."""
     shared_by: tuple[str, ...] = ()
     """The settings, and the words of its family's workload, that make a component of the run another one, and the only
     ones that it can read."""

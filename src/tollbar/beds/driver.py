@@ -20,6 +20,7 @@ from types import TracebackType
 from tollbar.beds import Component, NotStarted, prepared
 from tollbar.beds.configuration import ADDRESS, Endpoint, Location, Rendered, Request, readable, render, rendered, shown
 from tollbar.beds.guarded import KEPT_LOG_BYTES
+from tollbar.beds.nodes import Elsewhere, Node
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -39,7 +40,8 @@ def start(sandbox: Sandbox, request: Request, core: int | None = None, *, begins
     `begins_on`: where the trial's own components are at first; those of the whole run serve others on `core` meanwhile.
     Raises NotStarted.
     """
-    server = Server(sandbox, replace(request, documents=sandbox.documents, account=sandbox.account))
+    request = replace(request, documents=sandbox.documents, account=sandbox.account)
+    server = Server(sandbox, replace(request, peers=sandbox.peers) if sandbox.peers else request)
     try:
         for size in request.sizes:
             sandbox.lay_out(size)
@@ -61,12 +63,12 @@ class Server:
         self.address = ""
         """Of the frontend."""
         self.components: dict[str, int] = {}
-        """The process at the root of each component's tree."""
+        """The process at the root of each component's tree, on the machine where it runs."""
         self.receipt: dict[str, str] = {}
         """Which server this is, and on which libraries, as found in its processes."""
         self._sandbox = sandbox
         self._request = request
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, Running | Elsewhere] = {}
         self._is_ended = False
 
     def __repr__(self) -> str:
@@ -94,6 +96,11 @@ class Server:
     def addresses(self) -> dict[str, str]:
         """Where each component listens, or what its socket's name is made of."""
         return {name: str(location.endpoint) for name, location in self._locations().items()}
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The machine of each component that is on another one."""
+        return {name: one.node for name, one in self._running.items() if isinstance(one, Elsewhere)}
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """How a server ended that was not stopped, or that ends within this time; None: all run."""
@@ -127,7 +134,11 @@ class Server:
         frontend = self._running[found.bed.frontend.name]
         self.address = str(frontend.endpoint)
         try:
-            checked = self._request.check(frontend.pid)
+            checked = (
+                frontend.node.prove(self._request, frontend.pid)
+                if isinstance(frontend, Elsewhere)
+                else self._request.check(frontend.pid)
+            )
         except NotStarted:
             # One that has ended has nothing loaded: that is no answer to what it runs on.
             if (fault := self.fault(NOTICED_S)) is not None:
@@ -147,7 +158,7 @@ class Server:
         }
         self.receipt |= {name: str(said) for name, said in frontend.said.items() if said and name != "listening"}
 
-    def _component(self, request: Request, component: Component, core: int | None) -> Running:
+    def _component(self, request: Request, component: Component, core: int | None) -> Running | Elsewhere:
         """The component, started for this trial, or for the run by the first of its trials."""
         if component.lifetime == "trial":
             running = self._start_one(request, component, core)
@@ -172,10 +183,15 @@ class Server:
             tuple(self.work_dirs.items()),
         )
 
-    def _start_one(self, request: Request, component: Component, core: int | None) -> Running:
+    def _start_one(self, request: Request, component: Component, core: int | None) -> Running | Elsewhere:
         """Starts a component, on another endpoint where its port is taken meanwhile, and waits until it is ready."""
         environment = request.environment if component.programs and component.on_provider else {}
+        node: Node | None = self._sandbox.nodes.get(component.role)
         for _ in range(PORTS_TRIED):
+            if node is not None:
+                with suppress(PortTaken):
+                    return node.start(request, component, self._locations(), environment)
+                continue
             endpoint = free_endpoint(component)
             work_dir, configured = self._work_dir(request, component, endpoint)
             running = Running(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar.beds import proc
@@ -30,6 +31,8 @@ class Remote:
     began: Mapping[int, int | None] = field(default_factory=dict, compare=False)
     """When each of them started: the number of one that has ended is given to others."""
     addresses: Mapping[str, str] = field(default_factory=dict, compare=False)
+    nodes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Its processes are known on this machine alone."""
     work_dirs: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     @property
@@ -103,10 +106,10 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
 def _sockets(remote: Remote) -> frozenset[str]:
     address, _, port = remote.address.rpartition(":")
     address = address.strip("[]").partition("%")[0]
-    return proc.listeners(address, int(port)) if _is_here(address) else frozenset()
+    return proc.listeners(address, int(port)) if is_here(address) else frozenset()
 
 
-def _is_here(address: str) -> bool:
+def is_here(address: str) -> bool:
     """Whether it is one of this machine's: no other can be bound to."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with closing(socket.socket(family, socket.SOCK_DGRAM)) as probe, suppress(OSError):

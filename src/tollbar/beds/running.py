@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from tollbar.beds import Component, NotStarted, proc
 from tollbar.beds.configuration import Endpoint, Rendered, write_files
@@ -194,6 +194,9 @@ class Running(Guarded):
         return self.why_it_ended(self._component.refusals)
 
 
+Started = TypeVar("Started")
+
+
 class Shared:
     """A component of the run: started by the first trial that needs it, and again by the first after it has ended.
 
@@ -203,10 +206,10 @@ class Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: Running | None = None
+        self._running: Any = None
         self._not_started: NotStarted | None = None
 
-    def running(self, start: Callable[[], Running]) -> Running:
+    def running(self, start: Callable[[], Started]) -> Started:
         """The component that runs; while one thread starts it, others wait. Raises what `start` does."""
         with self._lock:
             if self._running is not None and self._running.fault() is not None:
@@ -221,7 +224,8 @@ class Shared:
                 except NotStarted as error:
                     self._not_started = error
                     raise
-            return self._running
+            running: Started = self._running
+            return running
 
 
 def _standard_input(text: str | None) -> IO[bytes]:

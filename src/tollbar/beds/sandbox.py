@@ -69,6 +69,10 @@ class Sandbox:
         """What has to end before the directory goes."""
         self.shared: dict[Hashable, Any] = {}
         """The components of the run (`running.Shared`), by what makes each another one."""
+        self.nodes: dict[str, Any] = {}
+        """The machines of roles (`nodes.Node`), by role; a component of any other role is started here."""
+        self.peers: tuple[str, ...] = ()
+        """The networks from which components are asked, where some are on other machines."""
         self._keeper: subprocess.Popen[bytes] | None = None
         self._work_dirs = itertools.count(1)
         self.starting = threading.Lock()
@@ -113,6 +117,11 @@ class Sandbox:
             raise TollbarError("; ".join(left))
         if self.directory.exists():
             raise TollbarError("the directory of the run could not be removed", where=str(self.directory))
+
+    def check_nodes(self) -> None:
+        """Raises TollbarError where a machine of a role is lost."""
+        for node in self.nodes.values():
+            node.check()
 
     def work_dir(self, name: str, account: Account | None = None) -> Path:
         """A new directory, for one start of one server; the account's own where it is given."""

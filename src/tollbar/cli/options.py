@@ -47,6 +47,9 @@ class Options:
     resume: Path | None = None
     """A run to go on with, instead of a new one. What only the command line says of a server of your own
     is said again."""
+    roles: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """Machines where the parts of a server run: `web=ADDRESS,database=ADDRESS,directory=ADDRESS`, reached by ssh, or
+    `ROLE=ADDRESS by COMMAND`, which runs a command there. `client=ADDRESS` is this machine's own."""
     url: str | None = None
     """A server of your own. Anything but this machine's loopback is refused unless you name its host again."""
     against: str | None = None

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import lab
+from tollbar.beds.nodes import read_places
 from tollbar.cli.options import (
     DEFAULTS,
     Options,
@@ -41,6 +42,7 @@ def run(
     tollbar run --resume runs/2026-…    go on where a run was stopped
     tollbar run --resume runs/2026-… --blocks 40
     tollbar run --url https://localhost:8443/path --users 1 --users 16
+    tollbar run sign-in --roles web=192.0.2.7,database=192.0.2.8
     tollbar run --url https://localhost:8443/ --against http://localhost:8080/ --server-pid 4711
     tollbar run digests --on ray        on each node of a cluster (docs/many-machines.md)
 
@@ -63,13 +65,19 @@ def run(
     asked = resumed(options.resume, studies, options) if options.resume else studies_of(studies, options)
     half = None if options.precision is None else read_share("--precision", options.precision)
     asked = lab.with_precision(asked, half, None if options.for_ is None else read_seconds("--for", options.for_))
+    places = read_places(options.roles)
     if options.resume is not None:
-        planned, store = lab.take_up(options.resume, asked)
+        planned, store = lab.take_up(options.resume, asked, places)
     else:
         asked, named = lab.with_blocks(asked, options.blocks), full_paths(options.library)
         planned, store = lab.begin(
-            asked, command=command_line(), runs=options.runs, seed=options.seed, named_libraries=named
+            asked,
+            command=command_line(),
+            runs=options.runs,
+            seed=options.seed,
+            named_libraries=named,
+            places=places,
         )
-    judged = lab.carry_out(planned, store, report=options.report, exactly=options.blocks is not None)
+    judged = lab.carry_out(planned, store, report=options.report, exactly=options.blocks is not None, places=places)
     show(judged, as_json=options.json)
     return status_of(judged)

@@ -12,7 +12,7 @@ from tollbar import stats
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
 from tollbar.judge.verdicts import Toll, Verdict
-from tollbar.metrics import BACKGROUND, METRICS, Metric
+from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
 from tollbar.moments import Quickness, quickness_of
 from tollbar.records import Chunk, LoadRecord, Outcome, Trial
 from tollbar.results import Row
@@ -77,7 +77,7 @@ class Ledger:
     ) -> None:
         self.rows = rows
         self.metric = metric
-        self.observed_metrics = (BACKGROUND, *(family.metrics.values() if family else ()))
+        self.observed_metrics = (BACKGROUND, *NETWORK.values(), *(family.metrics.values() if family else ()))
         """What runners may observe in their chunks: any, and the family's own."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         self.twinned = tuple(row for row in rows if row.twins)

@@ -22,6 +22,7 @@ _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
     "latency-p99": lambda load: load.latency_at(0.99),
     "server-memory": lambda load: float(sum(c.memory_bytes for c in load.components.values())),
 }
+ROUND_TRIP = "network-round-trip-time"
 # CPU nanoseconds of either side in a chunk; where no process of the server is known, it has none.
 _OF_SIDE: dict[str, Callable[[Chunk], int]] = {
     "client-cpu": lambda chunk: chunk.cpu_ns.get(CLIENT, 0),
@@ -63,6 +64,7 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     trials = [t for t in row.trials if t.outcome is Outcome.OK]
     yield from _own(row, trials, ledger)
     yield from _components(row, trials, ledger)
+    yield from _round_trips(row, trials, ledger)
     if not any(trial.load for trial in trials):
         yield from _typical(row, "wall", ledger.visits_of(trials, lambda _, chunk: chunk.wall_ns), ledger)
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
@@ -79,6 +81,19 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
         # What a server holds is told of its whole trial.
         seen_in = trials if name == "server-memory" else stretches
         yield from _per_trial(row, name, seen_in, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
+
+
+def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
+    """How long a round trip to the machine of each component takes while nothing is under way."""
+    loads = [trial.load for trial in trials if trial.load]
+    for name in dict.fromkeys(name for load in loads for name in load.round_trip_ns):
+        visits = ledger.one_a_trial(
+            trials,
+            lambda trial, name=name: trial.load.round_trip_ns.get(name, 0) / 1e3 if trial.load else 0.0,  # type: ignore[misc]
+        )
+        found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+        if found is not None:
+            yield _measurement(row, METRICS[ROUND_TRIP], found, component=name)
 
 
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tollbar import console, gathering, judge, machine, moments, plan, results, study, units
+from tollbar.beds.nodes import Place
 from tollbar.errors import TollbarError
 from tollbar.judge import Judgement, StudyJudgement
 from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
@@ -49,6 +50,7 @@ def begin(
     runs: Path,
     seed: int | None = None,
     named_libraries: Sequence[str] = (),
+    places: Sequence[Place] = (),
 ) -> tuple[Plan, Store]:
     """The plan of these studies, and a new run for it. Raises TollbarError before anything is started."""
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -62,12 +64,22 @@ def begin(
         fingerprint=fingerprint,
         best_probe_ns=moments.best_known(probed_machine(fingerprint)),
     )
+    if places:
+        results.update_about(store.directory, {"roles": {place.role: place.address for place in places}})
     return planned, store
 
 
-def take_up(directory: Path, asked: Sequence[Study]) -> tuple[Plan, Store]:
+def take_up(directory: Path, asked: Sequence[Study], places: Sequence[Place] = ()) -> tuple[Plan, Store]:
     """A run to be resumed, of these studies. Raises TollbarError where what it would measure has changed."""
     said = results.about(directory)
+    began_with, now = said.get("roles", {}), {place.role: place.address for place in places}
+    if began_with != now:
+        roles = ",".join(f"{role}={address}" for role, address in began_with.items())
+        raise TollbarError(
+            "the run began with other roles" if roles else "the run began with all on this machine",
+            where=str(directory),
+            hint=f"--roles {roles}" if roles else "leave --roles out",
+        )
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
@@ -104,6 +116,7 @@ def carry_out(
     within_s: float | None = None,
     until_s: float | None = None,
     exactly: bool = False,
+    places: Sequence[Place] = (),
 ) -> Judgement:
     """Measures, judges and reports a plan into its store, and closes that.
 
@@ -113,7 +126,7 @@ def carry_out(
     """
     try:
         _say_plan(planned, store)
-        measure_into(store, planned, within_s=within_s, until_s=until_s, exactly=exactly)
+        measure_into(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places)
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
+from tollbar.beds.nodes import Place
 from tollbar.beds.sandbox import Sandbox
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.measure import Aside, schedule
@@ -39,6 +40,7 @@ def measure_into(
     within_s: float | None = None,
     until_s: float | None = None,
     exactly: bool = False,
+    places: Sequence[Place] = (),
 ) -> None:
     """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes.
 
@@ -47,11 +49,14 @@ def measure_into(
     plan of one study. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
-    watch = Watch(results.about(store.directory)["best_probe_ns"])
+    # What is known of this machine's core says nothing of others.
+    watch = Watch(None if places else results.about(store.directory)["best_probe_ns"])
     with (
         console.Progress() as progress,
-        measure.sandbox_for(planned, store.directory / "beds") as sandbox,
+        measure.sandbox_for(planned, store.directory / "beds", places) as sandbox,
     ):
+        if sandbox is not None and sandbox.nodes:
+            results.update_about(store.directory, {"nodes": {role: node.about for role, node in sandbox.nodes.items()}})
         # Proofs are not timed, and may have every core.
         paces = _prove(store, planned, progress, sandbox, core)
         machine.keep_off(core)
@@ -63,6 +68,8 @@ def measure_into(
         lab.measure_planned()
         for one in planned.studies:
             lab.go_on(one, exactly)
+    if places:
+        return
     moments.keep_best(probed_machine(machine.fingerprint()), watch.readings)
 
 
@@ -81,6 +88,9 @@ def _prove(store: Store, planned: Plan, progress: console.Progress, sandbox: San
     names = [f"{cell.study}: {cell.label}" for cell in left]
     began_s = time.monotonic()
     for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left), names):
+        if sandbox is not None and proven.outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
+            # Of a machine that is lost, nothing was proved.
+            sandbox.check_nodes()
         store.record_proof(proven)
         proof_s = time.monotonic() - began_s
         if proven.outcome is Outcome.OK:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from tollbar import workloads
+from tollbar.beds import nodes
+from tollbar.beds.nodes import Place
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
 from tollbar.measure.aside import Aside
@@ -29,11 +31,22 @@ __all__ = [
 ]
 
 
-def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Sandbox | None]:
-    """Where the servers of a plan are started while it is proved and measured; None where it needs no such place."""
+def sandbox_for(
+    plan: Plan, logs: Path | None = None, places: Sequence[Place] = ()
+) -> AbstractContextManager[Sandbox | None]:
+    """Where the servers of a plan are started while it is proved and measured; None where it needs no such place.
+
+    `places` are the machines of roles. Raises TollbarError where one of them cannot be had.
+    """
     if any(workloads.of(cell).needs_sandbox(cell) for study in plan.studies for cell in study.cells):
-        return Sandbox(logs)
+        return _sandbox(logs, places)
     return nullcontext()
+
+
+@contextmanager
+def _sandbox(logs: Path | None, places: Sequence[Place]) -> Iterator[Sandbox]:
+    with Sandbox(logs) as sandbox, nodes.reached(places, sandbox):
+        yield sandbox
 
 
 def prove(cells: Iterable[Cell], seed: int, *, sandbox: Sandbox | None = None, ask: Ask = ask) -> Iterator[Proven]:

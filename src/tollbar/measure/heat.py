@@ -37,8 +37,8 @@ def measure(
     began_s = time.monotonic()
     with ExitStack() as stack:
         bring_up(members, stack, seed + heat.block, core, sandbox)
-        probed = _probed_cores(members)
-        probe = stack.enter_context(Probe(*probed)) if probed else None
+        cores, commands = _probed(members)
+        probe = stack.enter_context(Probe(*cores, elsewhere=commands)) if cores or commands else None
         rounds = Rounds(members, how, source, probe, watch or Watch())
         rounds.first_tries()
         for member in members if heat.block % how.stretch_every == 0 else ():
@@ -50,6 +50,9 @@ def measure(
             rounds.make_up(budget)
         for member in members:
             finish(member)
+        if sandbox is not None and any(member.fault is not None for member in members):
+            # Of a machine that is lost, or cannot be reached any more, nothing can be said: the heat is lost with it.
+            sandbox.check_nodes()
     steal_ns = machine.steal_ns() - steal_before_ns
     return [
         _trial(member, how, order, started_s, steal_ns, machine.load())
@@ -57,21 +60,23 @@ def measure(
     ]
 
 
-def _probed_cores(members: Sequence[Member]) -> list[int]:
+def _probed(members: Sequence[Member]) -> tuple[list[int], list[tuple[str, ...]]]:
     """The core on which what is measured is paid for, and those of further threads that pay; none where there is no
-    such, or no other for the lab.
+    such, or no other for the lab; and the commands of the probes of other machines.
 
     All are asked beside each chunk of the heat, so that what is compared is of like moments.
     """
     works = [member.work for member in members if member.work is not None and member.is_up]
     paid_on = {work.paid_on for work in works}
-    if len(paid_on) != 1 or None in paid_on:
-        return []
-    return [
+    elsewhere = [*dict.fromkeys(command for work in works for command in work.paid_elsewhere)]
+    if len(paid_on) != 1 or (None in paid_on and not elsewhere):
+        return [], []
+    cores = [
         *dict.fromkeys(
             core for core in (*paid_on, *(core for work in works for core in work.cores)) if core is not None
         )
     ]
+    return cores, elsewhere
 
 
 def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from tollbar.moments import PROBE
@@ -22,8 +23,10 @@ class Probe:
     One that ends says nothing more: the chunks beside it then have no witness, and count as disturbed.
     """
 
-    def __init__(self, *cores: int) -> None:
+    def __init__(self, *cores: int, elsewhere: Sequence[Sequence[str]] = ()) -> None:
         self._sessions: list[Session] = []
+        self._best_ns: list[float] = []
+        """The least that each has read: cores of several machines differ; what is asked is how disturbed they are."""
         self._last_ns: float | None = None
         self._read_s = 0.0
         self.asked_s = 0.0
@@ -31,6 +34,8 @@ class Probe:
         try:
             for core in cores:
                 self._sessions.append(Session((str(engine()), "op"), PROBE, core=core))
+            for command in elsewhere:
+                self._sessions.append(Session(command, PROBE))
         except BaseException:
             self._end()
             raise
@@ -58,7 +63,10 @@ class Probe:
             return None
         started_s = time.monotonic()
         try:
-            self._last_ns = float(max(session.advance(0.0, 1, _LIMIT_S).cpu_ns for session in self._sessions))
+            readings = [float(session.advance(0.0, 1, _LIMIT_S).cpu_ns) for session in self._sessions]
+            self._best_ns = [min(pair) for pair in zip(readings, self._best_ns or readings, strict=True)]
+            first_ns = self._best_ns[0]
+            self._last_ns = max(ns * first_ns / best for ns, best in zip(readings, self._best_ns, strict=True))
         except Stopped:
             self._end()
         self._read_s = time.monotonic()

@@ -86,6 +86,7 @@ from tollbar.present.results import (
     results,
     results_section,
 )
+from tollbar.present.roles import roles_listing, roles_section
 from tollbar.present.trust import largest_noise, missing, trust_section, unavailable, warnings
 from tollbar.present.uses import uses_listing, uses_section
 from tollbar.results import Run
@@ -209,6 +210,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
         factors_section(study),
         company_section(study, judgement.run.fingerprint),
+        roles_section(study, judgement.run),
         # Cells of all combinations are no alternatives.
         None if told_apart(study) else uses_section(study),
         effects_section(study),
@@ -314,6 +316,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             [
                 factors_listing(study),
                 company_listing(study, judgement.run.fingerprint),
+                roles_listing(study, judgement.run),
                 None if told_apart(study) else uses_listing(study),
             ],
         ),

@@ -58,6 +58,7 @@ def read(directory: Path) -> Run:
         name=directory.resolve().name,
         command=tuple(said["command"]),
         studies=read_back,
+        nodes=said.get("nodes", {}),
         best_probe_ns=said.get("best_probe_ns"),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )

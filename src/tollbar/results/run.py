@@ -117,5 +117,7 @@ class Run:
     """Each bed's server, its `version` and `program`, by the bed's name; or why it is `unavailable`."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Libraries that were found and cannot be used: where each is, and why."""
+    nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The machine of each role that has one of its own: `address`, `host`, `fingerprint`, `is_simulated`."""
     best_probe_ns: float | None = None
     """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""

@@ -75,6 +75,8 @@ class Work:
     """Where the runner is kept in rounds."""
     paid_on: int | None = None
     """The one core on which what is measured is paid for, where a probe tells of the moment; None: there is no such."""
+    paid_elsewhere: tuple[tuple[str, ...], ...] = ()
+    """The commands of the probes of cores of other machines on which it is paid for as well."""
     cores: tuple[int, ...] = ()
     """That of each thread, where several pay, `paid_on` first; there a probe tells of the moment on each."""
     threads: int = 1

@@ -16,9 +16,11 @@ from typing import Any, Protocol
 from tollbar import beds, families, machine
 from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading, proc
 from tollbar.beds.configuration import Request, rendered
+from tollbar.beds.nodes import Node
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Standing, Value
+from tollbar.metrics import NETWORK
 from tollbar.plan import Cell
 from tollbar.records import (
     CLIENT,
@@ -57,6 +59,8 @@ class Target(Protocol):
     def components(self) -> Mapping[str, int]: ...
     @property
     def addresses(self) -> Mapping[str, str]: ...
+    @property
+    def nodes(self) -> Mapping[str, Node]: ...
     @property
     def work_dirs(self) -> Mapping[str, Path]: ...
     def fault(self, within_s: float = 0.0) -> str | None: ...
@@ -136,24 +140,25 @@ class RequestWorkload(Workload):
     ) -> Iterator[Work]:
         """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
         cores = _cores(cell, core)
-        if cores or isinstance(cell.bed, Remote):
-            # What has a core for each thread is on these from the start.
+        if cores or isinstance(cell.bed, Remote) or (sandbox is not None and sandbox.nodes):
+            # What has a core for each thread, or is on another machine, is there from the start.
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
             users = cell.coordinates.get("users")
-            in_rounds, in_stretch = _client_cores(cell, core)
+            in_rounds, in_stretch = _client_cores(cell, server, core)
             task = self._task(cell, "measure", seed, server, sandbox)
             yield RequestWork(
                 command(),
                 {**task, "load": {**task["load"], "threads": len(cores), "cores": [*cores]}} if cores else task,
                 in_rounds,
                 paid_on=_paid_on(cell, server, core),
-                metrics=tuple(families.family(cell.family).metrics),
+                metrics=(*families.family(cell.family).metrics, *(NETWORK if server.nodes else ())),
                 fewest=REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1,
                 # A stretch is for users whose client is apart, and what has several cores leaves none.
                 settles=not cores,
                 stretch_core=in_stretch,
                 begins_on=begins_on,
+                paid_elsewhere=_paid_elsewhere(server),
                 cores=cores,
                 threads=cell.threads,
                 components=server.components,
@@ -188,6 +193,8 @@ class RequestWorkload(Workload):
         assert cell.bed is not None
         assert sandbox is not None, "servers need a sandbox"
         request = replace(self.request(cell, beds.here(cell.bed), seed, sandbox), cores=_cores(cell, core))
+        if request.cores and sandbox is not None and sandbox.nodes:
+            raise NotStarted(Outcome.UNSUPPORTED, "threads of a server and its load are of one machine")
         if request.cores and request.services:
             behind = " and ".join(service.bed.name for service in request.services)
             raise NotStarted(Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.bed.name}, works on one core")
@@ -215,7 +222,8 @@ class RequestWorkload(Workload):
                 "exchange": self.exchange(cell, server, sandbox),
                 "expect": {"status": load.status, "bytes": expected},
                 "is_lab": not isinstance(cell.bed, Remote),
-                "components": dict(server.components),
+                "components": {name: pid for name, pid in server.components.items() if name not in server.nodes},
+                "elsewhere": _elsewhere(server),
                 "request_limit_s": REQUEST_LIMIT_S,
             }
         }
@@ -224,10 +232,25 @@ class RequestWorkload(Workload):
 def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
     """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
     if not isinstance(cell.bed, Remote):
-        return core
+        return core if server.components.keys() - server.nodes.keys() else None
     if core is None:
         return None
     return proc.only_core(server.components.values()) if server.components else machine.client_core()
+
+
+def _paid_elsewhere(server: Target) -> tuple[tuple[str, ...], ...]:
+    """The commands of the probes of other machines' cores on which the cost is paid for, one for each core."""
+    return tuple({node.measured_on: node.probe for node in server.nodes.values()}.values())
+
+
+def _elsewhere(server: Target) -> list[dict[str, Any]]:
+    """The machines that the load client asks for accounts, and of which components."""
+    places: dict[str, dict[str, Any]] = {}
+    for name, node in server.nodes.items():
+        at = node.said["accounts"]
+        place = places.setdefault(at, {"address": at, "token_file": node.token_file, "components": {}})
+        place["components"][name] = server.components[name]
+    return [*places.values()]
 
 
 def _path(cell: Cell, load: Load) -> str:
@@ -255,7 +278,7 @@ def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
     }
 
 
-def _client_cores(cell: Cell, core: int | None) -> tuple[int | None, int | None]:
+def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | None, int | None]:
     """The load client's core in rounds, and in the stretch where that is another; `core` is the measuring core.
 
     A client on a core of its own has neighbours of its own. Whenever they slow it the server sleeps, and pays for
@@ -263,8 +286,8 @@ def _client_cores(cell: Cell, core: int | None) -> tuple[int | None, int | None]
     client blocks, takes all that is pending, and hardly sleeps.
     """
     apart = machine.client_core(core)
-    if isinstance(cell.bed, Remote) or cell.coordinates.get("client") == "apart":
-        # Where the user's own server runs is not the lab's to say.
+    if isinstance(cell.bed, Remote) or cell.coordinates.get("client") == "apart" or "web" in server.nodes:
+        # Where the user's own server runs is not the lab's to say; another machine's cores are not this client's.
         return apart, None
     # None: there is one core for all.
     return core, None if core is None else apart

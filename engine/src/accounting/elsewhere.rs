@@ -1,0 +1,332 @@
+//! Components on another machine: an agent there reads their accounts, because only there they can be read.
+//!
+//! A line of JSON each way, over a TCP connection that says nothing while a chunk is under way. Who asks has to prove
+//! first that it has the run's token, which itself is never sent. Clocks of two machines are never compared: the agent
+//! sends differences of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Accounts, Opening, Paid, Usage};
+use crate::clock;
+
+/// Of the protocol: the two ends are of one build, and say so in words if they are not.
+const VERSION: u32 = 1;
+/// The names and processes of some components; no line is longer.
+const MOST_LINE_BYTES: u64 = 64 * 1024;
+/// An agent answers within some milliseconds; settling may take a tenth of a second.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Who connects has to prove that it has the token within this.
+const PROOF_LIMIT: Duration = Duration::from_secs(5);
+/// A heat has a client for each of its trials.
+const MOST_CONNECTIONS: usize = 256;
+/// Of which the median is told.
+const ROUND_TRIPS: usize = 21;
+const NONCE_BYTES: usize = 32;
+const LEAST_TOKEN_BYTES: usize = 16;
+
+/// Where an agent is, and what it is to account for.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    pub address: SocketAddr,
+    /// A file that only its owner reads, with the token in hexadecimal.
+    pub token_file: String,
+    /// Component to the process at the root of its tree, by its number there.
+    pub components: BTreeMap<String, i32>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+enum Asked {
+    Open(BTreeMap<String, i32>),
+    Ping,
+    Begin,
+    Bill,
+    Read,
+    Close,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+struct Greeting {
+    accounts: u32,
+    nonce: String,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+struct Proof {
+    proof: String,
+}
+
+/// What an agent answers, whatever it was asked.
+#[derive(Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+struct Answer {
+    components: BTreeMap<String, Paid>,
+    usage: BTreeMap<String, Usage>,
+    ticks: bool,
+    unsettled: bool,
+    /// A component that is not there any more, or what else cannot be done.
+    fault: Option<String>,
+}
+
+/// What an agent has said of one bill.
+#[derive(Default)]
+pub struct Part {
+    pub components: BTreeMap<String, Paid>,
+    pub ticks: bool,
+    pub unsettled: bool,
+}
+
+/// The accounts of components on one other machine. A fault is kept: what comes after it is worth nothing.
+pub struct Elsewhere {
+    address: SocketAddr,
+    stream: BufReader<TcpStream>,
+    fault: Option<String>,
+    pub names: Vec<String>,
+    /// The median of some round trips while nothing else was under way.
+    pub round_trip_ns: u64,
+}
+
+impl Elsewhere {
+    /// Opens the accounts of a place.
+    pub fn open(place: &Place) -> Result<Elsewhere, String> {
+        let about = |what: String| format!("the accounts at {}: {what}", place.address);
+        let words = |error: std::io::Error| about(error.to_string());
+        let token = read_token(&place.token_file).map_err(about)?;
+        let stream = TcpStream::connect_timeout(&place.address, ANSWER_LIMIT).map_err(words)?;
+        stream.set_nodelay(true).map_err(words)?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT)).map_err(words)?;
+        stream.set_write_timeout(Some(ANSWER_LIMIT)).map_err(words)?;
+        let mut elsewhere = Elsewhere {
+            address: place.address,
+            stream: BufReader::new(stream),
+            fault: None,
+            names: place.components.keys().cloned().collect(),
+            round_trip_ns: 0,
+        };
+        let greeting: Greeting = hear(&mut elsewhere.stream).map_err(about)?;
+        if greeting.accounts != VERSION {
+            let theirs = greeting.accounts;
+            return Err(about(format!("an agent of version {theirs}, where this is {VERSION}")));
+        }
+        let nonce = hex::decode(&greeting.nonce).map_err(|_| about("a nonce that is none".to_owned()))?;
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &token), &nonce);
+        say(&mut elsewhere.stream, &Proof { proof: hex::encode(tag) }).map_err(about)?;
+        elsewhere.ask(&Asked::Open(place.components.clone()));
+        let mut trips = Vec::with_capacity(ROUND_TRIPS);
+        for _ in 0..ROUND_TRIPS {
+            let before_ns = clock::wall_ns();
+            elsewhere.ask(&Asked::Ping);
+            trips.push(clock::wall_ns() - before_ns);
+        }
+        trips.sort_unstable();
+        elsewhere.round_trip_ns = trips[ROUND_TRIPS / 2];
+        match elsewhere.fault.take() {
+            None => Ok(elsewhere),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    pub fn begin(&mut self) -> bool {
+        !self.ask(&Asked::Begin).unsettled
+    }
+
+    pub fn bill(&mut self) -> Part {
+        let Answer { components, ticks, unsettled, .. } = self.ask(&Asked::Bill);
+        Part { components, ticks, unsettled }
+    }
+
+    pub fn read(&mut self) {
+        self.ask(&Asked::Read);
+    }
+
+    pub fn close(&mut self) -> BTreeMap<String, Usage> {
+        self.ask(&Asked::Close).usage
+    }
+
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    fn ask(&mut self, asked: &Asked) -> Answer {
+        if self.fault.is_some() {
+            return Answer::default();
+        }
+        let answered = say(&mut self.stream, asked).and_then(|()| hear::<Answer>(&mut self.stream));
+        let answer = answered.unwrap_or_else(|fault| Answer {
+            fault: Some(format!("the accounts at {}: {fault}", self.address)),
+            ..Answer::default()
+        });
+        self.fault.clone_from(&answer.fault);
+        answer
+    }
+}
+
+/// The token in this file, which has to be the owner's alone.
+fn read_token(path: &str) -> Result<Vec<u8>, String> {
+    use std::os::unix::fs::PermissionsExt;
+    let words = |error: std::io::Error| format!("{path}: {error}");
+    if fs::metadata(path).map_err(words)?.permissions().mode() & 0o077 != 0 {
+        return Err(format!("{path}: others can read this token"));
+    }
+    token(fs::read_to_string(path).map_err(words)?.trim())
+}
+
+fn token(hexadecimal: &str) -> Result<Vec<u8>, String> {
+    hex::decode(hexadecimal)
+        .ok()
+        .filter(|token| token.len() >= LEAST_TOKEN_BYTES)
+        .ok_or_else(|| format!("a token has {LEAST_TOKEN_BYTES} bytes at least, in hexadecimal"))
+}
+
+fn say<Line: Serialize>(stream: &mut BufReader<TcpStream>, line: &Line) -> Result<(), String> {
+    let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
+    text.push(b'\n');
+    stream.get_mut().write_all(&text).map_err(|error| error.to_string())
+}
+
+fn hear<Line: DeserializeOwned>(stream: &mut BufReader<TcpStream>) -> Result<Line, String> {
+    let mut line = String::new();
+    match stream.take(MOST_LINE_BYTES).read_line(&mut line) {
+        Ok(0) => Err("the connection was closed".to_owned()),
+        Ok(_) => serde_json::from_str(&line).map_err(|error| format!("not a line of the protocol: {error}")),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock) => {
+            Err(format!("no answer within {} s", ANSWER_LIMIT.as_secs()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What an agent is told on the first line of its standard input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    /// One address of this machine, and a port, or 0 for one that is free.
+    listen: SocketAddr,
+    token: String,
+}
+
+#[derive(Serialize)]
+struct Listening {
+    listening: String,
+}
+
+/// `account`: answers for the components of this machine, until standard input ends.
+pub fn main() -> i32 {
+    crate::guard::die_with_parent();
+    let mut input = std::io::stdin().lock();
+    let listener = match configured(&mut input) {
+        Ok((listener, token)) => {
+            let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+            std::thread::spawn(move || serve(&listener, &token));
+            crate::runner::say(&Listening { listening: address })
+        }
+        Err(reason) => {
+            eprintln!("account: {reason}");
+            return 1;
+        }
+    };
+    // Nothing more comes: the end of the input is the end of the agent.
+    let _ = std::io::copy(&mut input, &mut std::io::sink());
+    i32::from(!listener)
+}
+
+fn configured(input: &mut impl BufRead) -> Result<(TcpListener, Vec<u8>), String> {
+    let mut line = String::new();
+    input.take(MOST_LINE_BYTES).read_line(&mut line).map_err(|error| error.to_string())?;
+    let told: Configuration = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+    if told.listen.ip().is_unspecified() {
+        return Err(format!("{}: an agent listens on one address, and not on all", told.listen));
+    }
+    let token = token(&told.token)?;
+    let listener =
+        TcpListener::bind(told.listen).map_err(|error| format!("{}: {error}", told.listen.ip()))?;
+    Ok((listener, token))
+}
+
+fn serve(listener: &TcpListener, token: &[u8]) {
+    let key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, token));
+    let open = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming().flatten() {
+        if open.fetch_add(1, Relaxed) >= MOST_CONNECTIONS {
+            open.fetch_sub(1, Relaxed);
+            continue;
+        }
+        let (key, open) = (Arc::clone(&key), Arc::clone(&open));
+        std::thread::spawn(move || {
+            // An error ends the connection, which is where the other side notices it.
+            let _ = converse(stream, &key);
+            open.fetch_sub(1, Relaxed);
+        });
+    }
+}
+
+fn converse(stream: TcpStream, key: &hmac::Key) -> Result<(), String> {
+    let words = |error: std::io::Error| error.to_string();
+    stream.set_nodelay(true).map_err(words)?;
+    stream.set_read_timeout(Some(PROOF_LIMIT)).map_err(words)?;
+    stream.set_write_timeout(Some(ANSWER_LIMIT)).map_err(words)?;
+    let mut stream = BufReader::new(stream);
+    let mut nonce = [0; NONCE_BYTES];
+    getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
+    say(&mut stream, &Greeting { accounts: VERSION, nonce: hex::encode(nonce) })?;
+    let said: Proof = hear(&mut stream)?;
+    let is_proved = hex::decode(said.proof).is_ok_and(|tag| hmac::verify(key, &nonce, &tag).is_ok());
+    if !is_proved {
+        let fault = Some("the token is not this run's".to_owned());
+        return say(&mut stream, &Answer { fault, ..Answer::default() });
+    }
+    // Between chunks the lab may take its time.
+    stream.get_ref().set_read_timeout(None).map_err(words)?;
+    let (mut accounts, mut opening) = (None, None);
+    loop {
+        let asked: Asked = hear(&mut stream)?;
+        let answer = answered(asked, &mut accounts, &mut opening);
+        say(&mut stream, &answer)?;
+    }
+}
+
+fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<Opening>) -> Answer {
+    let fault = |reason: String| Answer { fault: Some(reason), ..Answer::default() };
+    if let Asked::Open(components) = asked {
+        return match Accounts::open(&components) {
+            Ok(opened) => {
+                *accounts = Some(opened);
+                Answer::default()
+            }
+            Err(reason) => fault(reason),
+        };
+    }
+    let Some(accounts) = accounts else { return fault("no accounts were opened".to_owned()) };
+    let mut answer = Answer::default();
+    match asked {
+        Asked::Ping | Asked::Open(_) => return answer,
+        Asked::Begin => {
+            let begun = accounts.begin();
+            answer.unsettled = !begun.settled;
+            *opening = Some(begun);
+        }
+        Asked::Bill => {
+            let Some(begun) = opening.take() else { return fault("no bill was begun".to_owned()) };
+            let bill = accounts.bill(&begun);
+            (answer.components, answer.ticks, answer.unsettled) =
+                (bill.components, bill.ticks, bill.unsettled);
+        }
+        Asked::Read => {
+            accounts.read();
+        }
+        Asked::Close => answer.usage = accounts.close(),
+    }
+    answer.fault = accounts.all_there().err();
+    answer
+}

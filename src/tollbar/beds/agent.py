@@ -1,0 +1,222 @@
+"""An agent: starts and stops components on its machine for a lab on another one.
+
+`python -m tollbar.beds.agent` reads a line of JSON on standard input and answers with one on standard output, whatever
+carries the two: ssh, a namespace, Ray. It has the machine's own sandbox, guard and keeper, and all of it ends when its
+input does. `… agent probe` becomes the probe of the measuring core.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from tollbar import __version__, beds, machine
+from tollbar.beds import Bed, Component, Installed, NotStarted, loading, masking, prepared, proc, remote, shipping
+from tollbar.beds.configuration import Endpoint, Rendered, Request
+from tollbar.beds.guarded import KEPT_LOG_BYTES
+from tollbar.beds.running import PortTaken, Running
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.libraries import Provider, engine_build
+from tollbar.records import Outcome
+from tollbar.runner import engine
+from tollbar.runner.process import Ended, Process
+
+# It listens as soon as it is started.
+ACCOUNTS_LIMIT_S = 10.0
+
+Said = dict[str, Any]
+
+
+class Agent:
+    """What it has started, by the names that the lab gave to the work directories."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._lab_directory = ""
+        self._address = ""
+        self._running: dict[str, Running] = {}
+        self._accounts: Process | None = None
+        self._core = machine.measuring_core()
+        machine.keep_off(self._core)
+
+    def hello(self, version: str, build: str, address: str, directory: str, token: str) -> Said:
+        """Begins: refuses a lab of another version, and an address that is not this machine's."""
+        ours = f"{__version__} ({engine_build()})"
+        if (theirs := f"{version} ({build})") != ours:
+            raise TollbarError(f"it has Tollbar {ours}, and this one is {theirs}")
+        if not remote.is_here(address):
+            raise TollbarError(f"{address} is none of its addresses")
+        self._address, self._lab_directory = address, directory
+        self._accounts = Process((str(engine()), "account"), core=machine.client_core(self._core))
+        self._accounts.say({"listen": f"{address}:0", "token": token})
+        try:
+            listening = json.loads(self._accounts.hear(ACCOUNTS_LIMIT_S))["listening"]
+        except Ended as ended:
+            raise TollbarError(f"its account agent cannot be started: {ended.reason}") from None
+        account = self._sandbox.account
+        return {
+            "accounts": listening,
+            "host": socket.gethostname(),
+            "directory": str(self._sandbox.directory),
+            "account": asdict(account) if account else None,
+            "core": self._core,
+            "boot_id": proc.boot_id(),
+            "fingerprint": machine.fingerprint(),
+        }
+
+    def find(self, bed: str) -> Said:
+        """The programs of a bed or a service here. Raises NotStarted."""
+        found = self._found(bed)
+        programs = {name: str(path) for name, path in found.programs.items()}
+        tools = {name: dict(paths) for name, paths in found.tools.items()}
+        return {"versions": dict(found.versions), "programs": programs, "tools": tools, "places": dict(found.places)}
+
+    def endpoint(self, bed: str, component: str) -> Said:
+        """Where a component can listen at this moment."""
+        asked = self._component(bed, component)
+        ports = {name: self._free_port() for name in asked.ports}
+        return {"address": self._address, "port": asked.port or self._free_port(), "ports": ports}
+
+    def start(
+        self,
+        bed: str,
+        component: str,
+        name: str,
+        settings: Said,
+        provider: Said,
+        rendered: Said,
+        environment: Said,
+        endpoint: Said,
+        files: shipping.Bundle,
+    ) -> Said:
+        """Starts a component in the work directory of this name, and returns when it is ready. Raises NotStarted."""
+        sandbox, found, asked = self._sandbox, self._found(bed), self._component(bed, component)
+        shipping.unpack(files, sandbox.directory, self._lab_directory, sandbox.account)
+        told = Rendered(**shipping.renamed(rendered, self._lab_directory, str(sandbox.directory)))
+        account = sandbox.account_of(asked)
+        work_dir = sandbox.directory / name
+        work_dir.mkdir()
+        work_dir.chmod(0o711)
+        if account:
+            os.chown(work_dir, account.user_id, account.group_id)
+        for folder in asked.writable:
+            sandbox.folder_for_workers(work_dir / folder)
+        request = Request(found, _provider(provider), settings, account=sandbox.account)
+        if asked.prepare:
+            prepared.unpack(request, asked, asked.prepare, sandbox, work_dir)
+        running = self._running[name] = Running(
+            asked,
+            found.programs[component],
+            told,
+            sandbox=sandbox,
+            work_dir=work_dir,
+            endpoint=Endpoint(**endpoint),
+            cores=() if self._core is None else (self._core,),
+            environment=shipping.renamed(environment, self._lab_directory, str(sandbox.directory)),
+        )
+        try:
+            running.wait_until_ready()
+        except BaseException:
+            running.end()
+            raise
+        given = [path for pattern in asked.gives for path in sorted(work_dir.glob(pattern))]
+        files = shipping.packed(given, sandbox.directory, sandbox.account)
+        return {"pid": running.pid, "said": dict(running.said), "files": files}
+
+    def prove(self, pid: int, bed: str, provider: Said, encrypted: bool, cpu: str) -> Said:
+        """What the server has loaded. Raises NotStarted where that is not the provider."""
+        found, asked = self._found(bed), _provider(provider)
+        mask = masking.mask(found, asked, cpu)
+        return {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}
+
+    def fault(self, name: str) -> str | None:
+        """How a component ended that was not stopped."""
+        return self._running[name].fault()
+
+    def complaint(self, name: str) -> str | None:
+        """Why it could not serve a request."""
+        return self._running[name].complaint()
+
+    def log(self, name: str) -> str:
+        """The end of what it wrote."""
+        with suppress(OSError):
+            return self._running[name].log.read_bytes()[-KEPT_LOG_BYTES:].decode(errors="replace")
+        return ""
+
+    def end(self, name: str) -> str | None:
+        """Ends it; its directory stays."""
+        return self._running[name].end()
+
+    def stop(self, name: str) -> str | None:
+        """Ends it and removes its directory."""
+        running = self._running.pop(name, None)
+        return running.stop() if running else None
+
+    def close(self) -> None:
+        """Ends what the sandbox does not."""
+        if self._accounts is not None:
+            self._accounts.kill()
+
+    def _free_port(self) -> int:
+        with socket.socket() as one:
+            one.bind((self._address, 0))
+            return int(one.getsockname()[1])
+
+    def _component(self, bed: str, component: str) -> Component:
+        return next(one for one in _bed(bed).components if one.name == component)
+
+    def _found(self, bed: str) -> Installed:
+        return beds.here(_bed(bed))
+
+
+def _bed(name: str) -> Bed:
+    found = {**beds.all_beds(), **beds.services()}.get(name)
+    if found is None:
+        raise NotStarted(Outcome.UNSUPPORTED, f"there is no bed `{name}` on that machine")
+    return found
+
+
+def _provider(said: Mapping[str, Any]) -> Provider:
+    return Provider(spec=said["spec"], name=said["name"], kind=said["kind"], path=said["path"], runner=(), receipt={})
+
+
+def answer(agent: Agent, line: bytes) -> Said:
+    """What it says to one line: `done`, or how it could not be."""
+    asked: dict[str, Any] = json.loads(line)
+    ((name, arguments),) = asked.items()
+    does: Callable[..., Any] = getattr(agent, name)
+    try:
+        return {"done": does(**arguments)}
+    except NotStarted as error:
+        return {"not_started": [error.outcome, error.reason]}
+    except PortTaken:
+        return {"port_taken": True}
+    except (TollbarError, OSError) as error:
+        return {"error": str(error)}
+
+
+def main() -> None:
+    """Serves the lab on standard input and output, until the input ends."""
+    if sys.argv[1:] == ["probe"]:
+        core = machine.measuring_core()
+        pinned = ["--core", str(core)] if core is not None else []
+        os.execv(engine(), [str(engine()), "guard", *pinned, "--", str(engine()), "op"])
+    with Sandbox() as sandbox:
+        agent = Agent(sandbox)
+        try:
+            for line in sys.stdin.buffer:
+                sys.stdout.buffer.write(json.dumps(answer(agent, line)).encode() + b"\n")
+                sys.stdout.buffer.flush()
+        finally:
+            agent.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""Machines that have a role: how they are named, reached, and had start what the lab has them run."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import shutil
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+from tollbar import __version__
+from tollbar.beds import Component, Installed, NotStarted, proc, shipping
+from tollbar.beds.configuration import Endpoint, Location, Request, render
+from tollbar.beds.description import ROLES
+from tollbar.beds.running import PortTaken
+from tollbar.beds.sandbox import Account, Sandbox
+from tollbar.errors import TollbarError, nearest
+from tollbar.files import write
+from tollbar.libraries import Provider, engine_build
+from tollbar.records import Outcome
+from tollbar.runner.process import Ended, Process
+
+CLIENT = "client"
+# Starting Python, and finding the engine, on a machine that is busy.
+HELLO_LIMIT_S = 60.0
+# A directory's preparation takes minutes, and says by itself when it is too long.
+START_LIMIT_S = 600.0
+ANSWER_LIMIT_S = 60.0
+# Of a TCP connection to the account agent, when something has failed and it may be the network.
+REACHED_LIMIT_S = 3.0
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A role, and the machine that has it."""
+
+    role: str
+    address: str
+    reach: tuple[str, ...] = ()
+    """The words that run a command there."""
+
+    @property
+    def agent(self) -> tuple[str, ...]:
+        """The command that starts an agent there. Tollbar is at the same place on all machines."""
+        return (*self.reach, sys.executable, "-m", "tollbar.beds.agent")
+
+
+def read_places(said: Sequence[str]) -> tuple[Place, ...]:
+    """What `--roles` says: `ROLE=ADDRESS[ by COMMAND],…`. Raises TollbarError."""
+    places: dict[str, Place] = {}
+    for text in (part for one in said for part in one.split(",")):
+        role, _, at = text.strip().partition("=")
+        address, _, command = (part.strip() for part in at.partition(" by "))
+        where = f"--roles {text.strip()}"
+        if role not in (known := (CLIENT, *ROLES)):
+            raise TollbarError(f"no component has the role `{role}`", where=where, hint=nearest(role, known))
+        if role in places:
+            raise TollbarError(f"the role `{role}` is given twice", where=where)
+        try:
+            address = str(ip_address(address))
+        except ValueError:
+            raise TollbarError(f"not an address: `{address}`", where=where, hint="as in web=192.0.2.7") from None
+        if role == CLIENT and command:
+            raise TollbarError("the client is where the lab is", where=where, hint=f"client={address}")
+        reach = tuple(shlex.split(command)) or ("ssh", "-T", "-o", "BatchMode=yes", address)
+        places[role] = Place(role, address, reach if role != CLIENT else ())
+    if places and CLIENT not in places and len(places) < len(ROLES) and "web" not in places:
+        raise TollbarError(
+            "what is behind the web server is on another machine, and has to know who comes",
+            where=f"--roles {','.join(said)}",
+            hint="say this machine's address too: client=ADDRESS",
+        )
+    return tuple(places.values())
+
+
+@dataclass(slots=True)
+class Node:
+    """A machine that starts components for the lab. A failure of the machine itself is a TollbarError."""
+
+    place: Place
+    sandbox: Sandbox
+    _process: Process
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    said: Mapping[str, Any] = field(default_factory=dict)
+    token_file: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Node {self.where}>"
+
+    @property
+    def where(self) -> str:
+        """Its role and address, for people."""
+        return f"{self.place.role} ({self.place.address})"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a run keeps of it."""
+        own = {"address": self.place.address, "host": self.said["host"], "fingerprint": self.said["fingerprint"]}
+        return {**own, "is_simulated": self.said["boot_id"] == proc.boot_id()}
+
+    @property
+    def probe(self) -> tuple[str, ...]:
+        """The command of the probe of its measuring core."""
+        return (*self.place.agent, "probe")
+
+    @property
+    def measured_on(self) -> tuple[str, int | None]:
+        """Which core of which machine: made-up machines on one may have the same."""
+        return self.said["boot_id"], self.said["core"]
+
+    def hello(self, token: str) -> None:
+        """Begins. Raises TollbarError where the machine is not what was named."""
+        asked = {"version": __version__, "build": engine_build(), "address": self.place.address}
+        directory = str(self.sandbox.directory)
+        self.said = self._ask("hello", limit_s=HELLO_LIMIT_S, **asked, directory=directory, token=token)
+
+    def ask(self, what: str, *, limit_s: float = ANSWER_LIMIT_S, **arguments: Any) -> Any:
+        """Has it do one thing. Raises NotStarted and PortTaken as that does, and TollbarError if the machine fails."""
+        return self._ask(what, limit_s=limit_s, **arguments)
+
+    def _ask(self, what: str, *, limit_s: float, **arguments: Any) -> Any:
+        with self._lock:
+            try:
+                self._process.say({what: arguments})
+                said = json.loads(self._process.hear(limit_s))
+            except (Ended, ValueError) as error:
+                raise self._lost(getattr(error, "reason", str(error)).replace("the runner", "its agent")) from None
+        if "not_started" in said:
+            outcome, reason = said["not_started"]
+            raise NotStarted(Outcome(outcome), f"on {self.where}: {reason}")
+        if "port_taken" in said:
+            raise PortTaken
+        if "error" in said:
+            raise TollbarError(f"the machine of the role {self.where}: {said['error']}")
+        return said["done"]
+
+    def check(self) -> None:
+        """Raises TollbarError where the machine, or the network to it, is not there any more."""
+        if not self._process.answers_within(0.0):
+            address, _, port = self.said["accounts"].rpartition(":")
+            try:
+                socket.create_connection((address, int(port)), REACHED_LIMIT_S).close()
+                return
+            except OSError as error:
+                raise self._lost(f"it cannot be reached: {error}") from None
+        raise self._lost("its agent has ended")
+
+    def found(self, found: Installed) -> Installed:
+        """The same bed, as it is installed there. Raises NotStarted."""
+        said = self.ask("find", bed=found.bed.name)
+        programs = {name: Path(path) for name, path in said["programs"].items()}
+        return Installed(found.bed, said["versions"], programs, said["tools"], said["places"])
+
+    def start(
+        self, request: Request, component: Component, locations: Mapping[str, Location], environment: Mapping[str, str]
+    ) -> Elsewhere:
+        """Starts a component there. Raises NotStarted, and PortTaken where another endpoint will do."""
+        account = self.said["account"]
+        bed = request.found.bed.name
+        request = replace(request, found=self.found(request.found), account=Account(**account) if account else None)
+        endpoint = Endpoint(**self.ask("endpoint", bed=bed, component=component.name))
+        # Here is what it gives to others; there, under the same name, where it runs.
+        work_dir = self.sandbox.work_dir(f"{bed}-{component.name}")
+        configured = render(request, component, {**locations, component.name: Location(work_dir, endpoint)})
+        texts = [*_texts(asdict(configured)), *environment.values()]
+        try:
+            files = shipping.packed(
+                shipping.named(texts, self.sandbox.directory), self.sandbox.directory, self.sandbox.account
+            )
+        except TollbarError as error:
+            raise NotStarted(Outcome.UNSUPPORTED, f"{component.name} on another machine: {error}") from error
+        said = self.ask(
+            "start",
+            limit_s=START_LIMIT_S,
+            bed=bed,
+            component=component.name,
+            name=work_dir.name,
+            settings=dict(request.settings),
+            provider=_said_of(request.provider),
+            rendered=asdict(configured),
+            environment=dict(environment),
+            endpoint=asdict(endpoint),
+            files=files,
+        )
+        shipping.unpack(said["files"], self.sandbox.directory, self.said["directory"], self.sandbox.account)
+        return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
+
+    def prove(self, request: Request, pid: int) -> Mapping[str, str]:
+        """What the frontend has loaded. Raises NotStarted where that is not what the cell says."""
+        proved: Mapping[str, str] = self.ask(
+            "prove",
+            pid=pid,
+            bed=request.found.bed.name,
+            provider=_said_of(request.provider),
+            encrypted=bool(request.words.get("tls")),
+            cpu=str(request.settings.get("cpu", "native")),
+        )
+        return proved
+
+    def close(self) -> None:
+        """Ends the agent, and with it all that it started."""
+        self._process.end_input()
+        try:
+            self._process.how_it_ends(ANSWER_LIMIT_S)
+        except Ended:
+            pass
+        finally:
+            self._process.kill()
+
+    def _lost(self, why: str) -> TollbarError:
+        return TollbarError(
+            f"the machine of the role {self.where} is lost: {why}",
+            hint="what was kept of the run stays; once the machine is back, go on with `tollbar run --resume`",
+        )
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """A component that runs on another machine; to the driver what `running.Running` is."""
+
+    node: Node
+    name: str
+    work_dir: Path
+    """Here, for what it gives to others."""
+    endpoint: Endpoint
+    pid: int
+    """There."""
+    said: Mapping[str, Any]
+
+    @property
+    def log(self) -> Path:
+        """A copy of the end of its log."""
+        path = self.work_dir / f"{self.name}.log"
+        write(path, str(self.node.ask("log", name=self.work_dir.name)).encode(), 0o600)
+        return path
+
+    def fault(self) -> str | None:
+        """How it ended, if it did."""
+        fault: str | None = self.node.ask("fault", name=self.work_dir.name)
+        return fault and f"on {self.node.where}: {fault}"
+
+    def complaint(self) -> str | None:
+        """Why it could not serve a request."""
+        said: str | None = self.node.ask("complaint", name=self.work_dir.name)
+        return said
+
+    def end(self) -> str | None:
+        """Ends it."""
+        left: str | None = self.node.ask("end", name=self.work_dir.name)
+        return left
+
+    def stop(self) -> str | None:
+        """Ends it and removes its directory, there and here."""
+        left: str | None = self.node.ask("stop", name=self.work_dir.name)
+        shutil.rmtree(self.work_dir, ignore_errors=True)
+        return left
+
+
+@contextmanager
+def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
+    """Has an agent on each of these machines, for as long as this context lasts. Raises TollbarError."""
+    token = secrets.token_hex(TOKEN_BYTES)
+    token_file = sandbox.directory / "account.token"
+    with ExitStack() as stack:
+        if places:
+            write(token_file, token.encode(), 0o600)
+            sandbox.peers = tuple(str(ip_network(place.address)) for place in places)
+        for place in places:
+            if place.role == CLIENT:
+                continue
+            node = Node(place, sandbox, Process(place.agent), token_file=str(token_file))
+            stack.callback(node.close)
+            node.hello(token)
+            sandbox.nodes[place.role] = node
+        try:
+            yield
+        finally:
+            sandbox.nodes.clear()
+
+
+def _texts(said: Any) -> Iterator[str]:
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, Mapping):
+        for value in said.values():
+            yield from _texts(value)
+    elif isinstance(said, list | tuple):
+        for value in said:
+            yield from _texts(value)
+
+
+def _said_of(provider: Provider) -> dict[str, Any]:
+    return {name: getattr(provider, name) for name in ("spec", "name", "kind", "path")}

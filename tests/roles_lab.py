@@ -1,0 +1,132 @@
+"""A trial with parts of its server on other machines, and what is seen of it from outside.
+
+roles_lab.py STUDY CHOICE ROLES…     one JSON object: what the load client says of a chunk, and what a capture and the
+                                     processes' own clocks say
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import sys
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tollbar import machine, measure, plan, study, workloads
+from tollbar.beds import proc
+from tollbar.beds.nodes import Node, read_places
+from tollbar.runner import Session
+
+ALL_PROTOCOLS = 3
+DEVICE = "hub0"
+
+
+@dataclass
+class Seen:
+    """What passed on a connection, by its packets."""
+
+    sent: int = 0
+    received: int = 0
+    round_trips: int = 0
+    highest: dict[bool, int] = field(default_factory=dict)
+    asks: bool = False
+
+
+class Capture(threading.Thread):
+    """TCP with payload between this machine and others, from a packet socket."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self.connections: dict[int, Seen] = defaultdict(Seen)
+        self._port = port
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ALL_PROTOCOLS))
+        self._socket.bind((DEVICE, ALL_PROTOCOLS))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        self._socket.settimeout(0.5)
+
+    def run(self) -> None:
+        """Until nothing more comes."""
+        while True:
+            try:
+                self._take(self._socket.recv(1 << 17))
+            except TimeoutError:
+                return
+
+    def _take(self, packet: bytes) -> None:
+        if packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_TCP:
+            return
+        head = (packet[0] & 15) * 4
+        total = struct.unpack_from("!H", packet, 2)[0]
+        source, target, sequence = struct.unpack_from("!HHI", packet, head)
+        flags, length = packet[head + 13], total - head - (packet[head + 12] >> 4) * 4
+        if self._port not in (source, target):
+            return
+        outward = target == self._port
+        seen = self.connections[source if outward else target]
+        if flags & 2:
+            seen.asks = outward
+            seen.round_trips += not outward
+        elif length:
+            new = sequence + length > seen.highest.get(outward, -1)
+            seen.highest[outward] = max(seen.highest.get(outward, -1), sequence + length)
+            if not new:
+                return
+            seen.round_trips += not outward and seen.asks
+            seen.asks = outward
+            if outward:
+                seen.sent += length
+            else:
+                seen.received += length
+
+
+def whole_ns(nodes: list[Node]) -> int:
+    """CPU time of all that runs on these machines, but for the agents and those that read accounts."""
+    total = 0
+    for node in nodes:
+        pids = proc.tree(node._process.pid)
+        words = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}
+        own = [pid for pid in pids if b"tollbar.beds.agent" in words[pid] or b"account" in words[pid]]
+        total += proc.cpu_ns(pid for pid in pids if pid not in own and b"keep" not in words[pid])
+    return total
+
+
+def main(path: str, choice: str, *roles: str) -> dict[str, Any]:
+    planned = plan.make(study.load([path]), seed=1)
+    cell = next(cell for one in planned.studies for cell in one.cells if cell.choice.name == choice)
+    core = machine.measuring_core()
+    with measure.sandbox_for(planned, None, read_places(roles)) as sandbox:
+        assert sandbox is not None
+        with workloads.of(cell).up(cell, 1, sandbox, core) as work:
+            # Without: the clocks that are read here are read before it.
+            work.task["load"]["lead"] = False
+            port = int(work.task["load"]["address"].rpartition(":")[2])
+            with Session(work.command, work.task, core=work.core) as session:
+                session.ready(60)
+                capture = Capture(port)
+                capture.start()
+                before_ns = whole_ns([*sandbox.nodes.values()])
+                chunk = session.advance(0.2, 16, 60)
+                after_ns = whole_ns([*sandbox.nodes.values()])
+                capture.join()
+                last = session.finish()
+    seen = capture.connections.values()
+    return {
+        "operations": chunk.operations,
+        "components": {name: one.cpu_ns for name, one in chunk.observed.components.items()},
+        "whole_ns": after_ns - before_ns,
+        "network": {name: chunk.observed.value_of(f"network-{name}") for name in ("sent", "received", "round-trips")},
+        "captured": {
+            "sent": sum(one.sent for one in seen),
+            "received": sum(one.received for one in seen),
+            "round-trips": sum(one.round_trips for one in seen),
+        },
+        "round_trip_ns": dict(last.load.round_trip_ns) if last.load else {},
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

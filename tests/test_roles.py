@@ -1,0 +1,324 @@
+"""Parts of a server on machines of their own: made up here, in network namespaces joined by a bridge."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import lacking
+from tollbar import __version__, beds
+from tollbar.beds import shipping
+from tollbar.beds.nodes import Place, read_places
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.libraries import engine_build
+from tollbar.runner import engine
+from tollbar.runner.process import Process
+
+LAB = Path(__file__).with_name("roles_lab.py")
+TOLLBAR = Path(sys.executable).with_name("tollbar")
+LIMIT_S = 180.0
+PATIENCE_S = 15.0
+
+STUDY = """
+question = "What does a handshake cost with a server on another machine?"
+family   = "tls"
+beds     = ["embedded"]
+providers = ["aws-lc"]
+baseline = "plaintext"
+choices  = ["plaintext", "tls-1.3"]
+[load]
+users   = [2]
+request = { get = "/bytes/{bytes}" }
+expect  = { status = 200, bytes = "{bytes}" }
+connection = "new"
+[measure]
+cost   = "server-cpu"
+chunk  = "5 ms"
+rounds = 2
+blocks = 2
+"""
+SIGN_IN = """
+question = "What does finding out who asks cost, with database and directory on machines of their own?"
+family   = "web-auth"
+beds     = ["httpd"]
+providers = ["libcrypto"]
+choices  = ["anonymous", "basic"]
+baseline = { choice = "anonymous", op = "request" }
+[vary]
+op        = ["request"]
+store     = ["STORE"]
+directory = ["mit"]
+password-hash = ["sha-1"]
+accounts  = [1000]
+[load]
+users   = [2]
+request = { get = "/bytes/{bytes}" }
+expect  = { status = 200, bytes = "{bytes}" }
+connection = "new"
+"""
+
+
+class Machines:
+    """A bridge's namespace, from which the lab asks, and one for each role."""
+
+    def __init__(self) -> None:
+        self._tag = f"roles{os.getpid()}"
+        self._made: list[str] = []
+        self._ip(f"netns add {self._tag}-hub")
+        self._made.append("hub")
+        for words in ("link set lo up", "link add name hub0 type bridge", "addr add 10.79.0.1/24 dev hub0"):
+            self._ip(f"-n {self._tag}-hub {words}")
+        self._ip(f"-n {self._tag}-hub link set hub0 up")
+        for number, role in enumerate(("web", "database", "directory"), 2):
+            self._ip(f"netns add {self._tag}-{role}")
+            self._made.append(role)
+            self._ip(f"-n {self._tag}-hub link add cable{number} type veth peer name eth0 netns {self._tag}-{role}")
+            self._ip(f"-n {self._tag}-hub link set cable{number} master hub0 up")
+            for words in ("link set lo up", f"addr add 10.79.0.{number}/24 dev eth0", "link set eth0 up"):
+                self._ip(f"-n {self._tag}-{role} {words}")
+
+    def inside(self, role: str) -> list[str]:
+        return ["ip", "netns", "exec", f"{self._tag}-{role}"]
+
+    def roles(self, *roles: str) -> list[str]:
+        address = {"web": "10.79.0.2", "database": "10.79.0.3", "directory": "10.79.0.4"}
+        return [f"{role}={address[role]} by {' '.join(self.inside(role))}" for role in roles]
+
+    def pids(self, role: str) -> list[int]:
+        said = subprocess.run(["ip", "netns", "pids", f"{self._tag}-{role}"], capture_output=True, text=True)
+        return [int(pid) for pid in said.stdout.split()]
+
+    def cut(self, role: str) -> None:
+        number = {"web": 2, "database": 3, "directory": 4}[role]
+        self._ip(f"-n {self._tag}-hub link set cable{number} down")
+
+    def mend(self) -> None:
+        for number in (2, 3, 4):
+            self._ip(f"-n {self._tag}-hub link set cable{number} up")
+
+    def is_empty(self, role: str) -> bool:
+        deadline = time.monotonic() + PATIENCE_S
+        while self.pids(role) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return not self.pids(role)
+
+    def remove(self) -> None:
+        for role in reversed(self._made):
+            self._ip(f"netns del {self._tag}-{role}")
+
+    def _ip(self, words: str) -> None:
+        subprocess.run(["ip", *words.split()], check=True, capture_output=True, timeout=LIMIT_S)
+
+
+@pytest.fixture(scope="module")
+def machines() -> Iterator[Machines]:
+    try:
+        made = Machines()
+    except (OSError, subprocess.CalledProcessError):
+        lacking("no network namespaces can be made: that takes root and iproute2")
+    yield made
+    made.remove()
+
+
+def _trial(machines: Machines, tmp_path: Path, text: str, choice: str, *roles: str) -> dict[str, Any]:
+    (tmp_path / "one.toml").write_text(text)
+    words = [sys.executable, str(LAB), str(tmp_path / "one.toml"), choice, *machines.roles(*roles)]
+    done = subprocess.run([*machines.inside("hub"), *words], capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_path: Path) -> None:
+    """What the client's kernel counts is what a packet socket sees; connecting, and TLS, are a round trip each."""
+    for choice, round_trips in (("plaintext", 2), ("tls-1.3", 3)):
+        said = _trial(machines, tmp_path, STUDY, choice, "web")
+        assert said["captured"]["round-trips"] == said["network"]["round-trips"] == round_trips * said["operations"]
+        assert said["captured"]["sent"] == said["network"]["sent"]
+        if choice == "plaintext":
+            assert said["captured"]["received"] == said["network"]["received"]
+        assert 0 < said["round_trip_ns"]["web"] < 1e9
+
+
+@pytest.mark.parametrize(("store", "parts"), [("sql", {"web", "database"}), ("ldap", {"web", "directory"})])
+def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, store: str, parts: set[str]) -> None:
+    """Accounts read on each machine add up to the clocks of all that runs there, within one per cent."""
+    for name in ("httpd", "postgresql-accounts", "mit"):
+        if not isinstance(beds.find({**beds.all_beds(), **beds.services()}[name]), beds.Installed):
+            lacking(f"{name} is not installed")
+    text = SIGN_IN.replace("STORE", store)
+    said = _trial(machines, tmp_path, text, "basic", "web", "database", "directory")
+    assert {name for name, ns in said["components"].items() if ns} == parts
+    assert said["whole_ns"] == pytest.approx(sum(said["components"].values()), rel=0.01)
+
+
+def _run(machines: Machines, tmp_path: Path, *words: str) -> subprocess.Popen[str]:
+    command = [*machines.inside("hub"), str(TOLLBAR), "run", *words, "--runs", str(tmp_path / "runs"), "--no-report"]
+    command += ["--roles", ",".join(machines.roles("web"))]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, cwd=tmp_path
+    )
+
+
+def _until_served(machines: Machines) -> int:
+    """Waits for a server on the other machine; says which process is the agent."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        words = {pid: _words(pid) for pid in machines.pids("web")}
+        if any(b"serve" in said for said in words.values()):
+            return next(pid for pid, said in words.items() if b"tollbar.beds.agent" in said and b"probe" not in said)
+        time.sleep(0.01)
+    raise AssertionError("no server was started")
+
+
+def _words(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path: Path) -> None:
+    """The heat under way is lost, the run says so, nothing is left there, and it is resumed with the same roles."""
+    (tmp_path / "one.toml").write_text(STUDY)
+    lab = _run(machines, tmp_path, "one.toml", "--blocks", "5")
+    os.kill(_until_served(machines), signal.SIGKILL)
+    said = lab.communicate(timeout=LIMIT_S)[0]
+    assert lab.returncode != 0
+    assert "the machine of the role web (10.79.0.2) is lost" in said
+    assert "Traceback" not in said
+    assert machines.is_empty("web")
+    (run,) = (tmp_path / "runs").iterdir()
+    elsewhere = subprocess.run([str(TOLLBAR), "run", "--resume", str(run)], capture_output=True, text=True)
+    assert (2, True) == (elsewhere.returncode, "the run began with other roles" in elsewhere.stderr)
+    again = _run(machines, tmp_path, "--resume", str(run))
+    said = again.communicate(timeout=LIMIT_S)[0]
+    assert again.returncode == 0, said
+    assert "On machines of their own" in said
+    assert machines.is_empty("web")
+
+
+@pytest.mark.parametrize("what", ["lab", "network"])
+def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) -> None:
+    """Whether the lab is killed, or the network between the two is gone: all that ran there ends."""
+    (tmp_path / "one.toml").write_text(STUDY)
+    lab = _run(machines, tmp_path, "one.toml", "--blocks", "5")
+    _until_served(machines)
+    if what == "lab":
+        os.kill(lab.pid, signal.SIGKILL)
+        lab.communicate(timeout=LIMIT_S)
+    else:
+        machines.cut("web")
+        said = lab.communicate(timeout=LIMIT_S)[0]
+        machines.mend()
+        assert "the machine of the role web (10.79.0.2) is lost: it cannot be reached" in said
+    assert machines.is_empty("web")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("proxy=10.0.0.1", "no component has the role `proxy`"),
+        ("web=here", "not an address: `here`"),
+        ("web=10.0.0.1,web=10.0.0.2", "the role `web` is given twice"),
+        ("client=10.0.0.1 by ssh x", "the client is where the lab is"),
+        ("database=10.0.0.1", "has to know who comes"),
+    ],
+)
+def test_roles_that_cannot_be(said: str, expected: str) -> None:
+    with pytest.raises(TollbarError, match=expected):
+        read_places([said])
+
+
+def test_roles_are_read() -> None:
+    assert read_places(["web=10.0.0.1,client=10.0.0.2", "database=10.0.0.3 by a b"]) == (
+        Place("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
+        Place("client", "10.0.0.2"),
+        Place("database", "10.0.0.3", ("a", "b")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"version": "0.0.1"}, "it has Tollbar"),
+        ({"address": "192.0.2.77"}, "192.0.2.77 is none of its addresses"),
+        ({}, None),
+    ],
+)
+def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
+    """A lab of another version, and an address that is not its machine's."""
+    agent = Process((sys.executable, "-m", "tollbar.beds.agent"))
+    try:
+        asked = {"version": __version__, "build": engine_build(), "address": "127.0.0.1"}
+        agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32), **change}})
+        said = json.loads(agent.hear(60))
+        assert (expected or "") in said.get("error", "")
+        assert (expected is None) == ("done" in said)
+        directory = said.get("done", {}).get("directory")
+        agent.end_input()
+        assert agent.how_it_ends(60) is None
+        assert directory is None or not Path(directory).exists()
+    finally:
+        agent.kill()
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_accounts_are_told_to_who_has_the_token(is_right: bool) -> None:
+    token = secrets.token_bytes(32)
+    agent = Process((str(engine()), "account"))
+    try:
+        agent.say({"listen": "127.0.0.1:0", "token": token.hex()})
+        host, _, port = json.loads(agent.hear(10))["listening"].rpartition(":")
+        with socket.create_connection((host, int(port)), 10) as connection, connection.makefile("rwb") as lines:
+            nonce = bytes.fromhex(json.loads(lines.readline())["nonce"])
+            proof = hmac.digest(token if is_right else bytes(32), nonce, hashlib.sha256).hex()
+            lines.write(json.dumps({"proof": proof}).encode() + b"\n")
+            lines.flush()
+            if is_right:
+                lines.write(json.dumps({"open": {"web": os.getpid()}}).encode() + b"\n")
+                lines.flush()
+            fault = json.loads(lines.readline())["fault"]
+            assert fault == (None if is_right else "the token is not this run's")
+            assert is_right or lines.readline() == b""
+    finally:
+        agent.kill()
+
+
+def test_an_agent_never_listens_on_all_addresses() -> None:
+    told = json.dumps({"listen": "0.0.0.0:0", "token": "00" * 32}) + "\n"
+    said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=10)
+    assert (1, "") == (said.returncode, said.stdout)
+    assert "an agent listens on one address, and not on all" in said.stderr
+
+
+def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Path) -> None:
+    """What a configuration names is sent, with modes; what is there stays; and nothing leads out of the directory."""
+    (at.directory / "keys").mkdir()
+    key = at.directory / "keys" / "one.pem"
+    key.write_text(f"key of {at.directory}/keys")
+    key.chmod(0o600)
+    found = shipping.named([f"certificate {key};", f"root {at.directory}/nothing"], at.directory)
+    bundle = shipping.packed(found, at.directory, None)
+    (tmp_path / "there").mkdir()
+    for _ in range(2):
+        shipping.unpack(bundle, tmp_path / "there", str(at.directory), None)
+    there = tmp_path / "there" / "keys" / "one.pem"
+    assert f"key of {tmp_path}/there/keys" == there.read_text()
+    assert 0o600 == there.stat().st_mode & 0o777
+    with pytest.raises(TollbarError, match="outside of the run's directory"):
+        shipping.unpack([{**bundle[0], "path": "../../else"}], tmp_path / "there", "/x", None)
