@@ -1,0 +1,300 @@
+"""Changes that would alter every number or lose a run, and that no output shows: each has a test that fails with it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import builders
+from builders import row, study_run, trial
+from conftest import Tollbar, lacking
+from test_store import chunk, session, task
+from tollbar import files, lab, libraries, machine, results, stats, study
+from tollbar.beds import proc
+from tollbar.cli import doctor as doctors
+from tollbar.errors import ExitStatus
+from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
+from tollbar.measure import members, rounds
+from tollbar.measure.members import Member
+from tollbar.measure.rounds import Rounds
+from tollbar.moments import Watch
+from tollbar.plan.heats import Visit
+from tollbar.records import ChunkRecord, Observed, Trial
+from tollbar.runner import Session
+from tollbar.stats import Moments
+from tollbar.study import Measure
+from tollbar.workloads import Work
+
+HOW = Measure("cpu", 0.0, 10, 4)
+
+
+# Measuring.
+
+
+def test_what_is_measured_is_on_the_measuring_core_and_the_lab_is_not(
+    fake_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever advances is on that core alone in its rounds: asked of the kernel, in each chunk."""
+    if machine.measuring_core() is None:
+        lacking("this machine has one core")
+    cores, core = os.sched_getaffinity(0), machine.measuring_core()
+    seen: Counter[tuple[frozenset[int], bool]] = Counter()
+
+    class Watched(Session):
+        def advance(self, *arguments: Any, **more: Any) -> ChunkRecord:
+            for pid in (self.pid, *proc._children(self.pid)):
+                seen[frozenset(os.sched_getaffinity(pid)), core in os.sched_getaffinity(0)] += 1
+            return super().advance(*arguments, **more)
+
+    monkeypatch.setattr(members, "Session", Watched)
+    try:
+        asked = lab.with_blocks(study.load([str(fake_study)]), 1)
+        lab.carry_out(*lab.begin(asked, command=(), runs=tmp_path / "runs", seed=1), report=False, exactly=True)
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert {(frozenset({core}), False)} == set(seen)
+
+
+class Answering:
+    """A session that answers each order with the next of these observations, and notes its turn."""
+
+    def __init__(self, name: str, turns: list[str], observed: Iterator[Observed]) -> None:
+        self.pid = 0
+        self._name, self._turns, self._observed = name, turns, observed
+
+    def advance(self, seconds: float, operations: int, limit_s: float, meanwhile: object = None) -> ChunkRecord:
+        self._turns.append(self._name)
+        return ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1000, observed=next(self._observed))
+
+
+def heat_of(names: str, turns: list[str], observed: Iterator[Observed]) -> list[Member]:
+    """A member for each letter, which is up and warm."""
+    made = []
+    for name in names:
+        cell: Any = SimpleNamespace(key=name, against=names[0])
+        session: Any = Answering(name, turns, observed)
+        made.append(Member(Visit(cell, False, 0, 0), session=session, work=Work((), {}, None)))
+    return made
+
+
+def forever(*observed: Observed) -> Iterator[Observed]:
+    while True:
+        yield from observed
+
+
+@pytest.mark.parametrize("inexact", [Observed(ticks=True), Observed(unsettled=True)])
+def test_a_chunk_that_is_not_exact_is_no_chunk(inexact: Observed) -> None:
+    """One known to a clock tick only, or with an account that was never closed, is seen and does not count."""
+    (member,) = found = heat_of("a", [], forever(Observed(), inexact))
+    Rounds(found, HOW, random.Random(1), None, Watch()).first_tries()
+    assert HOW.rounds == len(member.seen)
+    assert [0, 2, 4, 6, 8] == [chunk.round for chunk in member.chunks]
+
+
+def test_each_round_has_an_order_of_its_own() -> None:
+    """Each member has one turn a round, and each order comes about as often: what the coverage proof assumes."""
+    turns: list[str] = []
+    how = replace(HOW, rounds=600)
+    Rounds(heat_of("abc", turns, forever(Observed())), how, random.Random(7), None, Watch()).first_tries()
+    orders = Counter("".join(turns[place : place + 3]) for place in range(0, len(turns), 3))
+    assert {"abc", "acb", "bac", "bca", "cab", "cba"} == set(orders)
+    # 100 each, with a standard deviation of 9.
+    assert all(60 < count < 140 for count in orders.values()), orders
+
+
+def test_slow_members_go_first_as_often_as_last() -> None:
+    """They do not come between quick ones, and are not always what these find before them."""
+    turns: list[str] = []
+    members_of = heat_of("abS", turns, forever(Observed()))
+    members_of[2].ready = SimpleNamespace(operation_ns=1e9, memory_bytes=0)  # type: ignore[assignment]
+    source = random.Random(7)
+    how = replace(HOW, chunk_s=0.005)
+    drawn = ["".join(member.visit.cell.key for member in rounds._order(members_of, how, source)) for _ in range(400)]
+    assert {"abS", "baS", "Sab", "Sba"} == set(drawn)
+    assert 150 < sum(order[0] == "S" for order in drawn) < 250
+
+
+def test_what_was_stolen_is_read_from_its_own_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The eighth of the kernel's: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest nice."""
+    line = "cpu  " + " ".join(str(10**place) for place in range(10)) + "\ncpu0 9 9 9 9 9 9 9 9 9 9\n"
+    monkeypatch.setattr(machine, "_read", lambda path: line if path == "/proc/stat" else "")
+    assert 10**7 * 1_000_000_000 // os.sysconf("SC_CLK_TCK") == machine.steal_ns()
+    # What is busy has neither idle time nor waiting for a disk, nor what others were given.
+    assert 1 + 10 + 100 + 10**5 + 10**6 == machine._busy_ticks()
+    monkeypatch.setattr(machine, "_read", lambda path: "cpu  1 2 3 4\n")
+    assert 0 == machine.steal_ns()
+
+
+# Judging.
+
+
+def disturbed(block: int, cost_ns: float, times: float) -> Trial:
+    """Two chunks of this cost between quiet probes, and two of so many times as much between slow ones."""
+    quiet = [builders.chunk(number, cost_ns, block=block) for number in range(2)]
+    busy = [builders.chunk(n, cost_ns * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
+    return replace(trial(cost_ns, block=block), chunks=(*quiet, *busy))
+
+
+def judged(blocks: int = 8) -> StudyJudgement:
+    """A baseline of 100 ns and a cell of 250 ns, which cost 200 and 750 ns while they are disturbed."""
+    base = tuple(disturbed(block, 100.0, 2.0) for block in range(blocks))
+    cell = tuple(disturbed(block, 250.0, 3.0) for block in range(blocks))
+    twins = tuple(replace(one, twin=True) for one in base)
+    rows = [
+        replace(row({"choice": "none"}, against="none"), trials=base, twins=twins),
+        replace(row({"choice": "x"}, against="none"), trials=cell),
+    ]
+    return judge_study(study_run(rows, (blocks,)))
+
+
+def test_a_cost_is_shown_undisturbed_and_typical_each_under_its_name() -> None:
+    """`cpu` is of quiet moments and `cpu-typical` of every first try."""
+    found = {(m.row.key, m.metric): m for m in judged().measurements}
+    shown = {key: round(m.value) for key, m in found.items() if key[1] in ("cpu", "cpu-typical")}
+    expected = {("none", "cpu"): 100, ("none", "cpu-typical"): 150, ("x", "cpu"): 250, ("x", "cpu-typical"): 500}
+    assert expected == shown
+    assert Moments.UNDISTURBED == found["x", "cpu"].moments
+    assert Moments.AS_DISTURBED == found["x", "cpu-typical"].moments
+
+
+def test_a_difference_in_nanoseconds_is_of_the_two_undisturbed_costs() -> None:
+    """250 ns beside 100 ns are 150 ns more: not what the ratio makes of the dearer one, nor of disturbed costs."""
+    (toll,) = (toll for toll in judged().tolls if toll.row.key == "x")
+    assert toll.ratio is not None
+    assert pytest.approx(2.5, rel=1e-4) == toll.ratio.estimate
+    assert pytest.approx(150.0, rel=1e-3) == toll.difference
+
+
+@pytest.mark.parametrize(("blocks", "quantile"), [(61, 2.000), (121, 1.980), (400, 1.966)])
+def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: float) -> None:
+    """Of the means of a row of blocks: mean, standard error and Student's quantile, beyond 60 blocks as below."""
+    source = random.Random(blocks)
+    costs = [1000.0 * math.exp(source.gauss(0.0, 0.001)) for _ in range(blocks)]
+    found = judge_study(study_run([row({"choice": "none"}, costs, twins_ns=costs)], (blocks,)))
+    (cost,) = (m for m in found.measurements if m.metric == "cpu")
+    visits = [
+        stats.Visit(block, 0, np.zeros(1, int), np.array([one]), np.ones(1, int), np.ones(1, bool), np.ones(1, bool))
+        for block, one in enumerate(costs)
+    ]
+    interval = stats.cost(visits, Moments.UNDISTURBED)
+    assert interval is not None
+    error = np.std(costs, ddof=1) / math.sqrt(blocks) / np.mean(costs)
+    assert (blocks, blocks) == (interval.n, cost.blocks)
+    assert pytest.approx(float(np.mean(costs))) == interval.estimate
+    assert pytest.approx(quantile * error, rel=2e-3) == math.log(interval.high / interval.estimate)
+    assert pytest.approx(quantile * error, rel=2e-3) == math.log(interval.estimate / interval.low)
+
+
+# Keeping.
+
+
+def test_what_is_committed_is_on_the_disk(fake_runs: Path) -> None:
+    """A run's database is synced at each commit, as it was made and as it is opened again."""
+    store = results.reopen(fake_runs / "one")
+    try:
+        assert [(2,)] == list(store.database.execute("pragma synchronous"))
+        assert [("wal",)] == list(store.database.execute("pragma journal_mode"))
+    finally:
+        store.close()
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it was flushed by then: else a power cut leaves an empty file where the old one was."""
+    done: list[tuple[str, int]] = []
+    replaced = os.replace
+    monkeypatch.setattr(files.os, "fsync", lambda handle: done.append(("flushed", os.fstat(handle).st_size)))
+    monkeypatch.setattr(files.os, "replace", lambda *where: (done.append(("placed", 0)), replaced(*where)))
+    files.write_atomically(tmp_path / "run.json", "x" * 100_000)
+    assert [("flushed", 100_000), ("placed", 0)] == done[:2]
+
+
+@pytest.mark.parametrize(("durability", "flushes"), [("off", False), ("flushed", True)])
+def test_the_engines_database_flushes_if_that_is_asked_for(durability: str, flushes: bool, tmp_path: Path) -> None:
+    """Five commits are five flushes of the database's own files, and none where durability is off."""
+    if shutil.which("strace") is None:
+        lacking("strace is not installed: apt-get install strace")
+    (tmp_path / "data").mkdir()
+    asked = task(tmp_path / "data", "sqlite", "plaintext", "insert", durability=durability, rows_per_commit=1)
+    calls = tmp_path / "calls"
+    words = ("strace", "-f", "-y", "-e", "trace=fsync,fdatasync", "-o", str(calls))
+    with session(asked, words) as (opened, _):
+        before = len(_flushes(calls))
+        assert 5 == chunk(opened, operations=5).operations
+        of_chunk = _flushes(calls)[before:]
+        opened.finish()
+    # Making it ready is not what is measured.
+    assert len(of_chunk) >= 5 if flushes else [] == of_chunk
+
+
+def _flushes(calls: Path) -> list[str]:
+    return re.findall(r"sync\(\d+<[^>]*cards\.sqlite[^>]*>\)", calls.read_text())
+
+
+def test_a_run_is_not_resumed_on_another_machine(tollbar: Tollbar, fake_runs: Path) -> None:
+    """It names what differs, and the run stays as it was."""
+    path = fake_runs / "one" / "run.json"
+    said = json.loads(path.read_text())
+    said["fingerprint"]["cpu"] = "Another CPU"
+    path.write_text(json.dumps(said))
+    refused = tollbar("run", "--resume", fake_runs / "one", "--blocks", "20", "--no-report")
+    assert (2, "") == (refused.returncode, refused.stdout)
+    assert "this is not the machine the run began on: cpu: Another CPU / " in " ".join(refused.stderr.split())
+    assert said == json.loads(path.read_text())
+
+
+# `tollbar doctor`.
+
+
+def healthy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A machine with nothing to complain of; what is returned may be altered."""
+    facts: dict[str, Any] = {"cpu": "A CPU", "cores": 2, "kernel": "6.1", "governor": "performance"}
+    claim = SimpleNamespace(says="twice is twice", one_ratio=2.0)
+    result = SimpleNamespace(claim=claim, verdict=ClaimVerdict.STILL_TRUE, ratio=SimpleNamespace(estimate=2.001))
+    state = {"facts": facts, "load": 0.1, "libraries": [], "result": result}
+    monkeypatch.setattr(machine, "fingerprint", lambda: state["facts"])
+    monkeypatch.setattr(machine, "load", lambda: state["load"])
+    monkeypatch.setattr(libraries, "everything", lambda: state["libraries"])
+    monkeypatch.setattr(doctors, "_beds", lambda: iter(()))
+    studies = SimpleNamespace(studies=[SimpleNamespace(claims=[result])])
+    monkeypatch.setattr(lab, "rehearsal", lambda: studies)
+    return state
+
+
+ILL = {
+    "one core": lambda state: state["facts"].update(cores=1),
+    "a governor that saves power": lambda state: state["facts"].update(governor="powersave"),
+    "other programs at work": lambda state: state.update(load=0.7),
+    "a library that cannot be used": lambda state: state["libraries"].append(libraries.Broken("x", "/x", "not one")),
+    "a rehearsal that is off": lambda state: setattr(state["result"].ratio, "estimate", 2.011),
+    "a rehearsal that is too low": lambda state: setattr(state["result"].ratio, "estimate", 1.989),
+    "a rehearsal that cannot tell": lambda state: setattr(state["result"], "verdict", ClaimVerdict.CANNOT_TELL),
+    "a rehearsal without a number": lambda state: setattr(state["result"], "ratio", None),
+}
+
+
+@pytest.mark.parametrize("what", ILL)
+def test_the_doctor_finds_each_fault(
+    what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where all is well it says so; each fault alone is one finding, with advice, and a status of its own."""
+    state = healthy(monkeypatch)
+    assert ExitStatus.DONE == doctors.doctor()
+    assert "look  " not in capsys.readouterr().out
+    ILL[what](state)
+    assert ExitStatus.SOME_FAILED == doctors.doctor()
+    out = capsys.readouterr().out.splitlines()
+    (place,) = (number for number, line in enumerate(out) if line.startswith("look  "))
+    assert out[place + 1].strip(), "a finding without advice"
