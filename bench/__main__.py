@@ -29,6 +29,7 @@ from bench import (
     sign_in,
     size,
     storage,
+    survive,
     true,
     tune,
     upgrade,
@@ -75,10 +76,15 @@ PIECES = {
     "fleet:kills": on_ray.kills,
 }
 ALL = {**PARTS, **PIECES}
+# What has options of its own, and no figures.
+COMMANDS = {"survive": survive.main}
 
 
 def main() -> None:
     """Prints each figure as it comes, and all of them as a table at the end."""
+    if sys.argv[1:] and sys.argv[1] in COMMANDS:
+        COMMANDS[sys.argv[1]](sys.argv[2:])
+        return
     console = Console(highlight=False)
     found: list[Figure] = []
     for name in sys.argv[1:] or PARTS:

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from bench.ground import mentioning, program
 
 import component_lab
 from component_lab import KINDS, PATIENCE_S, FakeBed, kept, start, tree_of, wait_until, work_dir_of
-from survivors_ground import mentioning, program
 from tollbar.beds import driver, guarded, proc
 from tollbar.beds.driver import NotStarted, rendered
 from tollbar.beds.sandbox import Sandbox, account, folder_for_all

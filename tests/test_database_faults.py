@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from bench.ground import mentioning
 
 from bed_lab import query
 from conftest import command, here, lacking
-from survivors_ground import mentioning
 from test_databases import DATABASES, PATIENCE_S, ROWS, Case, started, store, task
 from tollbar import beds
 from tollbar.beds import proc, sandbox

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.ground import mentioning
 
 from bed_lab import database, provider_of, query
 from conftest import here
-from survivors_ground import mentioning
 from tollbar import beds
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server

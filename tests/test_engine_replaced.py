@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bench.ground import trials_of
 
-from survivors_ground import trials_of
 from test_run import HEAT, heats_there, runs_in, wait_for
 from tollbar.runner import engine
 

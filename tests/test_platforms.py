@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench.ground import mentioning
 
 from conftest import Tollbar
-from survivors_ground import mentioning
 from tollbar import libraries, measure, plan, runners, study
 from tollbar.errors import TollbarError
 from tollbar.libraries import Broken, Provider

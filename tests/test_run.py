@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
+from bench.ground import trials_of
 
 from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
-from survivors_ground import trials_of
 from test_runner import marked_processes
 from tollbar.beds import proc
 from tollbar.stats import FEWEST_BLOCKS

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from bench.ground import mentioning
 
 from bed_lab import ACCOUNTS, before
 from component_lab import PATIENCE_S, tree_of
 from conftest import here
-from survivors_ground import mentioning
 from tollbar import beds
 from tollbar.beds import driver, proc
 from tollbar.beds.configuration import rendered, write_files

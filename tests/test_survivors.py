@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import random
 import re
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from bed_lab import CANNOT_READ, NOBODY, PR_SET_CHILD_SUBREAPER
-from conftest import here
-from survivors_ground import (
+from bench.ground import (
     BEDS,
     NOTHING,
     PROGRAMS,
     RUN_LIMIT_S,
     SERVICES,
     Ground,
+    a_ground,
     cells_of,
     failed_of,
     program,
@@ -36,7 +31,10 @@ from survivors_ground import (
     trials_there,
     until,
 )
-from tollbar.beds import proc, sandbox
+
+from bed_lab import CANNOT_READ, NOBODY
+from conftest import here
+from tollbar.beds import proc
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -46,21 +44,8 @@ def ground() -> Iterator[Ground]:
     """A ground for a test with every bed, in a place that a server's workers can pass."""
     for name in BEDS:
         here(name)
-    folder = Path(tempfile.mkdtemp(prefix="survivors-", dir=sandbox.folder_for_all()))
-    folder.chmod(0o755)
-    ground = Ground(folder, frozenset(proc._children(os.getpid())))
-    ground.temporary.mkdir()
-    ground.temporary.chmod(0o711)
-    prctl = ctypes.CDLL(None).prctl
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    try:
+    with a_ground() as ground:
         yield ground
-    finally:
-        for pid in ground.descendants():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-        shutil.rmtree(folder)
 
 
 # So many moments: every other one in a run that has just begun, the others in that same run when it is gone on with.
@@ -370,7 +355,7 @@ def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
     ends = [(signal.SIGKILL, chance.uniform(0.0, 1.5)) for _ in range(2)] + [(signal.SIGINT, 1.0), (None, 0.0)]
     for how, after_s in ends:
         arguments = ["--resume", ground.runs[0]] if ground.runs else [ground.study(2)]
-        with ground.start(*arguments, before=as_ordinary) as run:
+        with ground.start(*arguments, before=as_ordinary, stdout=subprocess.PIPE) as run:
             assert run.stdout is not None
             if run.stdout.readline() != b"ordinary\n":
                 assert CANNOT_READ == run.wait(), ground.output()

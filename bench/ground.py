@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
+import shutil
+import signal
 import sqlite3
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from conftest import command
-from tollbar.beds import proc
+from bench.figures import TOLLBAR
+from tollbar.beds import proc, sandbox
 
 BEDS = ("embedded", "nginx", "httpd")
 # So few that a heat is mostly starts and ends, where most can go wrong.
@@ -139,15 +143,23 @@ class Ground:
         path.write_text(EVERY_SERVER.replace("BLOCKS", str(blocks)))
         return path
 
-    def start(self, *arguments: object, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """`tollbar run`, as a user types it, but for what is put before it."""
-        words = [*(before or [command()]), "run", *map(str, arguments), "--json", "--no-report"]
-        with open(self.folder / "output", "wb") as output:
+    def start(
+        self,
+        *arguments: object,
+        before: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        stdin: int | IO[bytes] | None = None,
+        stdout: int | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """`tollbar run`, as a user types it, but for what is put before it; its document is kept beside what it says."""
+        words = [*before, *([] if stdout else [TOLLBAR]), "run", *map(str, arguments), "--json", "--no-report"]
+        with open(self.folder / "output", "wb") as output, open(self.folder / "said.json", "wb") as said:
             return subprocess.Popen(
                 words,
                 cwd=self.folder,
-                env={**os.environ, "TMPDIR": str(self.temporary), "HOME": str(self.folder)},
-                stdout=subprocess.DEVNULL if not before else subprocess.PIPE,
+                env={**os.environ, "TMPDIR": str(self.temporary), "HOME": str(self.folder), **(environment or {})},
+                stdin=stdin,
+                stdout=stdout or said,
                 stderr=output,
             )
 
@@ -194,6 +206,29 @@ class Ground:
             "mounts": mounts(self.folder),
             "directories": sorted({path.name for path in self.temporary.iterdir()} - {*expected}),
         }
+
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@contextlib.contextmanager
+def a_ground() -> Iterator[Ground]:
+    """A ground in a place that a server's workers can pass, with all that is left on it ended and removed."""
+    folder = Path(tempfile.mkdtemp(prefix="survivors-", dir=sandbox.folder_for_all()))
+    folder.chmod(0o755)
+    ground = Ground(folder, frozenset(proc._children(os.getpid())))
+    ground.temporary.mkdir()
+    ground.temporary.chmod(0o711)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield ground
+    finally:
+        for pid in ground.descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        shutil.rmtree(folder)
 
 
 KINDS = ("processes", "ports", "memory", "name spaces", "mounts", "directories")
