@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from conftest import lacking
 from tollbar import __version__, beds
 from tollbar.beds import shipping
 from tollbar.beds.nodes import Place, read_places
@@ -26,8 +27,6 @@ from tollbar.errors import TollbarError
 from tollbar.libraries import engine_build
 from tollbar.runner import engine
 from tollbar.runner.process import Process
-
-from conftest import lacking
 
 LAB = Path(__file__).with_name("roles_lab.py")
 TOLLBAR = Path(sys.executable).with_name("tollbar")
@@ -61,10 +60,8 @@ choices  = ["anonymous", "basic"]
 baseline = { choice = "anonymous", op = "request" }
 [vary]
 op        = ["request"]
-store     = ["STORE"]
-directory = ["mit"]
-password-hash = ["sha-1"]
 accounts  = [1000]
+VARIED
 [load]
 users   = [2]
 request = { get = "/bytes/{bytes}" }
@@ -155,13 +152,19 @@ def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_pa
         assert 0 < said["round_trip_ns"]["web"] < 1e9
 
 
-@pytest.mark.parametrize(("store", "parts"), [("sql", {"web", "database"}), ("ldap", {"web", "directory"})])
-def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, store: str, parts: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("varied", "parts"),
+    [
+        ('store = ["sql"]\npassword-hash = ["sha-1"]', {"web", "database"}),
+        ('store = ["ldap"]\ndirectory = ["mit"]', {"web", "directory"}),
+    ],
+)
+def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, varied: str, parts: set[str]) -> None:
     """Accounts read on each machine add up to the clocks of all that runs there, within one per cent."""
     for name in ("httpd", "postgresql-accounts", "mit"):
         if not isinstance(beds.find({**beds.all_beds(), **beds.services()}[name]), beds.Installed):
             lacking(f"{name} is not installed")
-    text = SIGN_IN.replace("STORE", store)
+    text = SIGN_IN.replace("VARIED", varied)
     said = _trial(machines, tmp_path, text, "basic", "web", "database", "directory")
     assert {name for name, ns in said["components"].items() if ns} == parts
     assert said["whole_ns"] == pytest.approx(sum(said["components"].values()), rel=0.01)
