@@ -326,5 +326,8 @@ def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Pa
     there = tmp_path / "there" / "keys" / "one.pem"
     assert f"key of {tmp_path}/there/keys" == there.read_text()
     assert 0o600 == there.stat().st_mode & 0o777
-    with pytest.raises(TollbarError, match="outside of the run's directory"):
-        shipping.unpack([{**bundle[0], "path": "../../else"}], tmp_path / "there", "/x", None)
+    link = {"path": "away", "link": str(tmp_path)}
+    for hostile in ([{**bundle[0], "path": "../../else"}], [link, {**bundle[0], "path": "away/else"}]):
+        with pytest.raises(TollbarError, match="outside of the run's directory"):
+            shipping.unpack(hostile, tmp_path / "there", "/x", None)
+    assert not (tmp_path / "else").exists()
