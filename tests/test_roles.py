@@ -250,6 +250,14 @@ def test_roles_that_cannot_be(said: str, expected: str) -> None:
         read_places([said])
 
 
+def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
+    """Refused before a run is made."""
+    words = [str(TOLLBAR), "run", "digests", "--roles", "web=10.0.0.1", "--runs", str(tmp_path / "runs")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
+    assert "nothing of these studies is asked of a server" in done.stderr
+
+
 def test_roles_are_read() -> None:
     assert read_places(["web=10.0.0.1,client=10.0.0.2", "database=10.0.0.3 by a b"]) == (
         Place("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
