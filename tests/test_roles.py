@@ -60,10 +60,8 @@ choices  = ["anonymous", "basic"]
 baseline = { choice = "anonymous", op = "request" }
 [vary]
 op        = ["request"]
-store     = ["STORE"]
-directory = ["mit"]
-password-hash = ["sha-1"]
 accounts  = [1000]
+VARIED
 [load]
 users   = [2]
 request = { get = "/bytes/{bytes}" }
@@ -150,17 +148,25 @@ def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_pa
         assert said["captured"]["round-trips"] == said["network"]["round-trips"] == round_trips * said["operations"]
         assert said["captured"]["sent"] == said["network"]["sent"]
         if choice == "plaintext":
-            assert said["captured"]["received"] == said["network"]["received"]
+            # The end of the server's side counts as a byte where it comes just while the kernel is asked.
+            more = said["network"]["received"] - said["captured"]["received"]
+            assert 0 <= more <= said["operations"] // 20
         assert 0 < said["round_trip_ns"]["web"] < 1e9
 
 
-@pytest.mark.parametrize(("store", "parts"), [("sql", {"web", "database"}), ("ldap", {"web", "directory"})])
-def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, store: str, parts: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("varied", "parts"),
+    [
+        ('store = ["sql"]\npassword-hash = ["sha-1"]', {"web", "database"}),
+        ('store = ["ldap"]\ndirectory = ["mit"]', {"web", "directory"}),
+    ],
+)
+def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, varied: str, parts: set[str]) -> None:
     """Accounts read on each machine add up to the clocks of all that runs there, within one per cent."""
     for name in ("httpd", "postgresql-accounts", "mit"):
         if not isinstance(beds.find({**beds.all_beds(), **beds.services()}[name]), beds.Installed):
             lacking(f"{name} is not installed")
-    text = SIGN_IN.replace("STORE", store)
+    text = SIGN_IN.replace("VARIED", varied)
     said = _trial(machines, tmp_path, text, "basic", "web", "database", "directory")
     assert {name for name, ns in said["components"].items() if ns} == parts
     assert said["whole_ns"] == pytest.approx(sum(said["components"].values()), rel=0.01)
@@ -244,6 +250,14 @@ def test_roles_that_cannot_be(said: str, expected: str) -> None:
         read_places([said])
 
 
+def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
+    """Refused before a run is made."""
+    words = [str(TOLLBAR), "run", "digests", "--roles", "web=10.0.0.1", "--runs", str(tmp_path / "runs")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
+    assert "nothing of these studies is asked of a server" in done.stderr
+
+
 def test_roles_are_read() -> None:
     assert read_places(["web=10.0.0.1,client=10.0.0.2", "database=10.0.0.3 by a b"]) == (
         Place("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
@@ -320,5 +334,8 @@ def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Pa
     there = tmp_path / "there" / "keys" / "one.pem"
     assert f"key of {tmp_path}/there/keys" == there.read_text()
     assert 0o600 == there.stat().st_mode & 0o777
-    with pytest.raises(TollbarError, match="outside of the run's directory"):
-        shipping.unpack([{**bundle[0], "path": "../../else"}], tmp_path / "there", "/x", None)
+    link = {"path": "away", "link": str(tmp_path)}
+    for hostile in ([{**bundle[0], "path": "../../else"}], [link, {**bundle[0], "path": "away/else"}]):
+        with pytest.raises(TollbarError, match="outside of the run's directory"):
+            shipping.unpack(hostile, tmp_path / "there", "/x", None)
+    assert not (tmp_path / "else").exists()

@@ -32,6 +32,8 @@ from tollbar.runner.process import Ended, Process
 ACCOUNTS_LIMIT_S = 10.0
 
 Said = dict[str, Any]
+ASKED = ("hello", "find", "endpoint", "start", "prove", "fault", "complaint", "log", "end", "stop")
+"""What a lab may ask of an agent."""
 
 
 class Agent:
@@ -191,7 +193,9 @@ def answer(agent: Agent, line: bytes) -> Said:
     """What it says to one line: `done`, or how it could not be."""
     asked: dict[str, Any] = json.loads(line)
     ((name, arguments),) = asked.items()
-    does: Callable[..., Any] = getattr(agent, name)
+    does: Callable[..., Any] | None = getattr(agent, name, None) if name in ASKED else None
+    if does is None:
+        return {"error": f"an agent does not `{name}`"}
     try:
         return {"done": does(**arguments)}
     except NotStarted as error:

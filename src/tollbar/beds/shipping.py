@@ -41,7 +41,8 @@ def unpack(bundle: Bundle, directory: Path, sender: str, account: Account | None
     """
     for entry in bundle:
         path = directory / entry["path"]
-        if ".." in path.parts or not path.is_relative_to(directory):
+        # A link that came before may lead elsewhere.
+        if ".." in path.parts or not path.parent.resolve().is_relative_to(directory.resolve()):
             raise TollbarError(f"a file that would be outside of the run's directory: {entry['path']}")
         _make_folders(path.parent, directory)
         if os.path.lexists(path):
@@ -50,7 +51,7 @@ def unpack(bundle: Bundle, directory: Path, sender: str, account: Account | None
             path.symlink_to(entry["link"])
             continue
         data = base64.b64decode(entry["data"]).replace(sender.encode(), str(directory).encode())
-        write(path, data, int(entry["mode"]))
+        write(path, data, int(entry["mode"]) & 0o777)
         if entry["of_account"] and account:
             os.chown(path, account.user_id, account.group_id)
 

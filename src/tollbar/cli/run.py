@@ -42,7 +42,7 @@ def run(
     tollbar run --resume runs/2026-…    go on where a run was stopped
     tollbar run --resume runs/2026-… --blocks 40
     tollbar run --url https://localhost:8443/path --users 1 --users 16
-    tollbar run sign-in --roles web=192.0.2.7,database=192.0.2.8
+    tollbar run sign-in-today --roles web=192.0.2.7,database=192.0.2.8
     tollbar run --url https://localhost:8443/ --against http://localhost:8080/ --server-pid 4711
     tollbar run digests --on ray        on each node of a cluster (docs/many-machines.md)
 

@@ -55,6 +55,8 @@ def begin(
     """The plan of these studies, and a new run for it. Raises TollbarError before anything is started."""
     seed = secrets.randbelow(2**32) if seed is None else seed
     planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
+    if places and not any(cell.bed for one in planned.studies for cell in one.cells):
+        raise TollbarError("nothing of these studies is asked of a server", where="--roles", hint="leave it out")
     fingerprint = machine.fingerprint()
     store = results.create(
         planned,
