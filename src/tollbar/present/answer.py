@@ -16,7 +16,7 @@ from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline, break_even
 from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
-from tollbar.present.company import company_sentences
+from tollbar.present.company import company_sentences, is_asked
 from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
@@ -61,7 +61,7 @@ def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
     """
     if told_apart(study):
         return factor_sentences(study)
-    return company_sentences(study) if "threads" in study.about.baseline else ()
+    return company_sentences(study) if is_asked(study) else ()
 
 
 @dataclass(frozen=True, slots=True)
