@@ -430,3 +430,19 @@ def test_trials_without_threads_are_as_they_were() -> None:
     """A chunk of one thread has its elapsed time once."""
     assert [5.0] == [Work((), {}, 1).wall_ns(ChunkRecord(operations=1, cpu_ns=1, wall_ns=5))]
     assert trials([100.0])[0].wall_ns
+
+
+def test_threads_that_are_compared_with_one_are_no_alternatives() -> None:
+    """What becomes of them is the answer, and the section below it does not say it again; beside a choice it does."""
+    found = judged(1.5, 1.5)
+    assert company_sentences(found) == answer(found)
+    listing, section = company_listing(found, {}), company_section(found, {})
+    assert listing is not None
+    assert section is not None
+    assert ((), 2) == (listing.sentences, len(section.blocks))
+    about = replace(found.about, baseline={"choice": "x"})
+    beside = replace(found, study=replace(found.study, study=about))
+    listing = company_listing(beside, {})
+    assert listing is not None
+    assert company_sentences(beside) == listing.sentences
+    assert company_sentences(beside)[0] in answer(beside)[1:]

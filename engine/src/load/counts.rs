@@ -47,9 +47,6 @@ pub struct Counts {
     /// Where each loop has a core of its own: what it did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Account>,
-    /// CPU time of these loops, what they spent on waiting for each other included.
-    #[serde(skip)]
-    pub spent_ns: u64,
     /// When the first loop began, when its first answer came, and when the last one of all came.
     #[serde(skip)]
     pub began_ns: u64,
@@ -154,12 +151,11 @@ impl Counts {
         }
     }
 
-    /// Closes the account of this loop, which spent so much CPU time in all, and so much of it on asking: its time ends
-    /// with its last answer. What it waits for its core says nothing, as the server has that meanwhile.
-    pub fn account(&mut self, spent_ns: u64, cpu_ns: u64) {
-        let account =
-            Account { operations: self.right, cpu_ns, wall_ns: self.wall_ns(), ..Account::default() };
-        (self.spent_ns, self.threads) = (spent_ns, vec![account]);
+    /// Closes the account of this loop, which spent so much CPU time on asking: its time ends with its last answer. What it
+    /// waits for its core says nothing, as the server has that meanwhile.
+    pub fn account(&mut self, cpu_ns: u64) {
+        let (operations, wall_ns) = (self.right, self.wall_ns());
+        self.threads = vec![Account { operations, cpu_ns, wall_ns, ..Account::default() }];
     }
 
     pub fn merge(&mut self, other: Counts) {
@@ -180,7 +176,6 @@ impl Counts {
         self.handshakes_resumed += other.handshakes_resumed;
         self.certificate_bytes += other.certificate_bytes;
         self.threads.extend(other.threads);
-        self.spent_ns += other.spent_ns;
         self.steady.requests += other.steady.requests;
         self.steady.wall_ns = self.steady.wall_ns.max(other.steady.wall_ns);
         self.began_ns = self.began_ns.min(other.began_ns);

@@ -42,8 +42,8 @@ pub struct EventLoop {
     stopped_ns: Option<u64>,
     /// How many will have come to the end of this phase when all loops are there, once this one has.
     ends_with: Option<usize>,
-    /// This thread's clocks when the phase was ordered, and when all began.
-    clocks: [Clocks; 2],
+    /// This thread's clocks when all began.
+    began: Clocks,
     next_sweep_ns: u64,
     /// When the last answer of this turn came, if one did.
     answered_ns: Option<u64>,
@@ -79,7 +79,7 @@ impl EventLoop {
             started: 0,
             stopped_ns: None,
             ends_with: None,
-            clocks: [Clocks::of_thread(), Clocks::of_thread()],
+            began: Clocks::of_thread(),
             next_sweep_ns: 0,
             answered_ns: None,
             response_ns: 0,
@@ -97,7 +97,6 @@ impl EventLoop {
             }
             _ => {}
         }
-        self.clocks[0] = Clocks::of_thread();
         self.enter(phase)?;
         loop {
             // An answer has just read the clock, most of the time.
@@ -140,7 +139,7 @@ impl EventLoop {
         let whole = self.state.sign_in.whole();
         self.ends_with = None;
         self.plan.begin.wait_unless(self.plan.begin.come(), || self.plan.stop.load(Relaxed));
-        self.clocks[1] = Clocks::of_thread();
+        self.began = Clocks::of_thread();
         self.phase = Timetable::of(phase, least, whole, clock::wall_ns(), self.plan.request_limit_ns);
         self.state.counts.began_ns = self.phase.begins_ns;
         (self.stopped_ns, self.under_way, self.started) = (None, 0, 0);
@@ -368,7 +367,9 @@ impl EventLoop {
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
         self.come_to_end();
-        let asking_ns = self.clocks[1].since().0;
+        if !self.plan.load.cores.is_empty() {
+            self.state.counts.account(self.began.since().0);
+        }
         let counts = &self.state.counts;
         if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
             && counts.ended > 0
@@ -376,10 +377,6 @@ impl EventLoop {
             self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns().max(1) as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
-        let mut counts = std::mem::take(&mut self.state.counts);
-        if !self.plan.load.cores.is_empty() {
-            counts.account(self.clocks[0].since().0, asking_ns);
-        }
-        counts
+        std::mem::take(&mut self.state.counts)
     }
 }

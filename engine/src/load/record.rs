@@ -28,9 +28,6 @@ pub struct Observed {
     pub bill: Bill,
     #[serde(flatten)]
     pub counts: Counts,
-    /// CPU time of this process that is in the account of no thread, where each gives one.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub left_over_ns: u64,
     /// Where users sign in, or could.
     #[serde(flatten)]
     pub exchanged: Option<Exchanged>,

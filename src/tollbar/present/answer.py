@@ -16,7 +16,7 @@ from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline, break_even
 from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
-from tollbar.present.company import company_sentences
+from tollbar.present.company import company_sentences, is_asked
 from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
@@ -50,9 +50,18 @@ MOST_STEPS = 2
 
 def headline(study: StudyJudgement) -> str:
     """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
+    says = _of_no_alternatives(study)
+    return says[0] if says else _Telling(study).headline
+
+
+def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
+    """The answer of a study whose cells are not to be chosen among for their cost; empty where they are.
+
+    Of factors, whether they add up; of threads that are compared with one, what becomes of them.
+    """
     if told_apart(study):
-        return factor_sentences(study)[0]
-    return _Telling(study).headline
+        return factor_sentences(study)
+    return company_sentences(study) if is_asked(study) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +79,8 @@ def answer(study: StudyJudgement) -> tuple[str, ...]:
 
 
 def whole_answer(study: StudyJudgement) -> Answer:
-    """The answer, with what may be taken in place of what costs least.
-
-    Of a study with factors, whether they add up: its cells are no alternatives, and none is to be taken for its cost.
-    """
-    if told_apart(study):
-        says = factor_sentences(study)
+    """The answer, with what may be taken in place of what costs least."""
+    if says := _of_no_alternatives(study):
         return Answer(says, Choices(says[0]))
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]

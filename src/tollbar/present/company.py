@@ -38,14 +38,24 @@ def company_section(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Se
     """The table, with what this machine cannot show."""
     if not study.company:
         return None
-    return Section(TITLE, (Items(company_sentences(study)), _table(study), Items([*_notes(study, fingerprint)])))
+    says = _beside_the_answer(study)
+    return Section(TITLE, (*([Items(says)] if says else []), _table(study), Items([*_notes(study, fingerprint)])))
 
 
 def company_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Listing | None:
     """The same in brief."""
     if not study.company:
         return None
-    return Listing(TITLE, company_sentences(study), [_table(study)], notes=[*_notes(study, fingerprint)])
+    return Listing(TITLE, _beside_the_answer(study), [_table(study)], notes=[*_notes(study, fingerprint)])
+
+
+def is_asked(study: StudyJudgement) -> bool:
+    """Whether company is what the study is about, so that its sentences are the answer."""
+    return "threads" in study.about.baseline and bool(study.company)
+
+
+def _beside_the_answer(study: StudyJudgement) -> tuple[str, ...]:
+    return () if is_asked(study) else company_sentences(study)
 
 
 def _name(study: StudyJudgement) -> Callable[[CompanyResult], str]:

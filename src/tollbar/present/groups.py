@@ -210,7 +210,7 @@ def memory_matters(memory: Iterable[Measurement]) -> bool:
 
 
 # What a reader has, whatever there is to choose.
-GIVEN = ("op", "bed", "cpu", "transport")
+GIVEN = ("op", "bed", "threads", "cpu", "transport")
 
 
 @dataclass(frozen=True, slots=True)

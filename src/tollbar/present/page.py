@@ -34,7 +34,7 @@ from tollbar.present.blocks import (
     standing_keys,
 )
 from tollbar.present.chart import toll_charts
-from tollbar.present.company import company_listing, company_section
+from tollbar.present.company import company_listing, company_section, is_asked
 from tollbar.present.comparisons import (
     EFFECTS,
     WAITS,
@@ -143,10 +143,13 @@ def page(judgement: Judgement) -> Page:
             Section("Do it again", _again(judgement.run), "again"),
         )
     ]
+    names = "names what costs least here of the recommended and acceptable choices"
+    if all(map(is_asked, studies)):
+        names = "says what becomes of threads beside others"
     return Page(
         judgement.run.name,
         f"What security costs: {judgement.run.name}",
-        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
+        f"Each line {names}, as far as the run can tell.",
         [_entry(section) for section in sections],
         sections,
         entries if len(studies) > 1 else (),

@@ -26,7 +26,7 @@ fn it_serves_on_each_core_that_it_is_given() {
     let config = json!({"listen": "127.0.0.1:0", "cores": [core, core, core], "operations": [operation]});
     let served = Served::start(&config, None);
     let mut clients: Vec<_> = (0..30).map(|_| served.client()).collect();
-    for target in ["/bytes/3", "/op/digest/sha-256"] {
+    for target in ["/bytes/3", "/op/digest/sha-256?bytes=64&op=hash"] {
         clients.iter_mut().for_each(|client| client.send(get(target)));
         assert!(clients.iter_mut().all(|client| client.reply().status == 200), "{target}");
     }
