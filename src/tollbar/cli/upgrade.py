@@ -29,10 +29,10 @@ def upgrade(
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone, on one core?
+    """Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?
 
     What TLS, a password hash or a key costs by default is taken apart: what the library changes, and what its new
-    defaults do.
+    defaults do. All on one core.
 
     tollbar upgrade libcrypto libcrypto:psycopg
     tollbar upgrade libcrypto pycurl==7.49.0 tls --for 100s
@@ -45,8 +45,8 @@ def upgrade(
     ----------
     old
         A build: a libcrypto by its name (`tollbar list providers`), a file or a folder, a Debian package, a wheel, a
-        Node or a Go with its version. They are fetched and verified by apt, pip, npm or go, kept in the cache, and never
-        installed.
+        Node or a Go with its version. They are fetched and verified by apt, pip, npm or go, kept in the cache, and
+        never installed.
     new
         Another build of the same thing.
     families
