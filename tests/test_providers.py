@@ -147,7 +147,11 @@ WRONG_TASKS = {
     "unknown mask": ({"setting": {"cpu": "slow"}, "provider": {"kind": "libcrypto"}}, "failed", "no such `cpu`"),
     "a word for a number": ({"setting": {"bytes": "many"}}, "failed", "whole number"),
     "too much data": ({"setting": {"bytes": 1 << 40}}, "failed", "more than"),
-    "no such library": ({"provider": {"kind": "libcrypto", "path": "/none.so"}}, "failed", "cannot be loaded"),
+    "no such library": (
+        {"provider": {"kind": "libcrypto", "path": "/none.so"}},
+        "failed",
+        "/none.so cannot be loaded: cannot open",
+    ),
     "answer that is no hexadecimal": ({"inputs": {"of_hex": "xyz"}}, "failed", "not hexadecimal"),
     "key that is none": (
         {"provider": {"kind": "libcrypto"}, "family": "signature", "op": "sign", "choice": "rsa-2048",

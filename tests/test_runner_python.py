@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,82 @@ def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
     record = ask([python, *rest[:-1], str(spoiled(tmp_path, *PADS_WRONGLY))], task, limit_s=LIMIT_S)
     answered = record.proof.answer if record.proof else None
     assert Outcome.OK != record.outcome or answer.expected != answered
+
+
+# A package of password hashes whose work is another thread's, as Argon2's lanes are.
+THREADED = """
+import hashlib, threading
+NAME, BACKEND = "threaded 1", "hashlib"
+
+def password_hash(choice, held):
+    rounds, salts = (held or {"iterations": 2000})["iterations"], iter(range(1 << 30))
+    def hash_of(password, salt=None):
+        salt, made = str(next(salts) if salt is None else salt), []
+        work = lambda: made.append(hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), rounds).hex())
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return f"{salt}${rounds}${made[0]}"
+    return hash_of, lambda made, password: made == hash_of(password, made.partition("$")[0])
+
+def password_default():
+    return {"choice": "pbkdf2-sha-256", "iterations": 2000}
+"""
+STARTS = """
+import runner
+runner.PACKAGES = ("threaded",)
+runner.run()
+"""
+
+
+@pytest.fixture
+def threaded(tmp_path: Path) -> tuple[str, ...]:
+    """The runner with that package alone, as an upgrade starts it."""
+    (tmp_path / "with_threaded.py").write_text(THREADED)
+    (tmp_path / "started.py").write_text(f"import sys\nsys.path[:0] = {[str(PYTHON.folder), str(tmp_path)]!r}{STARTS}")
+    return (sys.executable, "-B", str(tmp_path / "started.py"))
+
+
+def of_defaults(mode: str, **more: Any) -> dict[str, Any]:
+    return {
+        "contract": 2,
+        "mode": mode,
+        "family": "defaults",
+        "op": "hash",
+        "choice": "by-default",
+        "provider": {"kind": "runner"},
+        "setting": {},
+        "inputs": {},
+        "seed": 5,
+    } | more
+
+
+def test_a_package_says_what_it_has_and_takes_by_itself(threaded: tuple[str, ...]) -> None:
+    """Of the families those that it has calls for, and what a hash has whose caller says nothing."""
+    record = ask(threaded, of_defaults("list"), limit_s=LIMIT_S)
+    assert {"defaults"} == {offer["family"] for offer in record.offers}
+    assert {"hash": {"choice": "pbkdf2-sha-256", "iterations": 2000}} == record.receipt["defaults"]
+    other = ask(threaded, of_defaults("verify", family="digest", choice="sha-256"), limit_s=LIMIT_S)
+    assert Outcome.UNSUPPORTED == other.outcome
+
+
+@pytest.mark.parametrize(
+    ("choice", "setting"), [("by-default", {}), ("pbkdf2-sha-256", {"iterations": 100}), ("none", {})]
+)
+def test_password_hashes_are_proved(choice: str, setting: Mapping[str, int], threaded: tuple[str, ...]) -> None:
+    """By the right password and by another one; the null choice says that there is nothing to refuse."""
+    record = ask(threaded, of_defaults("verify", choice=choice, setting=setting), limit_s=LIMIT_S)
+    assert Outcome.OK == record.outcome, record.reason
+    assert record.proof is not None
+    assert (("another password", "the same hash twice") if setting or choice != "none" else ()) == record.proof.refused
+
+
+def test_what_other_threads_did_since_a_chunk_is_never_less_than_nothing(threaded: tuple[str, ...]) -> None:
+    """Two clocks are read one after the other, and of threads that have worked the difference may shrink."""
+    lines = [json.dumps(of_defaults("measure")), *['{"advance": {"seconds": 0.001, "operations": 1}}'] * 200]
+    done = subprocess.run(
+        threaded, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=LIMIT_S, check=True
+    )
+    chunks = [said for line in done.stdout.splitlines() if "observed" in (said := json.loads(line))]
+    assert 200 == len(chunks)
+    assert all(one["observed"]["background_ns"] >= 0 for one in chunks)

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub mod headers;
 
+use std::error::Error as _;
 use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -87,8 +88,13 @@ pub fn open<Api>(
 pub fn load(path: &Path) -> Result<Library, String> {
     // Local scope: two versions may be in one process, and neither must find the other's functions.
     // SAFETY: what runs here are the initialisers of a library that the user named to be measured.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|error| format!("{} cannot be loaded: {error}", path.display()))
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+        let path = path.display();
+        // The loader's own words, such as which version of the C library it needs; it begins with the path itself.
+        let said = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        let why = said.strip_prefix(&format!("{path}: ")).unwrap_or(&said);
+        format!("{path} cannot be loaded: {why}")
+    })
 }
 
 /// The file that this address was loaded from.

@@ -29,25 +29,29 @@ def upgrade(
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Set two builds of a library side by side: what became dearer, cheaper, new or gone, on one core?
+    """Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?
 
-    What TLS costs by default is taken apart: what the library changes, and what its new defaults do.
+    What TLS, a password hash or a key costs by default is taken apart: what the library changes, and what its new
+    defaults do. All on one core.
 
     tollbar upgrade libcrypto libcrypto:psycopg
     tollbar upgrade libcrypto pycurl==7.49.0 tls --for 100s
     tollbar upgrade libssl3=3.0.17-1~deb12u2 libssl3=3.0.20-1~deb12u2 --fail-above 5%
     tollbar upgrade cryptography==42.0.0 cryptography==44.0.0 --markdown
+    tollbar upgrade node@20.18.0 node@22.11.0
     tollbar upgrade ./old/libcrypto.so.3 ./new/libcrypto.so.3 digest cipher
 
     Parameters
     ----------
     old
-        A build: a libcrypto by its name (`tollbar list providers`), a file or a folder, a Debian package or a wheel
-        with its version. Packages are fetched and verified by apt or pip, kept in the cache, and never installed.
+        A build: a libcrypto by its name (`tollbar list providers`), a file or a folder, a Debian package, a wheel, a
+        Node or a Go with its version. They are fetched and verified by apt, pip, npm or go, kept in the cache, and
+        never installed.
     new
         Another build of the same thing.
     families
-        What is asked of both: digest, cipher, signature, key-exchange, rsa-api, tls. None: all that it is used for.
+        What is asked of both, of a libcrypto for example digest, cipher, mac, password-hash, signature, key-exchange,
+        rsa-api, tls. None: all that it is used for.
     fail_above
         A share, such as 5%: end with status 1 if a row became dearer by more, its whole interval beyond it, or is gone;
         with status 3 if no row could have shown it.

@@ -184,7 +184,8 @@ def _remove_unused(folder: Path) -> None:
 
 def _run(words: Sequence[str], build: Path, deadline: float, platform: Platform) -> None:
     """Runs one step in the build's folder. It ends with the lab, and what it started ends with it. Raises NotBuilt."""
-    log = build.with_suffix(".log")
+    # Not `with_suffix`, for which a version in the name ends with one.
+    log = build.with_name(f"{build.name}.log")
     failed = f"the runner of {platform.title} cannot be built: {Path(words[0]).name}"
     guarded = ["guard", "--tree", "--child-of", str(os.getpid()), "--", *words]
     with open(log, "wb") as output:

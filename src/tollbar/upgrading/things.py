@@ -92,7 +92,14 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
     files = [os.path.realpath(side.file) for side in (one, other)]
     if files[0] == files[1]:
         raise TollbarError("the same file twice: nothing to compare", where=files[0], hint="name two builds")
+    if one.program and one.name == other.name:
+        # By their packages, which may be the same ones on both.
+        return _told_apart(one), _told_apart(other)
     return one, other
+
+
+def _told_apart(thing: Thing) -> Thing:
+    return replace(thing, provider=replace(thing.provider, name=f"{thing.provider.name} ({thing.said})"))
 
 
 def _found(said: str) -> Thing:
