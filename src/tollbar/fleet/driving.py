@@ -112,6 +112,8 @@ class Fleets:
     directory: Path
     fleet: Fleet
     nodes: list[Driven] = field(default_factory=list)
+    on_lost: Callable[[str], None] = lambda _: None
+    """Told the name of a node that is lost, which may measure on all the same."""
 
     def write(self) -> None:
         """Keeps what is known of the nodes. Raises TollbarError."""
@@ -260,6 +262,8 @@ class Fleets:
         if one.part is not None:
             one.part.end()
             one.part = None
+        if state is State.LOST:
+            self.on_lost(one.member.name)
         one.member.state, one.member.reason = state, reason and shown(reason)
         words = f"  {one.member.name:<10} {state}{f': {one.member.reason}' if reason else ''}"
         console.say(words, "yellow" if reason or state is not State.DONE else None)
