@@ -395,6 +395,15 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert not [*tmp_path.glob("runs/*")]
 
 
+def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: Path) -> None:
+    """What is wrong with a cluster takes nothing of a fleet that was begun before."""
+    fleets = begun(place)
+    fleets.write()
+    words = [command(), "run", "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
+    assert 2 == subprocess.run(words, capture_output=True, check=False).returncode
+    assert (fleets.directory / fleet.FILE).exists()
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"schema": 9})])
 def test_a_fleet_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     """One line, whatever is in the file."""

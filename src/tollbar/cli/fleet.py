@@ -52,7 +52,8 @@ def run_on(
         console.say(f"go on with: {fleets.how_to_go_on()}")
         raise
     except TollbarError:
-        if not fleets.runs():
+        # Nothing has begun: no node was asked.
+        if options.resume is None and not fleets.fleet.nodes:
             fleets.discard()
         raise
     return _answered(fleets, options)
@@ -101,4 +102,5 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
     if options.report:
         report.write_page(page, fleets.directory / PAGE)
         console.say(f"  page       {fleets.directory / PAGE}")
-    return ExitStatus.DONE if not left and gathered.rows and not gathered.unusable else ExitStatus.SOME_FAILED
+    is_whole = not any(one.reason for one in fleets.fleet.nodes) and not left and not gathered.unusable
+    return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED

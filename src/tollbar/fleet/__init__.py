@@ -75,4 +75,6 @@ def drive(fleets: Fleets, labels: dict[str, str]) -> None:
         return
     with simulated(count) as made, connected(made.address) as cluster:
         made.wait_for(cluster.places)
+        # The next node has the same cores.
+        fleets.on_lost = lambda name: made.network.end(made.network.spaces[name])
         fleets.drive(cluster, chosen(cluster.places(), labels), at_once=1)

@@ -45,7 +45,7 @@ class Cluster(Protocol):
         """The nodes that may measure."""
 
     def start(self, place: Place, name: str) -> Part:
-        """A part on a node, which has this name in its fleet. Raises Lost."""
+        """A part on a node, which has this name in its fleet. Raises TollbarError where it can have none."""
 
     def close(self) -> None:
         """Lets the cluster go."""

@@ -112,6 +112,8 @@ class Fleets:
     directory: Path
     fleet: Fleet
     nodes: list[Driven] = field(default_factory=list)
+    on_lost: Callable[[str], None] = lambda _: None
+    """Told the name of a node that is lost, which may measure on all the same."""
 
     def write(self) -> None:
         """Keeps what is known of the nodes. Raises TollbarError."""
@@ -162,7 +164,7 @@ class Fleets:
         here = {one.member.name for one in self.nodes}
         for member in self.fleet.nodes:
             if member.state is not State.DONE and member.name not in here:
-                member.state, member.reason = State.LOST, "is not in the cluster"
+                member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
         self.write()
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:
@@ -224,7 +226,7 @@ class Fleets:
             status = int(found["status"])
             if status in (DONE, SOME_FAILED):
                 one.part.call("forget", self.directory.name)
-                self._set(one, State.DONE, None)
+                self._set(one, State.DONE, "some cell failed, or none could be measured" if status else None)
             else:
                 errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
                 self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {status}"])[-1])
@@ -260,9 +262,11 @@ class Fleets:
         if one.part is not None:
             one.part.end()
             one.part = None
+        if state is State.LOST:
+            self.on_lost(one.member.name)
         one.member.state, one.member.reason = state, reason and shown(reason)
         words = f"  {one.member.name:<10} {state}{f': {one.member.reason}' if reason else ''}"
-        console.say(words, None if state is State.DONE else "yellow")
+        console.say(words, "yellow" if reason or state is not State.DONE else None)
         self.write()
 
     def _under_way(self) -> list[Driven]:
@@ -278,11 +282,6 @@ class Fleets:
                 hint = "wait for it to end"
                 raise TollbarError("another process drives this fleet", where=str(self.directory), hint=hint) from error
             yield
-
-    def runs(self) -> list[Path]:
-        """The runs that are home, each an ordinary one."""
-        places = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run]
-        return [place for place in places if (place / "run.json").exists()]
 
     def judged(self, *, report: bool) -> list[Path]:
         """The runs of nodes that are done, judged and, where that is asked for, reported here.

@@ -73,7 +73,7 @@ class Cluster:
         ]  # fmt: skip
 
     def start(self, place: Place, name: str) -> Actor:
-        """The node's part of this name, started there. Raises Lost, also where another driver has one there."""
+        """The node's part of this name, started there. Raises TollbarError where another driver has one there."""
         options = {
             "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "name": f"node-{place.id}",
             "resources": {RESOURCE: 1} if place.holds_resource else None,
@@ -82,7 +82,7 @@ class Cluster:
         try:
             return Actor(ray.remote(node_module.Node).options(**options).remote(name))
         except ValueError as error:
-            raise Lost("another driver measures there: one at a time on a node") from error
+            raise TollbarError("another driver measures there: one at a time on a node") from error
 
     def close(self) -> None:
         """Lets the cluster go, and with it all parts."""
