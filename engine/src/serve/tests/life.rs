@@ -20,7 +20,7 @@ fn it_says_where_it_listens_and_what_it_is_made_of() {
 #[test]
 fn it_listens_on_ipv6_as_well() {
     if TcpListener::bind("[::1]:0").is_err() {
-        println!("this machine has no IPv6 loopback");
+        crate::lacking("this machine has no IPv6 loopback");
         return;
     }
     let served = Served::start(&json!({"listen": "[::1]:0"}), None);
