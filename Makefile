@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test lint bench format lock browser servers runtimes rivals clean
+.PHONY: help setup run test quick lint bench format lock browser servers runtimes rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -33,8 +33,11 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 
 # Three at once on two cores: most of them wait for servers and processes most of their time.
 test: setup browser servers runtimes ## Every test
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 3 --dist loadgroup
 	cd engine && cargo test --release --locked --quiet
+
+quick: setup ## Tests that start no server and no other process, for while you write
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers"
 
 lint: setup ## Formatting, types, layers, lock files
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console
@@ -35,7 +36,7 @@ from bench import (
     upgrade,
     warm,
 )
-from bench.figures import Figure
+from bench.figures import Figure, unmeasured
 
 PARTS = {
     "cheap": cheap.figures,
@@ -80,6 +81,14 @@ ALL = {**PARTS, **PIECES}
 COMMANDS = {"survive": survive.main}
 
 
+def _of_part(name: str) -> Iterator[Figure]:
+    """Its figures; one that is missed where it fails, and the parts that follow are measured all the same."""
+    try:
+        yield from ALL[name]()
+    except Exception as error:
+        yield unmeasured(f"{name}: what is left of it", f"{type(error).__name__}: {error}")
+
+
 def main() -> None:
     """Prints each figure as it comes, and all of them as a table at the end."""
     if sys.argv[1:] and sys.argv[1] in COMMANDS:
@@ -91,7 +100,7 @@ def main() -> None:
         if name not in ALL:
             sys.exit(f"error: no such part: {name}\n\nhint: known: {', '.join(ALL)}")
         cores = os.sched_getaffinity(0)
-        for figure in ALL[name]():
+        for figure in _of_part(name):
             console.print(f"{figure.what}: {figure.here} (goal: {figure.goal})", markup=False)
             found.append(figure)
         # A part that measures in this process keeps off the measuring core, and the next part starts others.

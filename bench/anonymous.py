@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from statistics import median, quantiles
 
-from bench.figures import Figure
+from bench.figures import Figure, unmeasured
 from bench.work import ANONYMOUS, BARE, Running, running
 from tollbar.beds import NotStarted
 from tollbar.runner import Stopped
@@ -28,7 +28,7 @@ def figures() -> Iterator[Figure]:
     try:
         found = [_block(seed) for seed in range(BLOCKS)]
     except (NotStarted, Stopped) as error:
-        yield Figure(what, goal, str(error), None)
+        yield unmeasured(what, error, goal)
         return
     ratio = median(one / other for one, other in found)
     low, _, high = quantiles([one / other for one, other in found], n=4)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sysconfig
 import tempfile
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +24,12 @@ class Figure:
     goal: str
     here: str
     met: bool | None
-    """None for a figure that has no goal and stands there for comparison."""
+    """None for a figure that has no goal and stands there for comparison: never for one that could not be measured."""
+
+
+def unmeasured(what: str, why: object, goal: str = "(not measured)") -> Figure:
+    """A figure that could not be had: it misses its goal."""
+    return Figure(what, goal, str(why) or type(why).__name__, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +37,17 @@ class Finished:
     """A command that ended: how long it took, the most memory it held itself, and what it said."""
 
     wall_s: float
+    """Infinite where it ended with another status than those that say that it did its work."""
     memory_bytes: int
     status: int
     out: str
 
 
-def timed(*arguments: str, cwd: Path | None = None) -> Finished:
-    """Runs a command and watches its memory: its own, not that of the processes it starts."""
+def timed(*arguments: str, cwd: Path | None = None, done: Collection[int] = (0,)) -> Finished:
+    """Runs a command and watches its memory: its own, not that of the processes it starts.
+
+    `done` are the statuses of a command that did its work: one that crashed is not quick.
+    """
     # A file, not a pipe: nothing reads while the clock runs, and a full pipe would stop the command.
     with tempfile.TemporaryFile("w+") as out:
         start = time.perf_counter()
@@ -47,7 +58,8 @@ def timed(*arguments: str, cwd: Path | None = None) -> Finished:
             time.sleep(0.01)
         wall_s = time.perf_counter() - start
         out.seek(0)
-        return Finished(wall_s, memory_bytes, process.returncode, out.read())
+        took_s = wall_s if process.returncode in done else math.inf
+        return Finished(took_s, memory_bytes, process.returncode, out.read())
 
 
 def peak_memory_bytes(process_id: int) -> int:

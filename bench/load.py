@@ -17,7 +17,7 @@ from typing import Any
 
 from bench import clients
 from bench.clients import Contender, Measured, Spoilt, in_turn, ours, ratio
-from bench.figures import ENGINE, Figure
+from bench.figures import ENGINE, Figure, unmeasured
 from tollbar import beds, libraries, machine, tls
 from tollbar.beds import Installed, NotStarted, Unavailable, driver, proc
 from tollbar.beds.driver import Server
@@ -94,7 +94,7 @@ def figures() -> Iterator[Figure]:
             yield _memory(nginx, sandbox, {**TLS_13, "certificate": "ecdsa-p256"}, "TLS 1.3", judged=False)
             yield _embedded(nginx, embedded, sandbox)
     except (NotStarted, Spoilt, TollbarError) as error:
-        yield Figure("load: what is left of it", "(not measured)", str(error), None)
+        yield unmeasured("load: what is left of it", error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,7 @@ def _key(row: Document) -> str:
 
 
 def _half(toll: Document) -> float:
-    return half_width(toll["low"], toll["high"]) if toll["ratio"] is not None else 0.0
+    return half_width(toll["low"], toll["high"])
 
 
 def _named(toll: Document) -> str:

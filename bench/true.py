@@ -19,7 +19,7 @@ from statistics import fmean, median
 import numpy as np
 
 from bench import loop
-from bench.figures import ENGINE, Figure
+from bench.figures import ENGINE, Figure, unmeasured
 from bench.studies import Document, Unmeasured, half_width, measured
 from tollbar import libraries, machine
 from tollbar.lab import probed_machine
@@ -142,7 +142,7 @@ def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator
         name = f"true: {one.what}, undisturbed cost over that of a loop of {one.operations:,}"
         goal = "within the errors of both (95 %), where both met quiet moments"
         if path is None:
-            yield Figure(name, goal, "no libcrypto of psycopg here", None)
+            yield unmeasured(name, "no libcrypto of psycopg here", goal)
             continue
         slices: list[Slice] = []
         lab: list[Document] = []

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.figures import TOLLBAR, Figure, timed
+from bench.figures import TOLLBAR, Figure, timed, unmeasured
 from tollbar.beds.loading import libssl_beside
 from tollbar.libraries import Provider, open_provider
 
@@ -57,7 +57,7 @@ def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Fi
     """The system's libcrypto beside a copy of itself, and beside one that takes more."""
     system = open_provider("libcrypto")
     if not isinstance(system, Provider) or system.path is None:
-        yield Figure("upgrade", "(not measured)", "there is no libcrypto here", None)
+        yield unmeasured("upgrade", "there is no libcrypto here")
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -73,6 +73,28 @@ blocks = {SHORT_BLOCKS}
 
 Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
 
+# Modules whose laboratories of servers are made once for all of their tests: by one worker, so that it is once.
+ONE_LABORATORY = ("gssapi", "labs", "negotiate", "samba", "services", "sign_in", "sign_in_faults", "storage_elsewhere")
+# Begun last, what takes longest would keep one worker busy after the others are done.
+LONGEST = ("survivors", "run", "source_pages", "providers", "document", "heats", "coverage", "databases")
+# What a test takes, or its module names, that starts the command, a server, a runner or a browser.
+STARTING = {
+    *("at", "browser", "fake_runs", "fake_study", "lab", "pages", "runs_made", "service", "short_study", "tollbar"),
+    *("Sandbox", "Session", "ask", "engine", "start", "started", "session", "subprocess", "tune", "command"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says which tests start servers or other processes, which share a laboratory, and puts the longest first."""
+    for item in items:
+        module = getattr(item, "module", None)
+        name = item.path.stem.removeprefix("test_")
+        if STARTING & ({*getattr(item, "fixturenames", ())} | {*vars(module or item)}):
+            item.add_marker(pytest.mark.servers)
+        if name in ONE_LABORATORY:
+            item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+
 
 @pytest.fixture
 def fake_study(tmp_path: Path) -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
-from conftest import here
+from conftest import here, lacking
 from tollbar import beds, libraries
 from tollbar.beds import configuration, driver, loading, proc
 from tollbar.beds.driver import NotStarted
@@ -78,7 +78,7 @@ def test_tls_1_2_is_as_asked(
 def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str, parameters: str) -> None:
     """The server's Diffie–Hellman parameters have the size that the cell names, the weakest too."""
     if shutil.which("openssl") is None:
-        pytest.skip("there is no `openssl` to ask with")
+        lacking("there is no `openssl` to ask with")
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "dhe", "dh-parameters": parameters}
     with start(at, here(name), system, settings) as server:
         asked = subprocess.run(

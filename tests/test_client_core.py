@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import here
+from conftest import here, lacking
 from tollbar import machine, plan, study, workloads
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
@@ -72,7 +72,7 @@ def core() -> Iterator[int]:
     """The measuring core, which the lab keeps off."""
     cores, core = os.sched_getaffinity(0), machine.measuring_core()
     if core is None:
-        pytest.skip("one core has no other beside it")
+        lacking("one core has no other beside it")
     machine.keep_off(core)
     yield core
     os.sched_setaffinity(0, cores)

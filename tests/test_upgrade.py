@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from builders import lognormal, measured, row, run, study, study_run
-from conftest import Tollbar, here
+from conftest import Tollbar, here, lacking
 from tollbar import beds, plan, results, upgrading, workloads
 from tollbar import study as studies
 from tollbar.cli.options import Options, resumed
@@ -261,7 +261,7 @@ def test_all_four_cells_meet_in_one_heat() -> None:
     """Old and new, by default and held: in each block together."""
     other = open_provider("libcrypto:psycopg")
     if not isinstance(other, Provider):
-        pytest.skip("there is no second libcrypto here")
+        lacking("there is no second libcrypto here")
     sides = Thing("a", "libcrypto", open_provider("libcrypto")), Thing("b", "libcrypto", other)  # type: ignore[arg-type]
     (asked,) = upgrading.studies(*sides, ["tls"], 4)
     (planned,) = plan.make([asked], seed=1).studies

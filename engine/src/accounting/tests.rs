@@ -155,6 +155,32 @@ fn an_account_is_closed_at_rest() {
     shell.end();
 }
 
+/// What a server still does for what came before is no part of a bill that is begun then.
+#[test]
+fn a_bill_is_begun_at_rest() {
+    let mut shell = Shell::start("burn 12000");
+    let mut accounts = shell.accounts();
+    shell.say();
+    let opening = accounts.begin();
+    shell.hear();
+    let bill = accounts.bill(&opening);
+    assert!(!bill.unsettled);
+    assert!(bill.components_ns() < 300_000, "{} ns of what came before", bill.components_ns());
+    shell.end();
+}
+
+/// A bill that was begun while a server was at work says so, though it was at rest when it was closed.
+#[test]
+fn a_bill_that_was_begun_at_work_is_unsettled() {
+    let mut shell = Shell::start("burn 3000000");
+    let mut accounts = shell.accounts();
+    shell.say();
+    let opening = accounts.begin();
+    shell.0.kill().expect("an end");
+    let _ = shell.0.wait();
+    assert!(accounts.bill(&opening).unsettled);
+}
+
 /// A server that never rests is not waited for without end, and it is said.
 #[test]
 fn an_account_of_one_that_never_rests() {

@@ -113,7 +113,7 @@ fn outcome(api: &Api, cell: [&str; 3], setting: &Value) -> Result<(), Failure> {
 #[test]
 fn a_number_is_set_by_its_command_where_there_is_no_function() {
     let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
-        println!("SKIPPED: this machine has no libcrypto");
+        crate::lacking("this machine has no libcrypto");
         return;
     };
     let mut macros = api.clone();
@@ -132,7 +132,7 @@ fn a_number_is_set_by_its_command_where_there_is_no_function() {
 #[test]
 fn what_a_library_does_not_give_is_a_reason_and_not_a_crash() {
     let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
-        println!("SKIPPED: this machine has no libcrypto");
+        crate::lacking("this machine has no libcrypto");
         return;
     };
     for (taken, take, task, setting) in rows() {
@@ -164,7 +164,7 @@ fn rsa_task(op: &str, choice: &str, setting: &Value, expected: &str) -> Task {
 #[test]
 fn every_route_to_an_rsa_key_signs_and_verifies() {
     let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
-        println!("SKIPPED: this machine has no libcrypto");
+        crate::lacking("this machine has no libcrypto");
         return;
     };
     let mut before_3 = api.clone();
@@ -198,7 +198,7 @@ fn every_route_to_an_rsa_key_signs_and_verifies() {
 #[test]
 fn a_route_that_a_c_program_has_not_is_refused_in_words() {
     let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
-        println!("SKIPPED: this machine has no libcrypto");
+        crate::lacking("this machine has no libcrypto");
         return;
     };
     let refusal = |choice, setting| {

@@ -49,7 +49,7 @@ fn cores_that_cannot_be_served_on_are_refused() {
 #[test]
 fn it_listens_on_ipv6_as_well() {
     if TcpListener::bind("[::1]:0").is_err() {
-        println!("this machine has no IPv6 loopback");
+        crate::lacking("this machine has no IPv6 loopback");
         return;
     }
     let served = Served::start(&json!({"listen": "[::1]:0"}), None);

@@ -31,7 +31,7 @@ fn each_provider_performs_behind_a_path() {
     let has_libcrypto = has_libcrypto();
     for kind in ["rustcrypto", "aws-lc", "libcrypto"] {
         if kind == "libcrypto" && !has_libcrypto {
-            println!("this machine has no libcrypto");
+            crate::lacking("this machine has no libcrypto");
             continue;
         }
         let served = Served::with(json!([
@@ -90,7 +90,7 @@ fn providers_of_several_kinds_serve_side_by_side_and_are_all_named() {
 #[test]
 fn a_second_libcrypto_is_refused() {
     if !has_libcrypto() {
-        println!("this machine has no libcrypto");
+        crate::lacking("this machine has no libcrypto");
         return;
     }
     let first = task("libcrypto", "digest", "hash", "sha-256", 1);

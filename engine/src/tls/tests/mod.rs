@@ -67,7 +67,7 @@ pub fn subjects() -> Vec<Subject> {
     ];
     match wheel() {
         Some(path) => subjects.extend(libssl(Some(path.display().to_string()))),
-        None => eprintln!("SKIPPED: no libssl in a wheel; name its libcrypto in TOLLBAR_LIBCRYPTO"),
+        None => crate::lacking("no libssl in a wheel; name its libcrypto in TOLLBAR_LIBCRYPTO"),
     }
     subjects
 }
