@@ -428,11 +428,22 @@ class Survivors:
         beside -= {"tmp", "output", "said.json", "told", ".cache"}
         if beside:
             wrong.append(f"files outside the run: {sorted(beside)}")
+            for name in beside:
+                shutil.rmtree(ground.folder / name, ignore_errors=True)
         return {
             "seed": seed, "kind": kind, "means": name, "after_s": round(share * reference.whole_s, 3), "late": early,
             "processes": programs, "committed": len(committed), "status": status, **kill.note,
             "took_s": round(time.monotonic() - began, 1), "said": said.strip().splitlines()[-1:], "wrong": wrong,
         }  # fmt: skip
+
+    def clear(self) -> None:
+        """Ends and removes what an attempt that came to nothing has left."""
+        for pid in self.ground.descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.ground.left()
+        for folder in ("runs", "elsewhere"):
+            shutil.rmtree(self.ground.folder / folder, ignore_errors=True)
 
     def _resumed(self, kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterator[str]:
         """Goes on with the run, and yields what is not as it should be."""
@@ -565,7 +576,9 @@ def main(arguments: list[str]) -> None:
             kind, means = all_pairs[seed % len(all_pairs)]
             try:
                 line = survivors.kill(kind, means, seed)
-            except RuntimeError as error:
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                # A machine so busy that a run does not end in its time shows nothing of it.
+                survivors.clear()
                 line = {"seed": seed, "kind": kind, "means": means, "not_run": str(error)[-300:], "wrong": []}
             log.write(json.dumps(line) + "\n")
             print(
