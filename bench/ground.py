@@ -151,7 +151,7 @@ class Ground:
         stdin: int | IO[bytes] | None = None,
         stdout: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """`tollbar run`, as a user types it, but for what is put before it; its document is kept beside what it says."""
+        """`tollbar run`, as a user types it, but for what is put before it; its document is kept in a file."""
         words = [*before, *([] if stdout else [TOLLBAR]), "run", *map(str, arguments), "--json", "--no-report"]
         with open(self.folder / "output", "wb") as output, open(self.folder / "said.json", "wb") as said:
             return subprocess.Popen(

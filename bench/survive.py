@@ -1,4 +1,4 @@
-"""`python -m bench survive --kills N`: runs of every kind, struck at random moments by random means, and taken up again.
+"""`python -m bench survive --kills N`: runs of every kind, struck at random moments by random means, and resumed.
 
 After each: nothing of the run is left, each heat that was committed is as it was, the run is resumed to its end, and
 its tolls are those of an undisturbed run (the same verdict, or intervals that overlap). A kill is a line of the log;
@@ -42,6 +42,8 @@ from tollbar.beds import proc
 from tollbar.stats import FEWEST_BLOCKS
 
 BLOCKS = FEWEST_BLOCKS
+# No more of them where a machine is busy.
+EXACTLY = ("--blocks", BLOCKS)
 PRIMITIVES = """
 question  = "What is left of this?"
 family    = "digest"
@@ -243,6 +245,9 @@ def _lose_power(kill: Kill) -> None:
 
 def _run_out_of(kind: int, now: Callable[[int], int], spare: int) -> Callable[[Kill], None]:
     def strike(kill: Kill) -> None:
+        # Before there is a run, Python itself is still being loaded, and says in its own way what it lacks.
+        while kill.run.poll() is None and not kill.ground.runs:
+            time.sleep(0.005)
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             limit = now(kill.run.pid) + kill.chance.randrange(spare)
             resource.prlimit(kill.run.pid, kind, (limit, limit))
@@ -253,6 +258,10 @@ def _run_out_of(kind: int, now: Callable[[int], int], spare: int) -> Callable[[K
 def _entered(holder: int, folder: Path) -> list[str]:
     """Words before a command that runs in this folder, as the mounts of that process show it."""
     return ["nsenter", f"--mount=/proc/{holder}/ns/mnt", "env", f"--chdir={folder}"]
+
+
+def _address_space_bytes(pid: int) -> int:
+    return resource.getpagesize() * int(Path(f"/proc/{pid}/statm").read_text().split()[0])
 
 
 def _in_mounts(kill: Kill, *words: str) -> int:
@@ -361,7 +370,7 @@ class Survivors:
             study.write_text(KINDS[kind].replace("BLOCKS", str(BLOCKS)))
             for _ in range(2):
                 began = time.monotonic()
-                if self.ground.finish(study) != 0:
+                if self.ground.finish(study, *EXACTLY) != 0:
                     raise RuntimeError(f"{kind}: {self.ground.output()}")
                 whole_s = time.monotonic() - began
                 found = Undisturbed(study, whole_s, len(trials_of(self.ground.runs[-1])), self._tolls())
@@ -379,7 +388,7 @@ class Survivors:
         began = time.monotonic()
         with self._prepared(means.needs) as (before, environment, note, holder):
             stdin = note.pop("stdin", None)
-            run = ground.start(reference.study, before=before, environment=environment, stdin=stdin)
+            run = ground.start(reference.study, *EXACTLY, before=before, environment=environment, stdin=stdin)
             kill = Kill(ground, chance, run, self.suspended_s, note, holder)
             if stdin is not None:
                 os.close(stdin)
@@ -419,11 +428,22 @@ class Survivors:
         beside -= {"tmp", "output", "said.json", "told", ".cache"}
         if beside:
             wrong.append(f"files outside the run: {sorted(beside)}")
+            for name in beside:
+                shutil.rmtree(ground.folder / name, ignore_errors=True)
         return {
             "seed": seed, "kind": kind, "means": name, "after_s": round(share * reference.whole_s, 3), "late": early,
             "processes": programs, "committed": len(committed), "status": status, **kill.note,
             "took_s": round(time.monotonic() - began, 1), "said": said.strip().splitlines()[-1:], "wrong": wrong,
         }  # fmt: skip
+
+    def clear(self) -> None:
+        """Ends and removes what an attempt that came to nothing has left."""
+        for pid in self.ground.descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.ground.left()
+        for folder in ("runs", "elsewhere"):
+            shutil.rmtree(self.ground.folder / folder, ignore_errors=True)
 
     def _resumed(self, kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterator[str]:
         """Goes on with the run, and yields what is not as it should be."""
@@ -435,7 +455,7 @@ class Survivors:
             if committed:
                 yield "the run is lost"
             kill.note["resumed"] = "begun anew"
-            if ground.finish(reference.study) != 0:
+            if ground.finish(reference.study, *EXACTLY) != 0:
                 yield f"cannot be begun anew: {ground.output()}"
             return
         run = kill.moved(made[0]) if kill.moved else made[0]
@@ -444,7 +464,7 @@ class Survivors:
             yield f"of {len(committed)} trials that were committed {len(before)} are there, or they are others"
         if len(before) % 2:
             yield "half a heat is there"
-        status = ground.finish("--resume", run)
+        status = ground.finish("--resume", run, *EXACTLY)
         harmed = [reason for outcome, reason in cells_of(run) if outcome != "ok"]
         kill.note["resumed"] = status
         if status != 0 and not (status == 1 and harmed):
@@ -499,7 +519,7 @@ class Survivors:
 
     @contextlib.contextmanager
     def _prepared(self, needs: str) -> Iterator[tuple[list[str], dict[str, str], dict[str, Any], int]]:
-        """What is put before the command, its environment, what the means finds in its note, and who holds its mounts."""
+        """What is put before the command, its environment, what the means finds in its note, who holds its mounts."""
         folder = self.ground.folder
         match needs:
             case "terminal":
@@ -556,7 +576,9 @@ def main(arguments: list[str]) -> None:
             kind, means = all_pairs[seed % len(all_pairs)]
             try:
                 line = survivors.kill(kind, means, seed)
-            except RuntimeError as error:
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                # A machine so busy that a run does not end in its time shows nothing of it.
+                survivors.clear()
                 line = {"seed": seed, "kind": kind, "means": means, "not_run": str(error)[-300:], "wrong": []}
             log.write(json.dumps(line) + "\n")
             print(

@@ -128,3 +128,13 @@ def _in_shell(line: str, words: list[str], folder: Path) -> subprocess.Completed
         text=True,
         timeout=60,
     )
+
+
+@pytest.mark.parametrize("descriptors", [8, 10, 12, 14])
+def test_a_shortage_is_said_in_words(short_study: Path, descriptors: int) -> None:
+    """Too few file descriptors for a run end it with an error and a hint, however few they are."""
+    limited = ["sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', command()]
+    run = ["run", str(short_study), "--no-report"]
+    done = subprocess.run([*limited, *run], cwd=short_study.parent, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode != 2 or "no file descriptors left" in done.stderr, done.stderr

@@ -55,6 +55,15 @@ EXIT_STATUSES = (
     "or files, 3 a check that could not tell, 130 interrupted. Data go to standard output, messages to standard error."
 )
 
+# What any call of the system may find none of, and no command can do without.
+SHORTAGES = {
+    errno.EMFILE: "file descriptors",
+    errno.ENFILE: "file descriptors",
+    errno.ENOMEM: "memory",
+    errno.EAGAIN: "processes",
+    errno.ENOSPC: "room on the disk",
+    errno.EDQUOT: "room on the disk",
+}
 
 COMPLETION = "--install-completion"
 
@@ -93,6 +102,16 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
         from tollbar.console import say_error
 
         say_error(error)
+        return ExitStatus.UNUSABLE
+    except (MemoryError, OSError) as error:
+        what = "memory" if isinstance(error, MemoryError) else SHORTAGES.get(error.errno or 0)
+        if what is None:
+            raise
+        # In so many words: what lays out more of them may want what there is none of.
+        print(f"error: this machine, or the limit that is set here, has no {what} left for it", file=sys.stderr)
+        print(
+            "hint: what a run has committed is safe; make room and go on with `tollbar run --resume`", file=sys.stderr
+        )
         return ExitStatus.UNUSABLE
     return status
 
