@@ -11,6 +11,8 @@ mod company;
 mod contract;
 mod failure;
 mod families;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod gssapi;
 mod guard;
 mod http;
@@ -52,6 +54,8 @@ keep    makes DIRECTORY, and removes it when standard input ends
 first   does what a short-lived client does, up to STEP, with the server on standard input";
 
 fn main() {
+    #[cfg(feature = "fuzz")]
+    fuzz::driver::main();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let status = match arguments.first().map(String::as_str) {
         Some("op") => op::main(),

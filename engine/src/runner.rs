@@ -41,14 +41,18 @@ pub struct Lines<Input = BufReader<Stdin>> {
 
 impl Lines {
     pub fn new() -> Lines {
-        Lines { input: BufReader::new(std::io::stdin()), line: String::new() }
+        Lines::of(BufReader::new(std::io::stdin()))
     }
 }
 
 impl<Input: BufRead> Lines<Input> {
+    pub fn of(input: Input) -> Lines<Input> {
+        Lines { input, line: String::new() }
+    }
+
     /// The task on the first line, refused if it is of another version of the contract: that has other fields, so it is
     /// looked at before the rest, and the refusal names it.
-    fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
+    pub fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
         if !self.read("the task")? {
             return Err("the task is missing: standard input is empty".to_owned());
         }
@@ -160,13 +164,12 @@ mod tests {
     #[test]
     fn a_line_without_an_end_is_refused() {
         let endless = BufReader::new(std::io::repeat(b' '));
-        let mut lines = Lines { input: endless, line: String::new() };
+        let mut lines = Lines::of(endless);
         assert_eq!(
             Err("the next line is longer than 16777216 bytes".to_owned()),
             lines.advance().map(|_| ())
         );
-        let mut lines =
-            Lines { input: b"{\"advance\": {\"operations\": 2}}\n".as_slice(), line: String::new() };
+        let mut lines = Lines::of(b"{\"advance\": {\"operations\": 2}}\n".as_slice());
         assert_eq!(Ok(Some(Advance { seconds: 0.0, operations: 2 })), lines.advance());
         assert_eq!(Ok(None), lines.advance());
     }

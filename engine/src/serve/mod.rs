@@ -6,8 +6,8 @@
 mod answers;
 mod connection;
 mod event_loop;
-mod operations;
-mod routes;
+pub mod operations;
+pub mod routes;
 #[cfg(test)]
 pub mod tests;
 
@@ -72,7 +72,7 @@ struct Listening {
 /// What a server is asked to be.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-struct Config {
+pub struct Config {
     /// `127.0.0.1:40123`, `[::1]:40123`; port 0 takes a free one.
     listen: SocketAddr,
     #[serde(default)]
@@ -89,7 +89,7 @@ struct Config {
 }
 
 impl Config {
-    fn read(text: &str) -> Result<Config, Failure> {
+    pub fn read(text: &str) -> Result<Config, Failure> {
         let config: Config = serde_json::from_str(text).map_err(|error| {
             Failure::Failed(format!("the configuration is not one this engine understands: {error}"))
         })?;
