@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::calls;
 use crate::contract::{Chunk, Ready, Record, VERSION};
-use crate::failure::Failure;
+use crate::failure::{Failure, on_one_line};
 
 /// How far a session is to go on: at least so long and at least so many.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq)]
@@ -56,8 +56,9 @@ impl<Input: BufRead> Lines<Input> {
         if !self.read("the task")? {
             return Err("the task is missing: standard input is empty".to_owned());
         }
-        let unknown =
-            |error: serde_json::Error| format!("the task is not one this engine understands: {error}");
+        let unknown = |error: serde_json::Error| {
+            format!("the task is not one this engine understands: {}", on_one_line(error))
+        };
         let mut task: Value = serde_json::from_str(&self.line).map_err(unknown)?;
         match task.as_object_mut().and_then(|fields| fields.remove("contract")) {
             Some(contract) if contract == VERSION => serde_json::from_value(task).map_err(unknown),
@@ -76,7 +77,7 @@ impl<Input: BufRead> Lines<Input> {
             return Ok(None);
         }
         let command: Command = serde_json::from_str(&self.line)
-            .map_err(|error| format!("not a line of the runner contract: {error}"))?;
+            .map_err(|error| format!("not a line of the runner contract: {}", on_one_line(error)))?;
         let Advance { seconds, operations } = command.advance;
         if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
             return Err(format!("cannot advance {seconds} seconds and {operations} operations"));

@@ -18,7 +18,7 @@ use rustix::net::{listen, sockopt};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{Mode, Receipt, Record, Task};
-use crate::failure::Failure;
+use crate::failure::{Failure, on_one_line};
 use crate::runner::say;
 use crate::sign_in::Gate;
 use crate::store;
@@ -91,7 +91,8 @@ pub struct Config {
 impl Config {
     pub fn read(text: &str) -> Result<Config, Failure> {
         let config: Config = serde_json::from_str(text).map_err(|error| {
-            Failure::Failed(format!("the configuration is not one this engine understands: {error}"))
+            let why = on_one_line(error);
+            Failure::Failed(format!("the configuration is not one this engine understands: {why}"))
         })?;
         let rows = config.rows.iter().map(|rows| &rows.task);
         match config.operations.iter().chain(rows).find(|task| task.mode != Mode::Measure) {
