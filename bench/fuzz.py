@@ -29,10 +29,14 @@ CORPORA = ENGINE / "fuzz"
 TARGETS = tuple(sorted(path.name for path in CORPORA.iterdir()))
 HOST = "x86_64-unknown-linux-gnu"
 BUILT = ENGINE / "target" / HOST / "fuzz" / "tollbar-engine"
-INSTRUMENTED = "-Cpasses=sancov-module -Clink-dead-code " + " ".join(
-    f"-Cllvm-args=-sanitizer-coverage-{what}"
-    for what in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
-)
+INSTRUMENTED = " ".join([
+    "-Cpasses=sancov-module",
+    *(
+        f"-Cllvm-args=-sanitizer-coverage-{what}"
+        for what in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
+    ),
+    "-Clink-dead-code",
+])  # fmt: skip
 MOST_BYTES = 4096
 HANG_S = 1
 # Of each corpus in the repository, as base64.

@@ -129,7 +129,7 @@ def test_whatever_is_read_is_a_value_or_one_line(
 ) -> None:
     """Right documents changed in some places, and cut or with other bytes in them."""
     reader = READERS[kind]
-    path = _place(reader, made, tmp_path_factory)
+    path = _place(kind, made, tmp_path_factory)
     of = data.draw(some.sampled_from(reader.documents)) if reader.documents else made / path.name
     text = of.read_text("utf-8")
     is_json = path.suffix == ".json"
@@ -150,13 +150,13 @@ def test_what_is_no_document_at_all_is_one_line(
     kind: str, content: bytes, made: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     reader = READERS[kind]
-    check(reader, _place(reader, made, tmp_path_factory), content)
+    check(reader, _place(kind, made, tmp_path_factory), content)
 
 
-def _place(reader: Reader, made: Path, folders: pytest.TempPathFactory) -> Path:
+def _place(kind: str, made: Path, folders: pytest.TempPathFactory) -> Path:
     """Where a reader finds its file: in a folder of its own, or in a copy of the run."""
-    folder = folders.getbasetemp() / "read"
-    path = folder / reader.name
+    folder = folders.getbasetemp() / "read" / kind
+    path = folder / READERS[kind].name
     if not path.parent.exists():
         shutil.copytree(made, path.parent) if path.parent.name == "run" else path.parent.mkdir(parents=True)
     return path

@@ -9,6 +9,7 @@ use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
 use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::password_hash::{affordable, copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 

@@ -184,7 +184,7 @@ def about(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
     schema = said.get("schema") if isinstance(said, dict) else None
-    if schema in EARLIER:
+    if isinstance(schema, int) and schema in EARLIER:
         raise TollbarError(
             f"made by Tollbar before version {SCHEMA} of the run format: {EARLIER[schema]}",
             where=str(directory),
