@@ -17,6 +17,7 @@ from bench import (
     chunks,
     database_sign_on,
     equal,
+    fuzz,
     gather,
     load,
     parity,
@@ -28,6 +29,7 @@ from bench import (
     sign_in,
     size,
     storage,
+    supply,
     true,
     tune,
     upgrade,
@@ -57,6 +59,8 @@ PARTS = {
     "size": size.figures,
     "gather": gather.figures,
     "upgrade": upgrade.figures,
+    "fuzz": fuzz.figures,
+    "supply": supply.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

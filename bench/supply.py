@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -66,8 +67,12 @@ def licence(package: Distribution) -> str:
     return first or NAMED.get(text, text)
 
 
+def _reference(kind: str, name: str, version: str) -> str:
+    return f"pkg:{kind}/{name}@{quote(version)}"
+
+
 def _component(kind: str, name: str, version: str, spdx: str, **more: Any) -> dict[str, Any]:
-    reference = f"pkg:{kind}/{name}@{version}"
+    reference = _reference(kind, name, version)
     return {"type": "library", "bom-ref": reference, "name": name, "version": version, "purl": reference,
             "licenses": [{"expression": spdx}], **more}  # fmt: skip
 
@@ -79,7 +84,7 @@ def _of_python() -> Iterator[tuple[dict[str, Any], list[str]]]:
         used = [
             canonicalize_name(one.name) for one in needs if one.marker is None or one.marker.evaluate({"extra": ""})
         ]
-        inner = [f"pkg:pypi/{one}@{found[one].version}" for one in used if one in found]
+        inner = [_reference("pypi", one, found[one].version) for one in used if one in found]
         yield _component("pypi", name, package.version, licence(package)), sorted(set(inner))
 
 
@@ -110,7 +115,9 @@ def _of_rust() -> Iterator[tuple[dict[str, Any], list[str]]]:
         digest = digests[one["name"], one["version"]]
         more = {"hashes": [{"alg": "SHA-256", "content": digest}]} if digest else {}
         spdx = one["license"].replace("/", " OR ")
-        inner = [f"pkg:cargo/{crates[use]['name']}@{crates[use]['version']}" for use in uses[key] if use in reached]
+        inner = [
+            _reference("cargo", crates[use]["name"], crates[use]["version"]) for use in uses[key] if use in reached
+        ]
         yield _component("cargo", one["name"], one["version"], spdx, scope=scope, **more), sorted(inner)
 
 

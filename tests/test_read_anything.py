@@ -19,7 +19,7 @@ from hypothesis import strategies as some
 from tollbar import beds, gathering, inventory, judge, policies, results, study
 from tollbar.errors import TollbarError
 from tollbar.families import read_family
-from tollbar.gathering.kept import FILE
+from tollbar.gathering.kept import FILE, read_kept
 from tollbar.records import ChunkRecord, Ready, Record
 from tollbar.runner import session
 from tollbar.sizing import mix
@@ -48,7 +48,7 @@ def _said(path: Path) -> object:
 
 
 def _judged(path: Path) -> object:
-    return [judge.judge(results.read(path.parent)), gathering.read([path.parent])]
+    return judge.judge(results.read(path.parent))
 
 
 READERS: Mapping[str, Reader] = {
@@ -65,7 +65,7 @@ READERS: Mapping[str, Reader] = {
     "inventory": Reader("cbom.json", inventory.read, sorted((HERE / "inventories").glob("*.json"))),
     "runner": Reader("line.json", _said, [HERE / "readers/runner.json"]),
     "run": Reader("run/run.json", _judged, []),
-    "judgement": Reader(f"run/{FILE}", _judged, []),
+    "judgement": Reader(f"run/{FILE}", lambda path: read_kept(path.parent), []),
 }  # fmt: skip
 
 VALUES = some.recursive(

@@ -66,8 +66,8 @@ pub struct Settings {
 
 impl Settings {
     #[cfg(any(test, feature = "fuzz"))]
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
-        self.values.values()
+    pub fn values(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.values.iter()
     }
 
     /// The setting of this name, which is thereby read.
