@@ -10,7 +10,7 @@ ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engi
 
 # What the tests and the bench meet for real, as program:package of Debian's. What is not a program is there if its path
 # is.
-SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c++:g++ strace:strace curl:curl \
+SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c++:g++ strace:strace valgrind:valgrind curl:curl \
 	pg_ctlcluster:postgresql psql:postgresql-client pgbouncer:pgbouncer mariadbd:mariadb-server mariadb:mariadb-client \
 	krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user slapd:slapd ldapsearch:ldap-utils \
 	samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
