@@ -181,7 +181,9 @@ def about(directory: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         hint = "give a directory that `tollbar run` made"
         raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
-    except (OSError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error
+    except (OSError, ValueError) as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
     schema = said.get("schema") if isinstance(said, dict) else None
     if isinstance(schema, int) and schema in EARLIER:
@@ -199,7 +201,8 @@ def about(directory: Path) -> dict[str, Any]:
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(str(part) for part in fault["loc"])
-        raise TollbarError(f"`{key}`: {fault['msg']}".translate(_SPACES), where=str(path), hint=hint) from error
+        what = f"not as Tollbar writes it: `{key}`: {fault['msg']}".translate(_SPACES)
+        raise TollbarError(what, where=str(path), hint=hint) from error
     return said
 
 
