@@ -10,7 +10,7 @@ ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engi
 
 # What the tests and the bench meet for real, as program:package of Debian's. What is not a program is there if its path
 # is.
-SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c++:g++ strace:strace curl:curl \
+SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c++:g++ strace:strace valgrind:valgrind curl:curl \
 	pg_ctlcluster:postgresql psql:postgresql-client pgbouncer:pgbouncer mariadbd:mariadb-server mariadb:mariadb-client \
 	krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user slapd:slapd ldapsearch:ldap-utils \
 	samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test quick lint bench format lock browser servers runtimes rivals clean
+.PHONY: help setup run test quick fuzz sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,38 @@ test: setup browser servers runtimes ## Every test
 
 quick: setup ## Tests that start no server and no other process, for while you write
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers"
+
+# Of all targets together; an hour on demand: make fuzz FOR=1h
+FOR ?= 1min
+
+fuzz: setup ## What parses bytes of others, fuzzed for FOR
+	$(BIN)/python -m bench.fuzz --for $(FOR) --keep
+
+# Stable toolchains have the sanitizer's runtime, and no switch for it without RUSTC_BOOTSTRAP. Undefined behaviour is
+# looked for in what is C, and traps; the engine's Rust has overflow checks instead. LSan cannot trace what is traced.
+# TOLLBAR_LIBCRYPTO names another libcrypto for the tests of TLS and of bindings.
+SANITIZED := x86_64-unknown-linux-gnu
+
+sanitize: servers ## The engine's tests under AddressSanitizer and UndefinedBehaviourSanitizer
+	cd engine && RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/sanitized \
+		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on' \
+		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
+		cargo test --release --locked --target $(SANITIZED) --config 'profile.release.lto="off"' \
+		--config profile.release.codegen-units=16 --bin tollbar-engine
+
+sbom: setup ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json, held against its schema
+	$(BIN)/pip install -q --disable-pip-version-check 'cyclonedx-python-lib[json-validation]>=11'
+	$(BIN)/python -m bench.supply sbom > tollbar.cdx.json
+
+# Advisories come over the network, or with ADVISORIES=--disable-fetch from the clone that is there.
+deny: setup ## Licences, sources and advisories of crates and packages
+	@command -v cargo-deny >/dev/null || { echo 'error: there is no cargo-deny' >&2; \
+		echo 'hint: cargo install --locked cargo-deny' >&2; exit 2; }
+	cargo deny --manifest-path engine/Cargo.toml check --config $(CURDIR)/deny.toml $(ADVISORIES)
+	$(BIN)/python -m bench.supply licences
+
+reproducible: setup ## The wheel of what is committed, built twice in different places and compared
+	$(BIN)/python -m bench.supply reproducible
 
 lint: setup ## Formatting, types, layers, lock files
 	$(BIN)/ruff check .

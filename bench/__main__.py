@@ -18,6 +18,7 @@ from bench import (
     chunks,
     database_sign_on,
     equal,
+    fuzz,
     gather,
     load,
     on_ray,
@@ -31,6 +32,7 @@ from bench import (
     size,
     storage,
     survive,
+    supply,
     true,
     tune,
     upgrade,
@@ -61,6 +63,8 @@ PARTS = {
     "gather": gather.figures,
     "upgrade": upgrade.figures,
     "fleet": on_ray.figures,
+    "fuzz": fuzz.figures,
+    "supply": supply.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

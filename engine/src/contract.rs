@@ -65,6 +65,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    #[cfg(any(test, feature = "fuzz"))]
+    pub fn values(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.values.iter()
+    }
+
     /// The setting of this name, which is thereby read.
     fn get(&self, name: &str) -> Option<&Value> {
         let value = self.values.get(name)?;

@@ -1,6 +1,7 @@
 //! What goes wrong: why there is no number, and with one request, by kind, and how a loop keeps count of that.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io;
 
 use serde::Serialize;
@@ -32,6 +33,16 @@ impl Failure {
         }
         self
     }
+}
+
+/// A parser's words, which may quote what it was given, on one line.
+pub fn on_one_line(error: impl Display) -> String {
+    let words = error.to_string();
+    if !words.contains(char::is_control) {
+        return words;
+    }
+    let shown = |one: char| if one.is_control() { one.escape_default().to_string() } else { one.to_string() };
+    words.chars().map(shown).collect()
 }
 
 /// What went wrong with one request.

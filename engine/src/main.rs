@@ -11,6 +11,8 @@ mod company;
 mod contract;
 mod failure;
 mod families;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod gssapi;
 mod guard;
 mod http;
@@ -63,6 +65,8 @@ fn lacking(what: &str) {
 }
 
 fn main() {
+    #[cfg(feature = "fuzz")]
+    fuzz::driver::main();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let status = match arguments.first().map(String::as_str) {
         Some("op") => op::main(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::calls;
 use crate::contract::{Chunk, Ready, Record, VERSION};
-use crate::failure::Failure;
+use crate::failure::{Failure, on_one_line};
 
 /// How far a session is to go on: at least so long and at least so many.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq)]
@@ -41,19 +41,24 @@ pub struct Lines<Input = BufReader<Stdin>> {
 
 impl Lines {
     pub fn new() -> Lines {
-        Lines { input: BufReader::new(std::io::stdin()), line: String::new() }
+        Lines::of(BufReader::new(std::io::stdin()))
     }
 }
 
 impl<Input: BufRead> Lines<Input> {
+    pub fn of(input: Input) -> Lines<Input> {
+        Lines { input, line: String::new() }
+    }
+
     /// The task on the first line, refused if it is of another version of the contract: that has other fields, so it is
     /// looked at before the rest, and the refusal names it.
-    fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
+    pub fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
         if !self.read("the task")? {
             return Err("the task is missing: standard input is empty".to_owned());
         }
-        let unknown =
-            |error: serde_json::Error| format!("the task is not one this engine understands: {error}");
+        let unknown = |error: serde_json::Error| {
+            format!("the task is not one this engine understands: {}", on_one_line(error))
+        };
         let mut task: Value = serde_json::from_str(&self.line).map_err(unknown)?;
         match task.as_object_mut().and_then(|fields| fields.remove("contract")) {
             Some(contract) if contract == VERSION => serde_json::from_value(task).map_err(unknown),
@@ -72,7 +77,7 @@ impl<Input: BufRead> Lines<Input> {
             return Ok(None);
         }
         let command: Command = serde_json::from_str(&self.line)
-            .map_err(|error| format!("not a line of the runner contract: {error}"))?;
+            .map_err(|error| format!("not a line of the runner contract: {}", on_one_line(error)))?;
         let Advance { seconds, operations } = command.advance;
         if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
             return Err(format!("cannot advance {seconds} seconds and {operations} operations"));
@@ -160,13 +165,12 @@ mod tests {
     #[test]
     fn a_line_without_an_end_is_refused() {
         let endless = BufReader::new(std::io::repeat(b' '));
-        let mut lines = Lines { input: endless, line: String::new() };
+        let mut lines = Lines::of(endless);
         assert_eq!(
             Err("the next line is longer than 16777216 bytes".to_owned()),
             lines.advance().map(|_| ())
         );
-        let mut lines =
-            Lines { input: b"{\"advance\": {\"operations\": 2}}\n".as_slice(), line: String::new() };
+        let mut lines = Lines::of(b"{\"advance\": {\"operations\": 2}}\n".as_slice());
         assert_eq!(Ok(Some(Advance { seconds: 0.0, operations: 2 })), lines.advance());
         assert_eq!(Ok(None), lines.advance());
     }

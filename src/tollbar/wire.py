@@ -21,6 +21,9 @@ from tollbar.errors import TollbarError, nearest
 KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 """For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error."""
 
+MOST_PARTS = 100
+"""Of a key, with dots between them."""
+
 Table = TypeVar("Table")
 # Pydantic calls the same fault otherwise in a model than in a dataclass.
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
@@ -61,6 +64,10 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
 
     `known` are keys and values of earlier versions, each with what is said instead.
     """
+    deep = TollbarError("not TOML that a person would write: nested too deeply, or too long a number", where=where)
+    # Of a key with so many parts Python's reader holds each beginning: of a hundred thousand some 40 GB.
+    if any(line.partition("=")[0].count(".") > MOST_PARTS for line in text.splitlines()):
+        raise deep
     try:
         said = tomllib.loads(text)
         check_characters(said, where)
@@ -69,6 +76,8 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
         raise TollbarError(f"not TOML: {error}", where=where) from error
     except ValidationError as error:
         raise _fault(error, table, where, known or {}) from error
+    except (RecursionError, ValueError) as error:
+        raise deep from error
 
 
 def check_characters(said: object, where: str, key: str = "") -> None:

@@ -9,6 +9,7 @@ use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
 use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::password_hash::{affordable, copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
@@ -55,6 +56,9 @@ fn bcrypt(task: &Task) -> Prepared {
 
 fn scrypt(task: &Task) -> Prepared {
     let (n, r, p) = (log2(task, "n")?, parameter(task, "r")?, parameter(task, "p")?);
+    // The crate multiplies the two in 32 bits, and looks at what is left.
+    r.checked_mul(p)
+        .ok_or_else(|| Failure::Failed(format!("scrypt's parameters: {r} times {p} is too many")))?;
     let params = scrypt::Params::new(n, r, p).map_err(failed("scrypt's parameters"))?;
     // RFC 7914, 2: N blocks of 128·r bytes, and p of them (RFC 7914, 6).
     let blocks = 1u64.checked_shl(n.into()).and_then(|n| n.checked_add(p.into()));

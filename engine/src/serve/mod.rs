@@ -7,8 +7,8 @@
 mod answers;
 mod connection;
 mod event_loop;
-mod operations;
-mod routes;
+pub mod operations;
+pub mod routes;
 #[cfg(test)]
 pub mod tests;
 
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::company::keep_on;
 use crate::contract::{Mode, Receipt, Record, Task};
-use crate::failure::Failure;
+use crate::failure::{Failure, on_one_line};
 use crate::runner::say;
 use crate::sign_in::Gate;
 use crate::store;
@@ -116,7 +116,7 @@ struct Listening {
 /// What a server is asked to be.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-struct Config {
+pub struct Config {
     /// `127.0.0.1:40123`, `[::1]:40123`; port 0 takes a free one.
     listen: SocketAddr,
     #[serde(default)]
@@ -136,9 +136,10 @@ struct Config {
 }
 
 impl Config {
-    fn read(text: &str) -> Result<Config, Failure> {
+    pub fn read(text: &str) -> Result<Config, Failure> {
         let config: Config = serde_json::from_str(text).map_err(|error| {
-            Failure::Failed(format!("the configuration is not one this engine understands: {error}"))
+            let why = on_one_line(error);
+            Failure::Failed(format!("the configuration is not one this engine understands: {why}"))
         })?;
         let rows = config.rows.iter().map(|rows| &rows.task);
         if config.cores.len() > 1 && (config.sign_in.is_some() || config.rows.is_some()) {

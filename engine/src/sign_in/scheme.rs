@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::accounts::Accounts;
 use super::verified::{Found, KnownCache};
-use crate::failure::{Failure, Fault};
+use crate::failure::{Failure, Fault, on_one_line};
 use crate::http::page::{Expectation, Site};
 use crate::http::prebuilt::{Outline, Prebuilt};
 use crate::http::request::{Request, Status};
@@ -320,7 +320,8 @@ pub type Settings = Map<String, Value>;
 /// A scheme's own fields, none of them unknown to it; `place` is where they stand.
 fn read<T: DeserializeOwned>(settings: &Settings, place: &str) -> Result<T, Failure> {
     let fields = Value::Object(settings.clone());
-    serde_json::from_value(fields).map_err(|error| Failure::Failed(format!("`{place}`: {error}")))
+    serde_json::from_value(fields)
+        .map_err(|error| Failure::Failed(format!("`{place}`: {}", on_one_line(error))))
 }
 
 /// Those of a server's configuration.

@@ -13,7 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tollbar import study
 from tollbar.errors import TollbarError
@@ -21,7 +23,10 @@ from tollbar.families import Standing
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
+from tollbar.study.definition import Cells
 from tollbar.wire import is_plain
+
+_SPACES = {ord(one): " " for one in "\n\r\t"}
 
 SCHEMA = 5
 _NO_TABLE = "type not in ('table', 'index') or sql like 'create virtual%'"
@@ -35,6 +40,44 @@ EARLIER = {
     3: "its cells are named by the versions of their libraries",
     4: "its chunks have no probes, so that nothing tells which of them were undisturbed",
 }
+
+
+class _Look(BaseModel):
+    """How much was there when a study was judged."""
+
+    blocks: int
+    trials: int
+
+
+class _Entry(BaseModel):
+    """What a run says of one of its studies; those of earlier versions say less."""
+
+    looks: list[_Look]
+    blocks: Annotated[int, Field(gt=0)] = 1
+    precision: float | None = None
+    longest_s: float | None = None
+    cells: Cells = "all"
+
+
+class _Receipt(BaseModel):
+    """What a run says of a provider, of which more is shown as it stands."""
+
+    name: str
+
+
+class _About(BaseModel):
+    """What has to be in `run.json` for a run to be read."""
+
+    model_config = ConfigDict(strict=True)
+    command: list[str]
+    seed: int
+    started: str
+    fingerprint: dict[str, Any]
+    providers: dict[str, _Receipt]
+    servers: dict[str, dict[str, Any]]
+    broken: dict[str, str]
+    studies: dict[str, _Entry]
+    best_probe_ns: float | None = None
 
 
 def read(directory: Path) -> Run:
@@ -139,19 +182,28 @@ def about(directory: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         hint = "give a directory that `tollbar run` made"
         raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
+    except RecursionError as error:
+        raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error
     except (OSError, ValueError) as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
     schema = said.get("schema") if isinstance(said, dict) else None
-    if schema in EARLIER:
+    if isinstance(schema, int) and schema in EARLIER:
         raise TollbarError(
             f"made by Tollbar before version {SCHEMA} of the run format: {EARLIER[schema]}",
             where=str(directory),
             hint=f"measure again, or judge it with the version that made it: {said.get('tollbar', 'not stated')}",
         )
+    hint = "it was made by another version of Tollbar, or by something else"
     if schema != SCHEMA:
-        hint = "it was made by another version of Tollbar, or by something else"
         raise TollbarError(f"not a run of schema {SCHEMA}", where=str(path), hint=hint)
     assert isinstance(said, dict)
+    try:
+        _About.model_validate(said)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(str(part) for part in fault["loc"])
+        what = f"not as Tollbar writes it: `{key}`: {fault['msg']}".translate(_SPACES)
+        raise TollbarError(what, where=str(path), hint=hint) from error
     return said
 
 

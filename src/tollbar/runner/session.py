@@ -156,7 +156,7 @@ def _of(ended: Ended) -> Record:
 def _document(line: bytes) -> dict[str, Any]:
     try:
         said = json.loads(line)
-    except ValueError:
+    except (RecursionError, ValueError):
         said = None
     if not isinstance(said, dict):
         raise Stopped(failed(f"the runner's answer is no JSON object: {line[:60].decode(errors='replace')!r}"))

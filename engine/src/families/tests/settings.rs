@@ -66,6 +66,7 @@ fn absurd_parameters_are_an_outcome() {
             ("scrypt", json!({"n": 1u64 << 48, "r": 8, "p": 1})),
             ("scrypt", json!({"n": 1u64 << 62, "r": 1 << 20, "p": 1})),
             ("scrypt", json!({"n": 16, "r": 8, "p": MOST})),
+            ("scrypt", json!({"n": 16, "r": 1 << 16, "p": 1 << 16})),
         ] {
             let failure =
                 proved(provider.as_ref(), &task("password-hash", "hash", choice, setting, json!({})));

@@ -22,7 +22,7 @@ const TLS: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGINS: u32 = 1 << 19;
-const WANTED: u32 = LONG_PASSWORD | LONG_FLAG | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | PLUGINS;
+pub const WANTED: u32 = LONG_PASSWORD | LONG_FLAG | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | PLUGINS;
 
 const QUIT: u8 = 1;
 const QUERY: u8 = 3;
@@ -87,7 +87,7 @@ pub struct Login {
 }
 
 /// A server's first packet, as far as it is of use.
-struct Greeting {
+pub struct Greeting {
     nonce: Vec<u8>,
     capabilities: u32,
 }
@@ -113,16 +113,30 @@ impl Client {
             Ok(greeting)
         })?;
         // Both sides number the packets of an exchange: the greeting, and what asked for TLS.
-        let mut client = Client { stream, limit, number: 2 };
+        let mut client = Client::over(stream, limit);
         let greeting = match greeting {
             Some(greeting) => greeting,
-            None => Greeting::of(&client.receive()?)?,
+            None => client.greeting()?,
         };
         let agreed = client.sign_on(login, capabilities, &greeting)?;
         Ok((client, agreed))
     }
 
-    fn sign_on(&mut self, login: &Login, capabilities: u32, greeting: &Greeting) -> Result<String, Failure> {
+    pub fn over(stream: Stream, limit: Duration) -> Client {
+        Client { stream, limit, number: 2 }
+    }
+
+    pub fn greeting(&mut self) -> Result<Greeting, Failure> {
+        Greeting::of(&self.receive()?)
+    }
+
+    /// The capabilities are those that the greeting was answered with.
+    pub fn sign_on(
+        &mut self,
+        login: &Login,
+        capabilities: u32,
+        greeting: &Greeting,
+    ) -> Result<String, Failure> {
         // The greeting's nonce is for the server's first plugin; another's comes when it was asked for.
         let answer = match login.plugin {
             Plugin::Native => login.plugin.answer(&login.password, &greeting.nonce),

@@ -1,6 +1,6 @@
 //! MariaDB: it encrypts values or whole tables, or the application encrypts, or nothing does; and signing in to it.
 
-mod client;
+pub mod client;
 mod connection;
 mod rows;
 pub mod sign_on;

@@ -52,7 +52,7 @@ impl Client {
         Ok((client, signed_on))
     }
 
-    fn over(stream: Stream, limit: Duration) -> Client {
+    pub fn over(stream: Stream, limit: Duration) -> Client {
         Client {
             stream,
             limit,
@@ -63,7 +63,7 @@ impl Client {
         }
     }
 
-    fn sign_on(&mut self, login: &Login) -> Result<SignedOn, Failure> {
+    pub fn sign_on(&mut self, login: &Login) -> Result<SignedOn, Failure> {
         let words = [("client_encoding", "UTF8"), ("user", &login.user), ("database", &login.database)];
         frontend::startup_message(words, &mut self.outgoing).map_err(unsaid)?;
         let mut exchange = Exchange::new(login);

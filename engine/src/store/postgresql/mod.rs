@@ -1,9 +1,9 @@
 //! PostgreSQL: pgcrypto encrypts, or the application does, or nothing; and signing in to it.
 
 mod answer;
-mod client;
+pub mod client;
 mod keys;
-mod login;
+pub mod login;
 mod rows;
 mod server;
 pub mod sign_on;

@@ -1,0 +1,210 @@
+"""What parses bytes of others, fuzzed: `python -m bench.fuzz --for 1h`, or some targets by name; `--keep` keeps in the
+corpora what covers something new, and each crash; `--cover` says which lines of the parsers the corpora reach.
+
+libFuzzer, linked into the engine by its feature `fuzz`, and guided by instrumentation of rustc's stable options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.figures import Figure
+from tollbar import units
+
+ENGINE = Path(__file__).parents[1] / "engine"
+CORPORA = ENGINE / "fuzz"
+TARGETS = tuple(sorted(path.name for path in CORPORA.iterdir()))
+HOST = "x86_64-unknown-linux-gnu"
+BUILT = ENGINE / "target" / HOST / "fuzz" / "tollbar-engine"
+INSTRUMENTED = " ".join([
+    "-Cpasses=sancov-module",
+    *(
+        f"-Cllvm-args=-sanitizer-coverage-{what}"
+        for what in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
+    ),
+    "-Clink-dead-code",
+])  # fmt: skip
+MOST_BYTES = 4096
+HANG_S = 1
+# Of each corpus in the repository, as base64.
+MOST_KEPT = 11_000
+# The program of LLVM that reads what rustc's writes may have a version in its name.
+LLVM = ("", "-22", "-21", "-20", "-19")
+PARSERS = (
+    "contract.rs", "http/head.rs", "http/request.rs", "http/response.rs", "runner.rs", "serve/routes.rs",
+    "sign_in/api_key.rs", "sign_in/basic.rs", "sign_in/bearer.rs", "sign_in/digest/header.rs", "sign_in/form/fields.rs",
+    "sign_in/hmac/message.rs", "sign_in/negotiate.rs", "sign_in/password.rs", "load/task.rs", "store/task.rs",
+    "store/postgresql/answer.rs", "store/postgresql/client.rs", "store/postgresql/login.rs", "store/mariadb/client.rs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fuzzed:
+    """What came of one target."""
+
+    target: str
+    inputs: int
+    fault: str | None
+    """Of the input that ended it."""
+
+
+def build(*flags: str) -> Path:
+    """The engine that fuzzes, with more flags for its own code."""
+    words = ["rustc", "--profile", "fuzz", "--features", "fuzz", "--bin", "tollbar-engine", "--locked"]
+    environment = {**os.environ, "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS": INSTRUMENTED}
+    command = ["cargo", *words, "--quiet", "--target", HOST, "--", *flags]
+    subprocess.run(command, cwd=ENGINE, env=environment, check=True)
+    return BUILT
+
+
+def unpack(target: str, folder: Path) -> Path:
+    """The inputs that are kept of a target, a file each."""
+    corpus = folder / target
+    corpus.mkdir()
+    for number, line in enumerate((CORPORA / target).read_text().split()):
+        (corpus / str(number)).write_bytes(base64.b64decode(line))
+    return corpus
+
+
+def libfuzzer(program: Path, target: str, *words: str | Path, **more: str) -> str:
+    """What libFuzzer says at its end."""
+    environment = {**os.environ, "TOLLBAR_FUZZ": target, **more}
+    done = subprocess.run([program, *words], env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    return done.stderr.decode(errors="replace")
+
+
+def fuzz(target: str, program: Path, folder: Path, limits: Sequence[str], keep: bool) -> Fuzzed:
+    """One target, within these limits of libFuzzer's."""
+    corpus, found = unpack(target, folder), folder / f"{target}.found-"
+    own = ("-print_final_stats=1", f"-artifact_prefix={found}", f"-timeout={HANG_S}", f"-max_len={MOST_BYTES}")
+    said = libfuzzer(program, target, corpus, *own, *limits)
+    inputs = int((re.search(r"number_of_executed_units: (\d+)", said) or ["", "0"])[1])
+    crashes = [path for path in folder.iterdir() if path.name.startswith(found.name)]
+    fault = None
+    if crashes:
+        why = re.search(r"panicked at .*\n.*|ERROR: .*", said)
+        lines = [base64.b64encode(path.read_bytes()).decode() for path in crashes]
+        fault = f"{why[0] if why else 'a crash'}; as a line of engine/fuzz/{target}: {' '.join(lines)}"
+        if keep:
+            with (CORPORA / target).open("a") as kept:
+                kept.writelines(f"{line}\n" for line in lines)
+    elif keep:
+        pack(target, program, corpus, folder)
+    return Fuzzed(target, inputs, fault)
+
+
+def pack(target: str, program: Path, corpus: Path, folder: Path) -> None:
+    """Keeps what covers something that what is kept does not: the shortest first, as far as there is room."""
+    kept = (CORPORA / target).read_text().split()
+    smaller, before = folder / f"{target}.merged", folder / f"{target}.before"
+    smaller.mkdir()
+    before.mkdir()
+    for number, line in enumerate(kept):
+        (smaller / f"kept-{number}").write_bytes(base64.b64decode(line))
+    libfuzzer(program, target, "-merge=1", smaller, corpus)
+    new = [path for path in smaller.iterdir() if not path.name.startswith("kept-")]
+    room = MOST_KEPT - sum(len(line) + 1 for line in kept)
+    for path in sorted(new, key=lambda path: (path.stat().st_size, path.name)):
+        line = base64.b64encode(path.read_bytes()).decode()
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    (CORPORA / target).write_text("".join(f"{line}\n" for line in kept))
+
+
+def run(targets: Sequence[str], limits: Sequence[str], keep: bool = False) -> Iterator[Fuzzed]:
+    """Each target, as many at once as there are cores."""
+    with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
+        folder = Path(name)
+        # Of its own: a build while it fuzzes would replace it.
+        program = Path(shutil.copy(build(), folder / "tollbar-engine"))
+        one = partial(fuzz, program=program, folder=folder, limits=limits, keep=keep)
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            yield from pool.map(one, targets)
+
+
+def covered() -> dict[str, tuple[int, int]]:
+    """Of each parser's file: lines that the corpora reach, and lines; its tests are not built."""
+    tools = [shutil.which(f"llvm-{tool}{version}") for version in LLVM for tool in ("profdata", "cov")]
+    profdata, cov = next(
+        (pair for pair in reversed([*zip(tools[::2], tools[1::2], strict=True)]) if all(pair)), (None, None)
+    )
+    if profdata is None or cov is None:
+        sys.exit("error: no llvm-profdata and llvm-cov\n\nhint: apt-get install llvm-19")
+    with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
+        folder = Path(name)
+        program = Path(shutil.copy(build("-Cinstrument-coverage"), folder / "tollbar-engine"))
+        for target in TARGETS:
+            libfuzzer(
+                program, target, unpack(target, folder), "-runs=0", LLVM_PROFILE_FILE=f"{folder}/{target}.profraw"
+            )
+        merged = folder / "all.profdata"
+        subprocess.run([profdata, "merge", *folder.glob("*.profraw"), "-o", merged], check=True)
+        words = [cov, "export", program, f"-instr-profile={merged}", "-summary-only"]
+        said = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    source = f"{ENGINE / 'src'}/"
+    files = {one["filename"].removeprefix(source): one["summary"]["lines"] for one in said["data"][0]["files"]}
+    return {name: (files[name]["covered"], files[name]["count"]) for name in PARSERS}
+
+
+def figures(inputs: int = 10_000_000) -> Iterator[Figure]:
+    """So many inputs, in equal parts of all targets."""
+    done = [*run(TARGETS, [f"-runs={inputs // len(TARGETS) + 1}"])]
+    faults = [f"{one.target}: {one.fault}" for one in done if one.fault]
+    total = sum(one.inputs for one in done)
+    yield Figure("inputs fuzzed", f"≥ {inputs:,}", f"{total:,}", total >= inputs)
+    yield Figure(f"panics, and hangs over {HANG_S} s", "0", "; ".join(faults) or "0", not faults)
+    lines = covered().values()
+    share = sum(reached for reached, _ in lines) / sum(count for _, count in lines)
+    yield Figure("lines of the parsers that the corpora reach", "≥ 95 %", f"{share:.1%}", share >= 0.95)
+
+
+def seconds(said: str) -> float:
+    """A time that may be hours."""
+    hours = re.fullmatch(r"([\d.]+) ?h", said)
+    return float(hours[1]) * 3600 if hours else units.seconds(said)
+
+
+def main() -> None:
+    """Fuzzes for some time; the exit status is 1 where something was found."""
+    parser = argparse.ArgumentParser(prog="python -m bench.fuzz", description=__doc__)
+    parser.add_argument("--for", dest="time", default="1 min", help="for all targets together, as in 1h")
+    parser.add_argument("--keep", action="store_true", help="keep what covers something new, and crashes")
+    parser.add_argument("--cover", action="store_true", help="say what the corpora reach, and fuzz nothing")
+    parser.add_argument("target", nargs="*", help=", ".join(TARGETS))
+    said = parser.parse_args()
+    unknown = {*said.target} - {*TARGETS}
+    if unknown:
+        sys.exit(f"error: no such target: {', '.join(unknown)}\n\nhint: known: {', '.join(TARGETS)}")
+    if said.cover:
+        for name, (reached, lines) in covered().items():
+            print(f"{reached / lines:7.1%}  {reached:4} of {lines:4}  {name}")
+        return
+    targets = said.target or TARGETS
+    try:
+        each_s = seconds(said.time) * len(os.sched_getaffinity(0)) / len(targets)
+    except ValueError as error:
+        sys.exit(f"error: --for: {error}\n\nhint: as in `--for 1h`")
+    faults = 0
+    for one in run(targets, [f"-max_total_time={max(1, round(each_s))}"], said.keep):
+        print(f"{one.target:22} {one.inputs:>10,} inputs  {one.fault or 'nothing found'}", flush=True)
+        faults += one.fault is not None
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+//! Answers of servers, as clients take them.
+
+use serde_json::{Value, json};
+
+use super::file;
+use crate::failure::Fault;
+use crate::gssapi::Mechanism;
+use crate::http::page::{Expectation, Site};
+use crate::http::response::{Expected, Response, Taken};
+use crate::sign_in::scheme::{Judgement, Visit};
+use crate::sign_in::{SignIn, Visitors, negotiate};
+
+const ACCOUNTS: &str = "u1\tpassword\tusers\n";
+
+fn expected(status: u16, to_head: bool) -> Expected {
+    Expected { status, bytes: Some(5), body: Some(b"hello".to_vec()), to_head, keeps_head: true }
+}
+
+/// An answer comes out the same in one piece and byte by byte, and its words are one line.
+pub fn bodies() -> Box<dyn FnMut(&[u8])> {
+    let (page, head) = (expected(200, false), expected(200, true));
+    Box::new(move |bytes| {
+        let Some((&first, bytes)) = bytes.split_first() else { return };
+        let expected = if first & 1 == 0 { &page } else { &head };
+        let whole = taken(bytes, bytes.len().max(1), expected);
+        let pieces = taken(bytes, 1, expected);
+        assert_eq!(whole, pieces);
+    })
+}
+
+/// Takes all bytes, so many at a time: how many belong to the answer, and what there is of it.
+fn taken(
+    bytes: &[u8],
+    piece: usize,
+    expected: &Expected,
+) -> Result<(usize, u16, u64, bool, Result<(), Fault>), &'static str> {
+    let mut response = Response::default();
+    response.begin();
+    let mut used = 0;
+    for piece in bytes.chunks(piece) {
+        match response.take(piece, expected) {
+            Ok(Taken::More) => used += piece.len(),
+            Ok(Taken::Whole(length)) => {
+                used += length;
+                break;
+            }
+            Err(fault) => {
+                assert!(!fault.words.contains('\n'), "{fault:?}");
+                return Err(fault.kind);
+            }
+        }
+    }
+    let ended = response.end();
+    for result in [&ended, &response.check(expected)] {
+        assert!(!result.as_ref().is_err_and(|fault| fault.words.contains('\n')), "{result:?}");
+    }
+    let right = ended.is_ok().then(|| response.check(expected)).unwrap_or(Ok(()));
+    Ok((used, response.status, response.bytes, response.keeps, right))
+}
+
+/// The client of each scheme that reads in answers, told one after another in a visit: the first byte says which. Each
+/// request is whole, and none has a line that the answer brought.
+pub fn sign_ins() -> Box<dyn FnMut(&[u8])> {
+    const SCHEMES: [&str; 2] = ["form", "digest"];
+    let accounts = json!({"file": file(ACCOUNTS), "count": 1});
+    let visitors = |spec: Value| Visitors {
+        site: Site {
+            host: "localhost".to_owned(),
+            page: serde_json::from_value(json!({"paths": ["/a"]})).expect("a page"),
+            expect: Expectation::default(),
+            closes: false,
+        },
+        users: 1,
+        certificate_names: None,
+        sign_in: Some(serde_json::from_value(spec).expect("a sign-in")),
+    };
+    let made = move |bits: u8| {
+        let mut spec = json!({"scheme": SCHEMES[usize::from(bits & 1)], "accounts": accounts});
+        match (bits & 1, bits & 2) {
+            (0, token) => spec["token"] = json!(token != 0),
+            (_, 0) => spec["algorithm"] = json!("md5"),
+            _ => {}
+        }
+        if bits & 4 != 0 {
+            spec["operation"] = json!("sign-on");
+        }
+        SignIn::new(&visitors(spec)).unwrap_or_else(|failure| panic!("{failure:?}"))
+    };
+    Box::new(move |bytes| {
+        let Some((&first, mut bytes)) = bytes.split_first() else { return };
+        let mut sign_in = made(first);
+        let mut visit = Visit::default();
+        if sign_in.begin(&visit).is_err() {
+            return;
+        }
+        let mut response = Response::default();
+        for leg in 0..8 {
+            visit.leg = leg;
+            let request = sign_in.request(&visit).to_vec();
+            let parsed = crate::http::request::parse(&request);
+            assert!(matches!(parsed, Ok(Some(_))), "{parsed:?} {}", request.escape_ascii());
+            response.begin();
+            match response.take(bytes, sign_in.expected(&visit)) {
+                Ok(Taken::Whole(length)) => bytes = &bytes[length..],
+                _ => return,
+            }
+            match sign_in.judge(&visit, &response) {
+                Ok(Judgement::Continue) => {}
+                Ok(Judgement::Done) | Err(_) => return,
+            }
+        }
+    })
+}
+
+/// Tokens of Kerberos and NTLM in the heads of answers, and what the library would be asked of them.
+pub fn tokens() -> Box<dyn FnMut(&[u8])> {
+    let expected = expected(401, false);
+    Box::new(move |bytes| {
+        for mechanism in [Mechanism::Spnego, Mechanism::Kerberos, Mechanism::Ntlm] {
+            mechanism.is_of(bytes);
+        }
+        let mut response = Response::default();
+        response.begin();
+        let head = [b"HTTP/1.1 401 Unauthorized\r\n", bytes, b"\r\nContent-Length: 0\r\n\r\n"].concat();
+        if response.take(&head, &expected).is_err() {
+            return;
+        }
+        for scheme in ["Negotiate", "NTLM"] {
+            if let Ok(token) = negotiate::token(scheme, &response) {
+                Mechanism::Spnego.is_of(&token);
+                assert!(negotiate::header(scheme, &token).ends_with(b"\r\n"));
+            }
+        }
+    })
+}

@@ -1,0 +1,98 @@
+//! Streams of requests, as a connection of the embedded server takes them, behind each sign-in.
+
+use serde_json::{Value, json};
+
+use super::file;
+use crate::clock;
+use crate::http::request::{MOST_HEAD_BYTES, Status, parse};
+use crate::serve::operations::Operations;
+use crate::serve::routes::Service;
+use crate::sign_in::Gate;
+
+/// What seeds are signed with.
+const SECRET: &str = "a secret of at least 32 characters";
+/// The password is `password`: in clear as keys of HMAC are, and hashed.
+const IN_CLEAR: &str = "u1:password\n";
+const SHA_1: &str = "u1:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
+const SHA_256: &str = "u1:{SHA-256}5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8\n";
+/// SHA-256 of `u1:tollbar:password`.
+const DIGEST: &str = "u1:tollbar:be77626087728de3a6b4b53ec81d1bd47eea564f9b1c1f09a10f7c53ffa42219\n";
+
+pub fn plain() -> Box<dyn FnMut(&[u8])> {
+    behind(None)
+}
+
+pub fn basic() -> Box<dyn FnMut(&[u8])> {
+    behind(Some(json!({"scheme": "basic", "store": {"file": file(SHA_1)}})))
+}
+
+pub fn api_key() -> Box<dyn FnMut(&[u8])> {
+    behind(Some(json!({"scheme": "api-key", "store": {"file": file(SHA_256)}})))
+}
+
+pub fn form() -> Box<dyn FnMut(&[u8])> {
+    behind(Some(json!({"scheme": "form", "store": {"file": file(SHA_1)}})))
+}
+
+pub fn digest() -> Box<dyn FnMut(&[u8])> {
+    behind(Some(json!({"scheme": "digest", "store": {"file": file(DIGEST)}})))
+}
+
+pub fn jwt() -> Box<dyn FnMut(&[u8])> {
+    behind(Some(json!({"scheme": "jwt", "signature": "hs256", "verification_key": file(SECRET)})))
+}
+
+pub fn hmac() -> Box<dyn FnMut(&[u8])> {
+    behind(Some(json!({"scheme": "hmac", "store": {"file": file(IN_CLEAR)}})))
+}
+
+/// No request makes the server fail, none is longer than what came, and none changes with what comes behind it.
+fn behind(sign_in: Option<Value>) -> Box<dyn FnMut(&[u8])> {
+    let gate = sign_in.map(|spec| serde_json::from_value::<Gate>(spec).expect("a sign-in"));
+    let server = gate.map(|gate| gate.prepare().unwrap_or_else(|failure| panic!("{failure:?}")));
+    let operations = Operations::prepare(&[]).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let mut service = Service::new(operations, server, None);
+    let failed = Status::OperationFailed.line().as_bytes();
+    Box::new(move |bytes| {
+        let bytes = &dated(bytes);
+        let mut used = 0;
+        while used < bytes.len() {
+            let rest = &bytes[used..];
+            let answer = match parse(rest) {
+                Ok(None) => {
+                    assert!(rest.len() < MOST_HEAD_BYTES);
+                    break;
+                }
+                Ok(Some(request)) => {
+                    assert!((1..=rest.len().min(MOST_HEAD_BYTES)).contains(&request.bytes));
+                    assert_eq!(Ok(Some(request)), parse(&rest[..request.bytes]));
+                    let body = service.body_of(&request);
+                    let end = request.bytes + body.unwrap_or(0);
+                    if rest.len() < end {
+                        break;
+                    }
+                    used += end;
+                    service.answer(&request, body.map(|_| &rest[request.bytes..end]))
+                }
+                Err(refused) => {
+                    assert!(!refused.why.is_empty());
+                    service.refuse(refused)
+                }
+            };
+            let line = answer.whole.strip_prefix(b"HTTP/1.1 ").expect("an answer");
+            assert!(!line.starts_with(failed), "{}", answer.whole.escape_ascii());
+            if answer.closing {
+                break;
+            }
+        }
+    })
+}
+
+/// With the time in place of `{now}`, which no input could know.
+fn dated(bytes: &[u8]) -> Vec<u8> {
+    const NOW: &[u8] = b"{now}";
+    match bytes.windows(NOW.len()).position(|window| window == NOW) {
+        None => bytes.to_vec(),
+        Some(at) => [&bytes[..at], clock::unix_s().to_string().as_bytes(), &bytes[at + NOW.len()..]].concat(),
+    }
+}

@@ -1,0 +1,162 @@
+"""Whatever stands in a file of others, or in a line of a runner, is a value or one line of what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import tomlkit
+from bench.fleet import fingerprint, run_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from tollbar import beds, gathering, inventory, judge, policies, results, study
+from tollbar.errors import TollbarError
+from tollbar.families import read_family
+from tollbar.gathering.kept import FILE, read_kept
+from tollbar.records import ChunkRecord, Ready, Record
+from tollbar.runner import session
+from tollbar.sizing import mix
+
+HERE = Path(__file__).parent
+PACKAGE = Path(study.__file__).parents[1]
+# On demand more of them, and none of them for longer than a second.
+EXAMPLES = int(os.environ.get("TOLLBAR_EXAMPLES", "40"))
+DEADLINE_MS = 1000 if "TOLLBAR_EXAMPLES" in os.environ else None
+
+
+class Reader(NamedTuple):
+    """How a file is read, and some that are right."""
+
+    name: str
+    read: Callable[[Path], object]
+    documents: Sequence[Path]
+
+
+def _said(path: Path) -> object:
+    """As each of the lines that a runner may say."""
+    try:
+        return [session._read(path.read_bytes(), model) for model in (Record, Ready, ChunkRecord)]
+    except session.Stopped as stopped:
+        raise TollbarError(stopped.record.reason or "") from None
+
+
+def _judged(path: Path) -> object:
+    return judge.judge(results.read(path.parent))
+
+
+READERS: Mapping[str, Reader] = {
+    "study": Reader("any.toml", lambda path: study.load([str(path)]), [
+        PACKAGE / "study/studies" / name for name in ("ciphers.toml", "sign-in-today.toml", "tls-certificates.toml")]),
+    "family": Reader("toy/family.toml", lambda path: read_family(path.parent), [
+        HERE / "toy/families/toy/family.toml", PACKAGE / "families/password-hash/family.toml"]),
+    "bed": Reader("toy/bed.toml", lambda path: beds.read(path.parent), [
+        HERE / "toy/beds/toy/bed.toml", PACKAGE / "beds/nginx/bed.toml"]),
+    "policy": Reader("ours.toml", lambda path: policies.policy(str(path)), [
+        PACKAGE / "policies" / name for name in ("tlsref-modern-6.0.toml", "owasp-password-storage-2026-06.toml")]),
+    "project": Reader("tollbar.toml", policies.read_project, [HERE / "readers/tollbar.toml"]),
+    "mix": Reader("mix.toml", mix.read, [HERE.parent / "docs/mix.toml"]),
+    "inventory": Reader("cbom.json", inventory.read, sorted((HERE / "inventories").glob("*.json"))),
+    "runner": Reader("line.json", _said, [HERE / "readers/runner.json"]),
+    "run": Reader("run/run.json", _judged, []),
+    "judgement": Reader(f"run/{FILE}", lambda path: read_kept(path.parent), []),
+}  # fmt: skip
+
+VALUES = some.recursive(
+    some.booleans() | some.integers() | some.floats() | some.text(max_size=20) | some.dates() | some.just("\x1b[2J\n"),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+DEEP = 100_000
+TEXTS = [b"", b"\xff", b"\0", b"[" * DEEP, b"a = " + b"[" * DEEP, b'{"a":' * DEEP, b"a." * DEEP + b"b = 1", b"null",
+         b"a = " + b"9" * 10_000, b"9" * 10_000, b'"\\ud800"']  # fmt: skip
+
+
+def places(said: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each value of a document."""
+    inner = said.items() if isinstance(said, dict) else enumerate(said) if isinstance(said, list) else ()
+    for key, value in inner:
+        yield (*way, key)
+        yield from places(value, (*way, key))
+
+
+def changed(said: Any, data: some.DataObject) -> Any:
+    """A document with some values other than they were, gone, or under another name."""
+    said = copy.deepcopy(said)
+    for _ in range(data.draw(some.integers(1, 2))):
+        *way, last = data.draw(some.sampled_from([*places(said)] or [()])) or ("",)
+        at = said
+        for key in way:
+            at = at[key]
+        match data.draw(some.sampled_from(["other", "gone", "renamed"])):
+            case "other":
+                at[last] = data.draw(VALUES)
+            case "renamed" if isinstance(at, dict):
+                at[data.draw(some.text(max_size=9))] = at.pop(last, None)
+            case _ if last in at or isinstance(at, list):
+                del at[last]
+    return said
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, judged."""
+    run = run_of(tmp_path_factory.mktemp("made"), fingerprint("Example CPU 1"), lambda at: 1000.0)
+    gathering.read([run])
+    return run
+
+
+def check(reader: Reader, path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    try:
+        reader.read(path)
+    except TollbarError as error:
+        assert error.what
+        assert "\n" not in str(error), error
+
+
+@pytest.mark.parametrize("kind", READERS)
+@settings(max_examples=EXAMPLES, deadline=DEADLINE_MS, suppress_health_check=[*HealthCheck])
+@given(data=some.data())
+def test_whatever_is_read_is_a_value_or_one_line(
+    kind: str, made: Path, tmp_path_factory: pytest.TempPathFactory, data: some.DataObject
+) -> None:
+    """Right documents changed in some places, and cut or with other bytes in them."""
+    reader = READERS[kind]
+    path = _place(kind, made, tmp_path_factory)
+    of = data.draw(some.sampled_from(reader.documents)) if reader.documents else made / path.name
+    text = of.read_text("utf-8")
+    is_json = path.suffix == ".json"
+    said = changed(json.loads(text) if is_json else tomlkit.parse(text).unwrap(), data)
+    try:
+        content = (json.dumps(said, default=str) if is_json else tomlkit.dumps(said)).encode("utf-8", "surrogatepass")
+    except (ValueError, TypeError, tomlkit.exceptions.TOMLKitError):
+        content = text.encode()
+    if data.draw(some.booleans()):
+        at, length = data.draw(some.integers(0, len(content))), data.draw(some.integers(0, 9))
+        content = content[:at] + data.draw(some.binary(max_size=4)) + content[at + length :]
+    check(reader, path, content)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("content", TEXTS, ids=lambda content: str(content[:12]))
+def test_what_is_no_document_at_all_is_one_line(
+    kind: str, content: bytes, made: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    reader = READERS[kind]
+    check(reader, _place(kind, made, tmp_path_factory), content)
+
+
+def _place(kind: str, made: Path, folders: pytest.TempPathFactory) -> Path:
+    """Where a reader finds its file: in a folder of its own, or in a copy of the run."""
+    folder = folders.getbasetemp() / "read" / kind
+    path = folder / READERS[kind].name
+    if not path.parent.exists():
+        shutil.copytree(made, path.parent) if path.parent.name == "run" else path.parent.mkdir(parents=True)
+    return path
