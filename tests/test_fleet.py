@@ -21,7 +21,8 @@ from bench import fleet as made_up
 
 import tollbar
 from conftest import command
-from tollbar import fleet, results
+from tollbar import fleet, gathering, report, results
+from tollbar.cli.fleet import noted
 from tollbar.errors import TollbarError
 from tollbar.fleet import driving
 from tollbar.fleet import node as node_module
@@ -29,6 +30,7 @@ from tollbar.fleet.cluster import Lost, Place, Said
 from tollbar.fleet.driving import Fleets, State
 from tollbar.fleet.home import Home
 from tollbar.fleet.node import BLOCK_BYTES, Node, _copy, digest
+from tollbar.present.decisions.gather import gather_page
 
 SPIN = """
 question  = "Does this lab find a difference where there is one?"
@@ -402,6 +404,14 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     words = [command(), "run", "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
     assert 2 == subprocess.run(words, capture_output=True, check=False).returncode
     assert (fleets.directory / fleet.FILE).exists()
+
+
+def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:
+    """Above all tolls, in words that no style hides."""
+    run = made_up.run_of(tmp_path, made_up.fingerprint("A"), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512"))
+    page = gather_page(gathering.gather(gathering.read([run])), "tollbar gather", tmp_path / "page.html")
+    report.write_page(noted(page, fleet.SIMULATED), tmp_path / "page.html")
+    assert 1 == (tmp_path / "page.html").read_text().count("all nodes are this one machine")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"schema": 9})])

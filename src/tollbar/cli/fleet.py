@@ -13,7 +13,9 @@ from tollbar.cli.options import Options, full_paths, studies_of
 from tollbar.document.decisions.gather import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.fleet import Fleets
+from tollbar.present.blocks import Paragraph
 from tollbar.present.decisions.gather import gather_answer, gather_page
+from tollbar.present.page import Page
 
 PAGE = "fleet.html"
 
@@ -97,10 +99,16 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
     page = gather_page(gathered, shlex.join(command_line()), fleets.directory / PAGE)
     if fleets.fleet.simulated is not None:
         said = f"S{fleet.SIMULATED[1:]}."
-        answer, page = replace(answer, how=(said, *answer.how)), replace(page, note=said)
+        answer, page = replace(answer, how=(said, *answer.how)), noted(page, said)
     show_answer(answer, lambda: document(gathered), Layout(json=options.json))
     if options.report:
         report.write_page(page, fleets.directory / PAGE)
         console.say(f"  page       {fleets.directory / PAGE}")
     is_whole = not any(one.reason for one in fleets.fleet.nodes) and not left and not gathered.unusable
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
+
+
+def noted(page: Page, said: str) -> Page:
+    """The page with this above all else."""
+    first, *rest = page.sections
+    return replace(page, sections=(replace(first, blocks=(Paragraph(said, "note"), *first.blocks)), *rest))
