@@ -35,7 +35,7 @@ from tollbar.wire import is_plain
 
 FILE = "fleet.json"
 SCHEMA = 1
-# How often a node is asked how far it is: often enough for a screen, seldom enough that nobody's core notices.
+# How often a node is asked how far it is: often enough for a screen, seldom enough to take no core's time.
 POLL_S = 2.0
 # How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
 BROUGHT_S = 10.0
