@@ -397,7 +397,7 @@ class Survivors:
                 run.wait(share * reference.whole_s)
             programs = len(ground.under_way(run))
             runs = Path(f"/proc/{holder}/root{ground.folder}/runs") if holder else ground.folder / "runs"
-            committed = self._trials(runs)
+            committed = self._trials(runs) if not holder else self._trials_in_mounts(run, runs)
             early = run.poll() is not None
             means.strike(kill)
             try:
@@ -516,6 +516,21 @@ class Survivors:
         for about in runs.glob("*/run.json"):
             return trials_of(about.parent)
         return []
+
+    def _trials_in_mounts(self, run: subprocess.Popen[bytes], runs: Path) -> list[Kept]:
+        """The same of a copy, made while the lab is stopped: SQLite resolves links, and leaves those mounts by that."""
+        looked = self.ground.folder / "looked"
+        if not runs.exists():
+            return []
+        run.send_signal(signal.SIGSTOP)
+        try:
+            shutil.copytree(runs, looked)
+        finally:
+            run.send_signal(signal.SIGCONT)
+        try:
+            return self._trials(looked)
+        finally:
+            shutil.rmtree(looked)
 
     @contextlib.contextmanager
     def _prepared(self, needs: str) -> Iterator[tuple[list[str], dict[str, str], dict[str, Any], int]]:
