@@ -185,6 +185,8 @@ def end(name: str, after_s: float, how: signal.Signals) -> None:
     os.kill(lab.pid, how)
     started = time.monotonic()
     addresses = lab.stdout.read().decode().split()
+    # One that could not start a server ends by itself, and leaves nothing either.
+    ended_by = -lab.wait()
     while time.monotonic() < started + PATIENCE_S:
         try:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):
@@ -194,7 +196,7 @@ def end(name: str, after_s: float, how: signal.Signals) -> None:
     took_s = time.monotonic() - started
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     listening = [address for address in addresses[-1:] if listens(address)]
-    left = {"directory": directory.exists(), "children": children, "listening": listening}
+    left = {"ended": ended_by == how, "directory": directory.exists(), "children": children, "listening": listening}
     print(json.dumps({"left": left, "trials": len(addresses), "took_s": round(took_s, 3)}))
 
 

@@ -27,7 +27,8 @@ NAMES = sorted(name for name, bed in ALL.items() if not bed.is_service or bed.fr
 PRIVILEGED = {name for name in NAMES if any(one.port and one.port < 1024 for one in ALL[name].components)}
 # What is prepared beforehand takes longer to be there.
 PREPARED = {name for name in NAMES if any(one.prepare for one in ALL[name].components)}
-NOTHING = {"directory": False, "children": [], "listening": []}
+# And it ended by what it got, not by itself.
+NOTHING = {"ended": True, "directory": False, "children": [], "listening": []}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -9,7 +9,6 @@ import re
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -183,13 +182,9 @@ def test_the_runtime_is_kept_and_a_cache_that_cannot_be_written_is_no_obstacle(
     assert ["once", "once"] == made
 
 
-def test_a_page_of_a_thousand_rows_is_quick_and_not_heavy(tmp_path: Path) -> None:
-    """Within five seconds of CPU time once the runtime is kept, and a few megabytes."""
-    bundle.script()
-    judged = large()
-    begun = time.process_time()
-    report.write(judged, tmp_path / "large.html")
-    assert time.process_time() - begun < 5
+def test_a_page_of_a_thousand_rows_is_not_heavy(tmp_path: Path) -> None:
+    """A few megabytes; how long it takes is a figure of the bench's."""
+    report.write(large(), tmp_path / "large.html")
     assert (tmp_path / "large.html").stat().st_size < 5_000_000
 
 

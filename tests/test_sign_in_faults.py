@@ -96,8 +96,10 @@ def no_keytab(server: Server) -> Iterator[None]:
     """The web server's key is not there."""
     keytab = server.work_dirs["directory"] / "web1.keytab"
     kept = keytab.rename(keytab.with_suffix(".kept"))
-    yield
-    kept.rename(keytab)
+    try:
+        yield
+    finally:
+        kept.rename(keytab)
 
 
 @contextmanager
@@ -108,9 +110,11 @@ def unreadable_keytab(server: Server) -> Iterator[None]:
     # Where root's lab has given the key to the workers' account, it is root's now.
     os.chown(keytab, os.geteuid(), os.getegid())
     keytab.chmod(0)
-    yield
-    os.chown(keytab, owner.st_uid, owner.st_gid)
-    keytab.chmod(owner.st_mode & 0o777)
+    try:
+        yield
+    finally:
+        os.chown(keytab, owner.st_uid, owner.st_gid)
+        keytab.chmod(owner.st_mode & 0o777)
 
 
 @contextmanager
@@ -119,8 +123,10 @@ def strangers(server: Server) -> Iterator[None]:
     accounts = server.work_dirs["directory"] / "accounts.tsv"
     known = accounts.read_text()
     accounts.write_text(known.replace("u005", "x005"))
-    yield
-    accounts.write_text(known)
+    try:
+        yield
+    finally:
+        accounts.write_text(known)
 
 
 @contextmanager
@@ -140,8 +146,10 @@ def locked(server: Server) -> Iterator[None]:
         subprocess.run(command, input=wanted, text=True, check=True, capture_output=True, env=environment)
 
     lock(True)
-    yield
-    lock(False)
+    try:
+        yield
+    finally:
+        lock(False)
 
 
 @dataclass(frozen=True)
@@ -346,9 +354,10 @@ IN_MID_TRIAL: list[tuple[Strikes, str, Settings, str | None]] = [
 ]
 
 
-def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], list[int]]:
+def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> list[Trial]:
     """The trials of the cell and of its baseline, when this befalls the directory before the cell's first chunk."""
-    cell, pids = cell_of(made), []
+    cell = cell_of(made)
+    pids: list[int] = []
     advance = Rounds._advance
 
     def strike_and_advance(rounds: Rounds, member: Member, number: int, **how: bool) -> None:
@@ -363,7 +372,11 @@ def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], lis
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Rounds, "_advance", strike_and_advance)
-        return trials_of(lab, made), pids
+        try:
+            return trials_of(lab, made)
+        finally:
+            # The lab is other tests' too, whatever becomes of this one.
+            send(signal.SIGCONT, pids)
 
 
 def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
@@ -383,8 +396,7 @@ def test_a_directory_in_trouble_fails_the_trials_that_ask_it(
 ) -> None:
     """Slow, it is waited for; silent or gone, the row says so. Others of the heat go on, and so does the next."""
     made = planned(choice, said, users=1)
-    (*others, trial), pids = struck(lab, made, strikes)
-    send(signal.SIGCONT, pids)
+    *others, trial = struck(lab, made, strikes)
     # The baseline asks no directory.
     assert {Outcome.OK} == {other.outcome for other in others if other.cell == made.studies[0].cells[0].key}
     if reason is None:
