@@ -161,9 +161,9 @@ class Fault:
     said: Settings
     reason: str | None
     """What is in its reason, as a regular expression; None: it is no fault to these servers."""
+    made: Does = nothing
     may_do: bool = False
     """Whether it is none either where the servers are quick enough."""
-    made: Does = nothing
     changes: Changes = field(default_factory=dict)
 
 
