@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::file;
+use super::{Give, file};
 use crate::failure::Fault;
 use crate::gssapi::Mechanism;
 use crate::http::page::{Expectation, Site};
@@ -17,7 +17,7 @@ fn expected(status: u16, to_head: bool) -> Expected {
 }
 
 /// An answer comes out the same in one piece and byte by byte, and its words are one line.
-pub fn bodies() -> Box<dyn FnMut(&[u8])> {
+pub fn bodies() -> Give {
     let (page, head) = (expected(200, false), expected(200, true));
     Box::new(move |bytes| {
         let Some((&first, bytes)) = bytes.split_first() else { return };
@@ -60,7 +60,7 @@ fn taken(
 
 /// The client of each scheme that reads in answers, told one after another in a visit: the first byte says which. Each
 /// request is whole, and none has a line that the answer brought.
-pub fn sign_ins() -> Box<dyn FnMut(&[u8])> {
+pub fn sign_ins() -> Give {
     const SCHEMES: [&str; 2] = ["form", "digest"];
     let accounts = json!({"file": file(ACCOUNTS), "count": 1});
     let visitors = |spec: Value| Visitors {
@@ -113,7 +113,7 @@ pub fn sign_ins() -> Box<dyn FnMut(&[u8])> {
 }
 
 /// Tokens of Kerberos and NTLM in the heads of answers, and what the library would be asked of them.
-pub fn tokens() -> Box<dyn FnMut(&[u8])> {
+pub fn tokens() -> Give {
     let expected = expected(401, false);
     Box::new(move |bytes| {
         for mechanism in [Mechanism::Spnego, Mechanism::Kerberos, Mechanism::Ntlm] {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 
-use super::TARGETS;
+use super::{Give, TARGETS};
 
 unsafe extern "C" {
     fn LLVMFuzzerRunDriver(
@@ -15,7 +15,7 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    static TARGET: RefCell<Box<dyn FnMut(&[u8])>> = RefCell::new(Box::new(|_| ()));
+    static TARGET: RefCell<Give> = RefCell::new(Box::new(|_| ()));
 }
 
 unsafe extern "C" fn one(data: *const u8, length: usize) -> c_int {

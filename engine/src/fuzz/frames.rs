@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use super::Give;
 use crate::failure::Failure;
 use crate::store::mariadb::client::{self as mariadb, Plugin};
 use crate::store::postgresql::client as postgresql;
@@ -27,7 +28,7 @@ fn stream(said: &[u8]) -> (Stream, UnixStream) {
 }
 
 /// The first byte says what is asked for.
-pub fn postgresql() -> Box<dyn FnMut(&[u8])> {
+pub fn postgresql() -> Give {
     const PROOFS: [Proof; 4] = [Proof::Nothing, Proof::Password, Proof::Md5, Proof::Scram];
     Box::new(|bytes| {
         let Some((&first, bytes)) = bytes.split_first() else { return };
@@ -62,7 +63,7 @@ pub fn postgresql() -> Box<dyn FnMut(&[u8])> {
 }
 
 /// A sign-on, and then what is asked for.
-pub fn mariadb() -> Box<dyn FnMut(&[u8])> {
+pub fn mariadb() -> Give {
     Box::new(|bytes| {
         let Some((&first, bytes)) = bytes.split_first() else { return };
         let (stream, _far) = stream(bytes);

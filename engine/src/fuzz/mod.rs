@@ -17,13 +17,16 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::PathBuf;
 
+/// Gives an input to what was made for its target.
+pub type Give = Box<dyn FnMut(&[u8])>;
+
 pub struct Target {
     pub name: &'static str,
     /// Makes what an input is given to, once.
-    pub make: fn() -> Box<dyn FnMut(&[u8])>,
+    pub make: fn() -> Give,
 }
 
-const fn target(name: &'static str, make: fn() -> Box<dyn FnMut(&[u8])>) -> Target {
+const fn target(name: &'static str, make: fn() -> Give) -> Target {
     Target { name, make }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::file;
+use super::{Give, file};
 use crate::clock;
 use crate::http::request::{MOST_HEAD_BYTES, Status, parse};
 use crate::serve::operations::Operations;
@@ -18,36 +18,36 @@ const SHA_256: &str = "u1:{SHA-256}5e884898da28047151d0e56f8dc6292773603d0d6aabb
 /// SHA-256 of `u1:tollbar:password`.
 const DIGEST: &str = "u1:tollbar:be77626087728de3a6b4b53ec81d1bd47eea564f9b1c1f09a10f7c53ffa42219\n";
 
-pub fn plain() -> Box<dyn FnMut(&[u8])> {
+pub fn plain() -> Give {
     behind(None)
 }
 
-pub fn basic() -> Box<dyn FnMut(&[u8])> {
+pub fn basic() -> Give {
     behind(Some(json!({"scheme": "basic", "store": {"file": file(SHA_1)}})))
 }
 
-pub fn api_key() -> Box<dyn FnMut(&[u8])> {
+pub fn api_key() -> Give {
     behind(Some(json!({"scheme": "api-key", "store": {"file": file(SHA_256)}})))
 }
 
-pub fn form() -> Box<dyn FnMut(&[u8])> {
+pub fn form() -> Give {
     behind(Some(json!({"scheme": "form", "store": {"file": file(SHA_1)}})))
 }
 
-pub fn digest() -> Box<dyn FnMut(&[u8])> {
+pub fn digest() -> Give {
     behind(Some(json!({"scheme": "digest", "store": {"file": file(DIGEST)}})))
 }
 
-pub fn jwt() -> Box<dyn FnMut(&[u8])> {
+pub fn jwt() -> Give {
     behind(Some(json!({"scheme": "jwt", "signature": "hs256", "verification_key": file(SECRET)})))
 }
 
-pub fn hmac() -> Box<dyn FnMut(&[u8])> {
+pub fn hmac() -> Give {
     behind(Some(json!({"scheme": "hmac", "store": {"file": file(IN_CLEAR)}})))
 }
 
 /// No request makes the server fail, none is longer than what came, and none changes with what comes behind it.
-fn behind(sign_in: Option<Value>) -> Box<dyn FnMut(&[u8])> {
+fn behind(sign_in: Option<Value>) -> Give {
     let gate = sign_in.map(|spec| serde_json::from_value::<Gate>(spec).expect("a sign-in"));
     let server = gate.map(|gate| gate.prepare().unwrap_or_else(|failure| panic!("{failure:?}")));
     let operations = Operations::prepare(&[]).unwrap_or_else(|failure| panic!("{failure:?}"));

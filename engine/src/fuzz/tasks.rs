@@ -6,6 +6,7 @@ use argon2::Params;
 use argon2::password_hash::phc::PasswordHash;
 use serde::de::DeserializeOwned;
 
+use super::Give;
 use crate::contract::{Settings, Task, Value};
 use crate::failure::Failure;
 use crate::op;
@@ -39,7 +40,7 @@ fn read<T: DeserializeOwned + Debug>(bytes: &[u8]) -> Option<T> {
     Some(task)
 }
 
-pub fn lines() -> Box<dyn FnMut(&[u8])> {
+pub fn lines() -> Give {
     Box::new(|bytes| {
         let mut lines = Lines::of(bytes);
         while let Some(Some(advance)) = one_line(lines.advance()) {
@@ -50,7 +51,7 @@ pub fn lines() -> Box<dyn FnMut(&[u8])> {
 }
 
 /// A task that is understood is made ready and performed, where its numbers are so small that this takes no time.
-pub fn operations() -> Box<dyn FnMut(&[u8])> {
+pub fn operations() -> Give {
     const FAMILIES: [&str; 6] = ["digest", "mac", "cipher", "password-hash", "spin", "rsa-api"];
     Box::new(|bytes| {
         let Some(task) = read::<Task>(bytes) else { return };
@@ -76,7 +77,7 @@ pub fn operations() -> Box<dyn FnMut(&[u8])> {
     })
 }
 
-pub fn loads() -> Box<dyn FnMut(&[u8])> {
+pub fn loads() -> Give {
     Box::new(|bytes| {
         let Some(task) = read::<load::task::Task>(bytes) else { return };
         let Some(load) = one_line(task.load()) else { return };
@@ -89,7 +90,7 @@ pub fn loads() -> Box<dyn FnMut(&[u8])> {
     })
 }
 
-pub fn stores() -> Box<dyn FnMut(&[u8])> {
+pub fn stores() -> Give {
     Box::new(|bytes| {
         let Some(store::Task { task, place }) = read::<store::Task>(bytes) else { return };
         understood(store::task::Settings::of(&task));
@@ -99,7 +100,7 @@ pub fn stores() -> Box<dyn FnMut(&[u8])> {
     })
 }
 
-pub fn configurations() -> Box<dyn FnMut(&[u8])> {
+pub fn configurations() -> Give {
     Box::new(|bytes| {
         if let Ok(text) = std::str::from_utf8(bytes) {
             understood(Config::read(text));
@@ -108,7 +109,7 @@ pub fn configurations() -> Box<dyn FnMut(&[u8])> {
 }
 
 /// What is stored of a password, where to verify it takes no time: how much that takes is what it says itself.
-pub fn password_hashes() -> Box<dyn FnMut(&[u8])> {
+pub fn password_hashes() -> Give {
     Box::new(|bytes| {
         let Ok(stored) = std::str::from_utf8(bytes) else { return };
         let of_bcrypt = stored.starts_with("$2").then(|| stored.split('$').nth(2)).flatten();
