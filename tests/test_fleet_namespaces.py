@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from bench.ground import PATIENCE_S, program
 
-from survivors_ground import PATIENCE_S, program
 from tollbar.beds import proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench.ground import NOTHING, Ground, program, trials_of, until
 
 from conftest import command
-from survivors_ground import NOTHING, Ground, program, trials_of, until
 from test_fleet import spin
 from tollbar import fleet, results
 from tollbar.beds import proc
