@@ -28,12 +28,11 @@ pub fn bodies() -> Give {
     })
 }
 
-/// Takes all bytes, so many at a time: how many belong to the answer, and what there is of it.
-fn taken(
-    bytes: &[u8],
-    piece: usize,
-    expected: &Expected,
-) -> Result<(usize, u16, u64, bool, Result<(), Fault>), &'static str> {
+/// How many bytes belong to the answer; its status, its length, whether its connection is kept, and whether it is right.
+type Whole = (usize, u16, u64, bool, Result<(), Fault>);
+
+/// Takes all bytes, so many at a time.
+fn taken(bytes: &[u8], piece: usize, expected: &Expected) -> Result<Whole, &'static str> {
     let mut response = Response::default();
     response.begin();
     let mut used = 0;
@@ -54,7 +53,7 @@ fn taken(
     for result in [&ended, &response.check(expected)] {
         assert!(!result.as_ref().is_err_and(|fault| fault.words.contains('\n')), "{result:?}");
     }
-    let right = ended.is_ok().then(|| response.check(expected)).unwrap_or(Ok(()));
+    let right = if ended.is_ok() { response.check(expected) } else { Ok(()) };
     Ok((used, response.status, response.bytes, response.keeps, right))
 }
 
