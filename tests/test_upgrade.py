@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import stat
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
@@ -666,14 +667,56 @@ def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> Non
     assert not [path for path in (fakes / "cache").rglob("*") if path.is_file()]
 
 
-def test_a_toolchain_is_verified_by_the_checksum_database(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def go(fakes: Path) -> Path:
+    """A `go` that is 1.24.0 whatever it is asked to be, and writes down what it was asked with."""
+    program = fakes / "bin" / "go"
+    said = "${GOSUMDB-none}|${GONOSUMDB-none}|${GOINSECURE-none}|$GOENV|$GOTOOLCHAIN"
+    answers = f'[ "$1" = env ] && exit\necho "{said}" > {fakes}/asked\necho go version go1.24.0 linux/amd64\n'
+    program.write_text(f"#!/bin/sh\n{answers}")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_toolchain_is_verified_by_the_checksum_database(go: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the user's settings leave out of it; of the user's own version there is nothing to fetch."""
     monkeypatch.setenv("GONOSUMDB", "*")
+    monkeypatch.setenv("GOINSECURE", "*")
     monkeypatch.setenv("GOSUMDB", "off")
-    (fakes / "bin" / "go").write_text(f'#!/bin/sh\necho "$GOSUMDB|$GONOSUMDB|$GOTOOLCHAIN" > {fakes}/asked\n')
-    (fakes / "bin" / "go").chmod(0o755)
-    assert (fakes / "bin" / "go").samefile(fetching.go("1.24.0") / "bin" / "go")
-    assert "sum.golang.org||go1.24.0\n" == (fakes / "asked").read_text()
+    assert go.samefile(fetching.go("1.24.0") / "bin" / "go")
+    assert "none|none|none|off|go1.24.0\n" == (go.parent.parent / "asked").read_text()
+
+
+def test_another_toolchain_is_not_taken_for_it(go: Path) -> None:
+    """As one from before 1.21 is, which knows no other than itself."""
+    with pytest.raises(TollbarError, match="answers as go version go1[.]24"):
+        fetching.go("1.26.8")
+
+
+def test_builds_at_different_paths_are_different_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However alike their paths look; the name of a package's version is the same from everywhere."""
+    monkeypatch.chdir(tmp_path)
+    paths = ["./a/node", "../a/node", "/a/node", "./a-node/node", "./\u00e9/node", "./\u00fc/node", "./node"]
+    assert len(paths) == len({builds._slug(path) for path in paths})
+    assert "nginx=1.22.1-9" == builds._slug("nginx=1.22.1-9")
+
+
+def test_a_wheel_changes_no_file_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its programs are programs; a name that leads out of it has been passed over, and stays as it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    mine = tmp_path / "mine"
+    mine.touch(0o600)
+
+    def pip(python: str, words: object, folder: Path) -> None:
+        with zipfile.ZipFile(folder / "one-1-py3-none-any.whl", "w") as packed:
+            for name in (str(mine), "../" * 9 + str(mine)[1:], "pkg/a..b", "pkg/program"):
+                info = zipfile.ZipInfo(name)
+                info.external_attr = 0o755 << 16
+                packed.writestr(info, "#!/bin/sh")
+
+    monkeypatch.setattr(fetching, "_pip", pip)
+    assert os.access(fetching.wheel("one", "1") / "pkg" / "program", os.X_OK)
+    assert 0o600 == stat.S_IMODE(mine.stat().st_mode)
 
 
 def test_apt_is_asked_for_what_is_signed_and_to_write_no_cache() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -130,5 +131,8 @@ def _libraries(root: Path) -> str:
 
 
 def _slug(said: str) -> str:
-    """What was said, as the name of a folder."""
-    return re.sub(r"[^A-Za-z0-9.+~=@_-]+", "-", said).strip("-.")
+    """What was said, as the name of a folder; of what is named by its path, another for each place that it may mean."""
+    readable = re.sub(r"[^A-Za-z0-9.+~=@_-]+", "-", said).strip("-.")
+    if os.sep not in said:
+        return readable
+    return f"{readable}-{hashlib.sha256(os.path.realpath(said).encode()).hexdigest()[:8]}".strip("-")

@@ -36,8 +36,10 @@ _EXACTLY = re.compile(r"([a-z0-9][a-z0-9+.-]+)(?::\w+)? \(= ([^)]+)\)")
 # Before where its log is, and how a connection failed.
 NPM_ERRORS = ("npm error notarget ", "npm error FetchError: ", "npm error ")
 _NPM_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
-# By the checksum database, whatever the user leaves out of it.
-GO_VERIFIES = {"GOSUMDB": "sum.golang.org", "GONOSUMDB": "", "GOPRIVATE": "", "GOFLAGS": "-modcacherw"}
+# By the checksum database that `go` has by itself, whatever the user leaves out of it: an empty variable is one that is
+# not set, for which `go` looks into the file of its settings.
+GO_UNVERIFIED = ("GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "GOPRIVATE", "GOINSECURE")
+GO_VERIFIES = {"GOENV": "off", "GOFLAGS": "-modcacherw"}
 SYSTEM_CACHE = Path("/var/cache/tollbar")
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Settings of pip by which it takes files that its index did not name, or an index that no certificate vouches for.
@@ -98,8 +100,14 @@ def wheel(name: str, version: str) -> Path:
         # Which of its files are programs is said in the archive, and is left out by what unpacks it.
         with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():
-                if (info.external_attr >> 16) & 0o111 and not info.is_dir():
-                    (folder / info.filename).chmod(0o755)
+                path = folder / info.filename
+                # What unpacks it passes over names that lead out of the folder.
+                if (
+                    (info.external_attr >> 16) & 0o111
+                    and path.is_file()
+                    and path.resolve().is_relative_to(folder.resolve())
+                ):
+                    path.chmod(0o755)
         archive.unlink()
 
     return _kept("wheels", said, fetch)
@@ -125,8 +133,14 @@ def go(version: str) -> Path:
     said = f"go@{version}"
 
     def fetch(folder: Path) -> None:
-        asked = {**os.environ, **GO_VERIFIES, "GOTOOLCHAIN": f"go{version}", "GOMODCACHE": str(folder)}
-        _run(("go", "version"), said, folder, ("go: download ", "go: "), asked)
+        proxy = _run(("go", "env", "GOPROXY"), said, folder)
+        user = {name: value for name, value in os.environ.items() if name not in GO_UNVERIFIED}
+        asked = {**user, **GO_VERIFIES, "GOTOOLCHAIN": f"go{version}", "GOMODCACHE": str(folder)}
+        asked |= {"GOPROXY": proxy} if proxy else {}
+        found = _run(("go", "version"), said, folder, ("go: download ", "go: "), asked)
+        if f"go{version}" not in found.split():
+            # One from before 1.21 knows no other toolchain than itself.
+            raise TollbarError(f"cannot be fetched: `go` here answers as {found or 'no version'}", where=said)
         if not any(folder.rglob("bin/go")):
             # The user's own is of this version: there was nothing to fetch.
             (folder / "bin").mkdir()

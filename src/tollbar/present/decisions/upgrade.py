@@ -54,12 +54,18 @@ def apart_sentence(one: Apart, what: str = "library") -> str:
     before, after = one.negotiated[:2]
     whole, alike, rest = ("" if kind in _GOOD else kind.value for kind in one.kinds)
     differ = _differing(before, after) if before != after else ""
-    defaults = "the new defaults" if differ else "the defaults, which agree"
+    defaults = _rest_words(one, what)
     return (
         f"{place}, on one core: {_change_words(split.whole)} {change_ends(split.whole)} as shipped{_bracketed(whole)}:"
         f" {_change_words(split.rest)} {defaults}{_bracketed(differ, rest)},"
         f" {_change_words(split.alike)} the {what}{_bracketed(alike)}."
     )
+
+
+def _rest_words(one: Apart, what: str) -> str:
+    """What the held pair does not show: the new defaults, or where both agree on the same by themselves that itself."""
+    before, after = one.negotiated[:2]
+    return "the new defaults" if before != after else f"the {what} at what both take by default, beyond what is held"
 
 
 def _bracketed(*words: str) -> str:
@@ -130,7 +136,7 @@ def _parts(found: Upgrade, one: Apart) -> Table:
     whole, alike, rest = one.kinds
     parts = (
         (f"the {found.what}", split.alike, alike),
-        ("the new defaults", split.rest, rest),
+        (_rest_words(one, found.what), split.rest, rest),
         ("both, as shipped", split.whole, whole),
     )
     columns = (*row_names("part"), *numbers("change"), *texts("interval", "found"))
