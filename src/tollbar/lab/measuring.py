@@ -49,8 +49,7 @@ def measure_into(
     plan of one study. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
-    # What is known of this machine's core says nothing of others.
-    watch = Watch(None if places else results.about(store.directory)["best_probe_ns"])
+    watch = Watch(results.about(store.directory)["best_probe_ns"])
     with (
         console.Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds", places) as sandbox,
