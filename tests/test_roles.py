@@ -21,10 +21,12 @@ import pytest
 from conftest import lacking
 from tollbar import __version__, beds
 from tollbar.beds import shipping
-from tollbar.beds.nodes import Place, read_places
+from tollbar.beds.configuration import Request
+from tollbar.beds.nodes import Node, Place, read_places
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.libraries import engine_build
+from tollbar.lab.measuring import refuse_others
+from tollbar.libraries import Provider, engine_build
 from tollbar.runner import engine
 from tollbar.runner.process import Process
 
@@ -318,6 +320,63 @@ def test_an_agent_never_listens_on_all_addresses() -> None:
     said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=10)
     assert (1, "") == (said.returncode, said.stdout)
     assert "an agent listens on one address, and not on all" in said.stderr
+
+
+class Told:
+    """A machine that answers every question with what it was told to."""
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers, self._asked = answers, ""
+
+    def say(self, line: dict[str, Any]) -> None:
+        (self._asked,) = line
+
+    def hear(self, limit_s: float) -> bytes:
+        return json.dumps({"done": self._answers[self._asked]}).encode()
+
+
+def _node(at: Sandbox, **answers: Any) -> Node:
+    said = {"directory": "/there", "account": None}
+    return Node(Place("web", "192.0.2.7"), at, Told(**answers), said=said)  # type: ignore[arg-type]
+
+
+def test_a_server_of_another_version_is_not_started(at: Sandbox) -> None:
+    """Rows name the lab's."""
+    found = beds.here(beds.all_beds()["embedded"])
+    same = {"versions": dict(found.versions), "programs": {}, "tools": {}, "places": {}}
+    assert _node(at, find=same).found(found).versions == found.versions
+    other = {**same, "versions": dict.fromkeys(found.versions, "0.0.1")}
+    with pytest.raises(beds.NotStarted, match=r"on web \(192.0.2.7\): tollbar-engine is of version 0.0.1, and of"):
+        _node(at, find=other).found(found)
+
+
+@pytest.mark.parametrize(("there", "is_same"), [("one", True), ("other", False), (None, False)])
+def test_a_library_is_the_file_that_it_is_here(at: Sandbox, tmp_path: Path, there: str | None, is_same: bool) -> None:
+    library = tmp_path / "libcrypto.so.3"
+    library.write_text("one")
+    digest = hashlib.sha256(there.encode()).hexdigest() if there else ""
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", str(library), (), {})
+    request = Request(beds.here(beds.all_beds()["embedded"]), provider, {})
+    said = {"proved": {"libcrypto": str(library)}, "digests": {str(library): digest}}
+    node = _node(at, prove=said)
+    if is_same:
+        assert said["proved"] == node.prove(request, 1)
+    else:
+        with pytest.raises(beds.NotStarted, match=r"libcrypto\.so\.3 is another file than here"):
+            node.prove(request, 1)
+
+
+def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:
+    """When a run is resumed; what could not be known yet is no difference."""
+    one = {
+        "web": {"address": "192.0.2.7", "fingerprint": {"cpu": "one", "kernel": "6.1", "hyperthreads": "not stated"}}
+    }
+    same = {"web": {**one["web"], "fingerprint": {"cpu": "one", "kernel": "6.1", "hyperthreads": []}}}
+    other = {"web": {**one["web"], "fingerprint": {"cpu": "other", "kernel": "6.1", "hyperthreads": []}}}
+    refuse_others({}, one, tmp_path)
+    refuse_others(one, same, tmp_path)
+    with pytest.raises(TollbarError, match=r"role web \(192.0.2.7\) is not the one the run began on: cpu: one / other"):
+        refuse_others(one, other, tmp_path)
 
 
 def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Path) -> None:

@@ -133,10 +133,12 @@ class Agent:
         return {"pid": running.pid, "said": dict(running.said), "files": files}
 
     def prove(self, pid: int, bed: str, provider: Said, encrypted: bool, cpu: str) -> Said:
-        """What the server has loaded. Raises NotStarted where that is not the provider."""
+        """What the server has loaded, with digests. Raises NotStarted where that is not the provider."""
         found, asked = self._found(bed), _provider(provider)
         mask = masking.mask(found, asked, cpu)
-        return {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}
+        proved = {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}
+        mapped = (path for paths in proc.tls_libraries(proc.tree(pid)).values() for path in paths)
+        return {"proved": proved, "digests": {path: loading.digest(path) for path in mapped}}
 
     def fault(self, name: str) -> str | None:
         """How a component ended that was not stopped."""

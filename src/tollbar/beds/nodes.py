@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import __version__
-from tollbar.beds import Component, Installed, NotStarted, proc, shipping
+from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
 from tollbar.beds.configuration import Endpoint, Location, Request, render
 from tollbar.beds.description import ROLES
 from tollbar.beds.running import PortTaken
@@ -155,8 +155,15 @@ class Node:
         raise self._lost("its agent has ended")
 
     def found(self, found: Installed) -> Installed:
-        """The same bed, as it is installed there. Raises NotStarted."""
+        """The same bed, as it is installed there. Raises NotStarted, also where its programs are of other versions:
+        rows name the lab's."""
         said = self.ask("find", bed=found.bed.name)
+        for component, version in found.versions.items():
+            if (there := said["versions"].get(component)) != version:
+                program = found.programs[component].name
+                raise NotStarted(
+                    Outcome.UNSUPPORTED, f"on {self.where}: {program} is of version {there}, and of {version} here"
+                )
         programs = {name: Path(path) for name, path in said["programs"].items()}
         return Installed(found.bed, said["versions"], programs, said["tools"], said["places"])
 
@@ -196,7 +203,7 @@ class Node:
 
     def prove(self, request: Request, pid: int) -> Mapping[str, str]:
         """What the frontend has loaded. Raises NotStarted where that is not what the cell says."""
-        proved: Mapping[str, str] = self.ask(
+        said = self.ask(
             "prove",
             pid=pid,
             bed=request.found.bed.name,
@@ -204,6 +211,10 @@ class Node:
             encrypted=bool(request.words.get("tls")),
             cpu=str(request.settings.get("cpu", "native")),
         )
+        for path, digest in said["digests"].items():
+            if not digest or digest != loading.digest(path):
+                raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {path} is another file than here")
+        proved: Mapping[str, str] = said["proved"]
         return proved
 
     def close(self) -> None:
