@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -21,7 +22,7 @@ import pytest
 from conftest import lacking
 from tollbar import __version__, beds
 from tollbar.beds import shipping
-from tollbar.beds.configuration import Request
+from tollbar.beds.configuration import Endpoint, Location, Request
 from tollbar.beds.nodes import Node, Place, read_places
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -364,6 +365,72 @@ def test_a_library_is_the_file_that_it_is_here(at: Sandbox, tmp_path: Path, ther
     else:
         with pytest.raises(beds.NotStarted, match=r"libcrypto\.so\.3 is another file than here"):
             node.prove(request, 1)
+
+
+KEYTAB = {"path": "kdc-1/web1.keytab", "mode": 0o6777, "of_account": False, "data": "a2V5"}
+GIVES = ("krb5.conf", "*.keytab")
+
+
+def test_what_comes_back_is_plain_files(tmp_path: Path) -> None:
+    """Of the names that the component gives, for its account alone, and never over what is there."""
+    work_dir = tmp_path / "kdc-1"
+    work_dir.mkdir()
+    (work_dir / "krb5.conf").write_text("the lab's")
+    configuration = {**KEYTAB, "path": "kdc-1/krb5.conf"}
+    shipping.take([KEYTAB, configuration], work_dir, GIVES, "/there", None)
+    assert ["krb5.conf", "web1.keytab"] == sorted(path.name for path in work_dir.iterdir())
+    assert 0o600 == (work_dir / "web1.keytab").stat().st_mode & 0o7777
+    assert "the lab's" == (work_dir / "krb5.conf").read_text()
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        [{**KEYTAB, "path": "kdc-2/web1.keytab"}],
+        [{**KEYTAB, "path": "web1.keytab"}],
+        [{**KEYTAB, "path": "kdc-1/../account.token"}],
+        [{**KEYTAB, "path": "kdc-1/x/web1.keytab"}],
+        [{**KEYTAB, "path": "/kdc-1/web1.keytab"}],
+        [{**KEYTAB, "path": "kdc-1/module.so"}],
+        [{"path": "kdc-1/web1.keytab", "link": "/etc/shadow"}],
+        [{**KEYTAB, "link": "/etc/shadow"}],
+        [{**KEYTAB, "data": "not base64!"}],
+        [{"path": "kdc-1/web1.keytab"}],
+        [KEYTAB] * 1000,
+        [{**KEYTAB, "data": "AAAA" * (6 << 20)}],
+    ],
+)
+def test_a_hostile_machine_lays_down_nothing_else(tmp_path: Path, bundle: shipping.Bundle) -> None:
+    work_dir = tmp_path / "kdc-1"
+    work_dir.mkdir()
+    with pytest.raises(TollbarError, match="came back"):
+        shipping.take(bundle, work_dir, GIVES, "/there", None)
+    assert ["kdc-1"] == [path.name for path in tmp_path.rglob("*")]
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "192.0.2.8", "192.0.2.7\n[plugins]"])
+def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: str) -> None:
+    """Whatever a hostile machine sends as its krb5.conf, and whatever address it says."""
+    bed = beds.services()["mit"]
+    kdc = next(one for one in bed.components if one.name == "kdc")
+    names = [one.name for one in bed.components]
+    found = beds.Installed(bed, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {"kdc": {}}, {})
+    hostile = {**KEYTAB, "path": "mit-kdc-2/krb5.conf", "data": base64.b64encode(b"include /there").decode()}
+    answers = {
+        "find": {"versions": found.versions, "programs": {"kdc": "/x"}, "tools": {"kdc": {}}, "places": {}},
+        "endpoint": {"address": address, "port": 88, "ports": {}},
+        "start": {"pid": 1, "said": {}, "files": [hostile]},
+    }
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
+    request = Request(found, provider, {"accounts": 10}, account=at.account)
+    node = _node(at, **answers)
+    if address != node.place.address:
+        with pytest.raises(TollbarError, match="kdc would be at"):
+            node.start(request, kdc, {}, {})
+        return
+    work_dir = node.start(request, kdc, {"directory": Location(at.work_dir("d"), Endpoint(address, 1))}, {}).work_dir
+    said = (work_dir / "krb5.conf").read_text()
+    assert ("kdc = 192.0.2.7:88" in said, "include" in said) == (True, False)
 
 
 def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:

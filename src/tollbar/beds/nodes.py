@@ -18,7 +18,7 @@ from typing import Any
 
 from tollbar import __version__
 from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
-from tollbar.beds.configuration import Endpoint, Location, Request, render
+from tollbar.beds.configuration import Endpoint, Location, Request, render, write_files
 from tollbar.beds.description import ROLES
 from tollbar.beds.running import PortTaken
 from tollbar.beds.sandbox import Account, Sandbox
@@ -173,11 +173,13 @@ class Node:
         """Starts a component there. Raises NotStarted, and PortTaken where another endpoint will do."""
         account = self.said["account"]
         bed = request.found.bed.name
+        of_lab = request
         request = replace(request, found=self.found(request.found), account=Account(**account) if account else None)
-        endpoint = Endpoint(**self.ask("endpoint", bed=bed, component=component.name))
+        endpoint = self._endpoint(component, self.ask("endpoint", bed=bed, component=component.name))
         # Here is what it gives to others; there, under the same name, where it runs.
         work_dir = self.sandbox.work_dir(f"{bed}-{component.name}")
-        configured = render(request, component, {**locations, component.name: Location(work_dir, endpoint)})
+        locations = {**locations, component.name: Location(work_dir, endpoint)}
+        configured = render(request, component, locations)
         texts = [*_texts(asdict(configured)), *environment.values()]
         try:
             files = shipping.packed(
@@ -185,6 +187,7 @@ class Node:
             )
         except TollbarError as error:
             raise NotStarted(Outcome.UNSUPPORTED, f"{component.name} on another machine: {error}") from error
+        reader = self.sandbox.account_of(component)
         said = self.ask(
             "start",
             limit_s=START_LIMIT_S,
@@ -198,8 +201,21 @@ class Node:
             endpoint=asdict(endpoint),
             files=files,
         )
-        shipping.unpack(said["files"], self.sandbox.directory, self.said["directory"], self.sandbox.account)
+        # A krb5.conf can name modules to load: what others read of its configuration is the lab's own, and stays.
+        rendered = render(of_lab, component, locations).files
+        own = {name: text for name, text in rendered.items() if shipping.is_given(name, component.gives)}
+        write_files(own, work_dir, reader)
+        shipping.take(said["files"], work_dir, component.gives, self.said["directory"], reader)
         return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
+
+    def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
+        """Raises TollbarError for what is not on the machine's address: others' configuration names it."""
+        endpoint = Endpoint(**said)
+        ports = (endpoint.port, *endpoint.ports.values())
+        is_right = endpoint.address == self.place.address and endpoint.ports.keys() == set(component.ports)
+        if not is_right or not all(type(port) is int and 0 < port < 65536 for port in ports):
+            raise TollbarError(f"the machine of the role {self.where}: {component.name} would be at {said}")
+        return endpoint
 
     def prove(self, request: Request, pid: int) -> Mapping[str, str]:
         """What the frontend has loaded. Raises NotStarted where that is not what the cell says."""
