@@ -294,6 +294,47 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
         agent.kill()
 
 
+QUIET_AGENT = """
+import time
+from tollbar.beds import agent
+agent.SILENCE_S = 3.0
+agent.Agent.find = lambda self, bed: time.sleep(600)
+agent.main()
+"""
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool) -> None:
+    """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""
+    agent = Process((sys.executable, "-c", QUIET_AGENT))
+    try:
+        asked = {"version": __version__, "build": engine_build(), "address": "127.0.0.1"}
+        agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32)}})
+        directory = Path(json.loads(agent.hear(60))["done"]["directory"])
+        for _ in range(8):
+            time.sleep(0.5)
+            agent.beat()
+        agent.say({"nothing": {}})
+        assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(60))
+        assert directory.exists()
+        if is_asked:
+            agent.say({"find": {"bed": "embedded"}})
+        assert agent.how_it_ends(60) is None
+        assert not directory.exists()
+    finally:
+        agent.kill()
+
+
+def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while it waits for an answer."""
+    monkeypatch.setattr("tollbar.beds.nodes.BEAT_S", 0.01)
+    told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
+    node = Node(Place("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
+    node.keep_up()
+    assert 3 == node.ask("anything")
+    node.close()
+
+
 @pytest.mark.parametrize("is_right", [True, False])
 def test_accounts_are_told_to_who_has_the_token(is_right: bool) -> None:
     token = secrets.token_bytes(32)

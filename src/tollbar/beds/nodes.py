@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from tollbar import __version__
+from tollbar import __version__, machine
 from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
 from tollbar.beds.configuration import Endpoint, Location, Request, render, write_files
 from tollbar.beds.description import ROLES
@@ -34,6 +34,8 @@ HELLO_LIMIT_S = 60.0
 # A directory's preparation takes minutes, and says by itself when it is too long.
 START_LIMIT_S = 600.0
 ANSWER_LIMIT_S = 60.0
+# An agent that hears nothing for a minute ends: a few may come late.
+BEAT_S = 15.0
 # Of a TCP connection to the account agent, when something has failed and it may be the network.
 REACHED_LIMIT_S = 3.0
 TOKEN_BYTES = 32
@@ -90,6 +92,8 @@ class Node:
     sandbox: Sandbox
     _process: Process
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Event = field(default_factory=threading.Event)
+    _beating: threading.Thread | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
     token_file: str = ""
 
@@ -122,6 +126,18 @@ class Node:
         asked = {"version": __version__, "build": engine_build(), "address": self.place.address}
         directory = str(self.sandbox.directory)
         self.said = self._ask("hello", limit_s=HELLO_LIMIT_S, **asked, directory=directory, token=token)
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Has the agent know from now on that the lab and the network between them are there, whatever it waits for."""
+
+        def beat() -> None:
+            machine.keep_off(machine.measuring_core())
+            while not self._closing.wait(BEAT_S):
+                self._process.beat()
+
+        self._beating = threading.Thread(target=beat, daemon=True)
+        self._beating.start()
 
     def ask(self, what: str, *, limit_s: float = ANSWER_LIMIT_S, **arguments: Any) -> Any:
         """Has it do one thing. Raises NotStarted and PortTaken as that does, and TollbarError if the machine fails."""
@@ -235,6 +251,9 @@ class Node:
 
     def close(self) -> None:
         """Ends the agent, and with it all that it started."""
+        self._closing.set()
+        if self._beating is not None:
+            self._beating.join(ANSWER_LIMIT_S)
         self._process.end_input()
         try:
             self._process.how_it_ends(ANSWER_LIMIT_S)
