@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tollbar.lab.measuring import refuse_others
 from tollbar.libraries import Provider, engine_build
 from tollbar.runner import engine
 from tollbar.runner.process import Process
+from tollbar.workloads import request as request_workload
 
 LAB = Path(__file__).with_name("roles_lab.py")
 TOLLBAR = Path(sys.executable).with_name("tollbar")
@@ -472,6 +474,15 @@ def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: st
     work_dir = node.start(request, kdc, {"directory": Location(at.work_dir("d"), Endpoint(address, 1))}, {}).work_dir
     said = (work_dir / "krb5.conf").read_text()
     assert ("kdc = 192.0.2.7:88" in said, "include" in said) == (True, False)
+
+
+@pytest.mark.parametrize(("elsewhere", "is_counted"), [({"server"}, True), ({"database"}, False), (set(), False)])
+def test_the_network_is_counted_where_the_client_uses_it(elsewhere: set[str], is_counted: bool) -> None:
+    """A database elsewhere is asked by the web server, and not by the load client."""
+    bed = beds.all_beds()["embedded"]
+    names = {bed.frontend.name if name == "server" else name for name in elsewhere}
+    cell, server = SimpleNamespace(bed=bed), SimpleNamespace(nodes=dict.fromkeys(names))
+    assert is_counted == request_workload._is_elsewhere(cell, server)  # type: ignore[arg-type]
 
 
 def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:
