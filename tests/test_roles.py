@@ -22,9 +22,9 @@ import pytest
 
 from conftest import lacking
 from tollbar import __version__, beds
-from tollbar.beds import shipping
-from tollbar.beds.configuration import Endpoint, Location, Request
-from tollbar.beds.nodes import Node, Place, read_places
+from tollbar.beds import driver, shipping
+from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request
+from tollbar.beds.nodes import Node, Place, reached, read_places
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.lab.measuring import refuse_others
@@ -483,6 +483,30 @@ def test_the_network_is_counted_where_the_client_uses_it(elsewhere: set[str], is
     names = {bed.frontend.name if name == "server" else name for name in elsewhere}
     cell, server = SimpleNamespace(bed=bed), SimpleNamespace(nodes=dict.fromkeys(names))
     assert is_counted == request_workload._is_elsewhere(cell, server)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("elsewhere", "lacks"), [(("web",), "directory"), (("directory",), None), ((), None)])
+def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
+    at: Sandbox, elsewhere: tuple[str, ...], lacks: str | None
+) -> None:
+    """With the lab it would listen on loopback."""
+    mit, frontend = beds.services()["mit"], beds.all_beds()["embedded"]
+    names = [one.name for one in mit.components]
+    behind = beds.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
+    at.nodes.update(dict.fromkeys(elsewhere))
+    server = driver.Server(at, Request(beds.here(frontend), provider, {}, services=(behind,)))
+    if lacks is None:
+        server._refuse_unreachable()
+    else:
+        with pytest.raises(beds.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
+            server._refuse_unreachable()
+
+
+def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None:
+    """A web server and a database that both stay with the lab meet on loopback."""
+    with reached([Place("client", "192.0.2.1")], at):
+        assert (LOOPBACK, "192.0.2.1/32") == at.peers
 
 
 def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tollbar import __version__, machine
 from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
-from tollbar.beds.configuration import Endpoint, Location, Request, render, write_files
+from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request, render, write_files
 from tollbar.beds.description import ROLES
 from tollbar.beds.running import PortTaken
 from tollbar.beds.sandbox import Account, Sandbox
@@ -319,7 +319,7 @@ def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
     with ExitStack() as stack:
         if places:
             write(token_file, token.encode(), 0o600)
-            sandbox.peers = tuple(str(ip_network(place.address)) for place in places)
+            sandbox.peers = (LOOPBACK, *(str(ip_network(place.address)) for place in places))
         for place in places:
             if place.role == CLIENT:
                 continue
