@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tollbar.beds import proc
-from tollbar.measure.probe import Probe
+from tollbar.measure import probe as probe_module
+from tollbar.measure.probe import BASE_NS, Probe
+from tollbar.moments import Core
 from tollbar.records import failed
 from tollbar.runner import Session, Stopped
 
@@ -52,7 +56,60 @@ def test_one_that_is_interrupted_while_it_starts_leaves_nothing(
 def test_one_that_dies_says_nothing_more() -> None:
     """Chunks beside it then have no witness; the heat goes on."""
     with Probe(min(os.sched_getaffinity(0))) as probe:
-        for pid in proc.tree(probe._sessions[0].pid):
+        for pid in proc.tree(next(iter(probe._sessions.values())).pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert (None, None) == (probe.read(), probe.lately())
+
+
+FAST, SLOW = ("fast",), ("slow",)
+QUICKEST_NS: dict[Core, float] = {FAST: 20_000.0, SLOW: 60_000.0}
+
+
+class Machines:
+    """What the probes of two machines of different speed read, each so many times as long as at its best."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.slower: dict[Core, float] = {}
+        monkeypatch.setattr(probe_module, "Session", self._session)
+        self._best_of: dict[Core, float] = {}
+
+    def heat(self, *cores: Core, **slower: float) -> float:
+        """What the probe of a new heat tells."""
+        self.slower = {(name,): times for name, times in slower.items()}
+        with Probe(*cores, best_of=self._best_of, base_ns=BASE_NS) as probe:
+            return probe.read() or 0.0
+
+    def _session(self, command: Core, task: Any, *, core: int | None) -> Any:
+        assert core is None
+        return SimpleNamespace(
+            ready=lambda limit_s: None,
+            advance=lambda *_: SimpleNamespace(cpu_ns=QUICKEST_NS[command] * self.slower.get(command, 1.0)),
+            __exit__=lambda *_: None,
+        )
+
+
+@pytest.mark.parametrize("cores", [(FAST, SLOW), (SLOW, FAST), (SLOW,), (FAST,)])
+def test_machines_are_held_each_against_its_own_best(monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...]) -> None:
+    """In whichever order they come, quiet moments read alike."""
+    machines = Machines(monkeypatch)
+    assert machines.heat(*cores) == machines.heat(*reversed(cores)) == BASE_NS
+
+
+@pytest.mark.parametrize("cores", [(FAST, SLOW), (SLOW, FAST)])
+@pytest.mark.parametrize("disturbed", ["fast", "slow"])
+def test_a_machine_disturbed_for_a_whole_heat_shows(
+    monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...], disturbed: str
+) -> None:
+    """Its best is the run's, and not the heat's."""
+    machines = Machines(monkeypatch)
+    machines.heat(*cores)
+    assert machines.heat(*cores, **{disturbed: 1.5}) == pytest.approx(1.5 * BASE_NS)
+    assert machines.heat(*reversed(cores)) == BASE_NS
+
+
+def test_the_cores_of_one_machine_read_as_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a base, a reading is nanoseconds."""
+    Machines(monkeypatch)
+    with Probe(SLOW) as probe:
+        assert QUICKEST_NS[SLOW] == probe.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -14,19 +15,23 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conftest import lacking
 from tollbar import __version__, beds
-from tollbar.beds import shipping
-from tollbar.beds.nodes import Place, read_places
+from tollbar.beds import driver, shipping
+from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request
+from tollbar.beds.nodes import Node, Place, reached, read_places
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.libraries import engine_build
+from tollbar.lab.measuring import refuse_others
+from tollbar.libraries import Provider, engine_build
 from tollbar.runner import engine
 from tollbar.runner.process import Process
+from tollbar.workloads import request as request_workload
 
 LAB = Path(__file__).with_name("roles_lab.py")
 TOLLBAR = Path(sys.executable).with_name("tollbar")
@@ -291,6 +296,47 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
         agent.kill()
 
 
+QUIET_AGENT = """
+import time
+from tollbar.beds import agent
+agent.SILENCE_S = 3.0
+agent.Agent.find = lambda self, bed: time.sleep(600)
+agent.main()
+"""
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool) -> None:
+    """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""
+    agent = Process((sys.executable, "-c", QUIET_AGENT))
+    try:
+        asked = {"version": __version__, "build": engine_build(), "address": "127.0.0.1"}
+        agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32)}})
+        directory = Path(json.loads(agent.hear(60))["done"]["directory"])
+        for _ in range(8):
+            time.sleep(0.5)
+            agent.beat()
+        agent.say({"nothing": {}})
+        assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(60))
+        assert directory.exists()
+        if is_asked:
+            agent.say({"find": {"bed": "embedded"}})
+        assert agent.how_it_ends(60) is None
+        assert not directory.exists()
+    finally:
+        agent.kill()
+
+
+def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while it waits for an answer."""
+    monkeypatch.setattr("tollbar.beds.nodes.BEAT_S", 0.01)
+    told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
+    node = Node(Place("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
+    node.keep_up()
+    assert 3 == node.ask("anything")
+    node.close()
+
+
 @pytest.mark.parametrize("is_right", [True, False])
 def test_accounts_are_told_to_who_has_the_token(is_right: bool) -> None:
     token = secrets.token_bytes(32)
@@ -318,6 +364,162 @@ def test_an_agent_never_listens_on_all_addresses() -> None:
     said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=10)
     assert (1, "") == (said.returncode, said.stdout)
     assert "an agent listens on one address, and not on all" in said.stderr
+
+
+class Told:
+    """A machine that answers every question with what it was told to."""
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers, self._asked = answers, ""
+
+    def say(self, line: dict[str, Any]) -> None:
+        (self._asked,) = line
+
+    def hear(self, limit_s: float) -> bytes:
+        return json.dumps({"done": self._answers[self._asked]}).encode()
+
+
+def _node(at: Sandbox, **answers: Any) -> Node:
+    said = {"directory": "/there", "account": None}
+    return Node(Place("web", "192.0.2.7"), at, Told(**answers), said=said)  # type: ignore[arg-type]
+
+
+def test_a_server_of_another_version_is_not_started(at: Sandbox) -> None:
+    """Rows name the lab's."""
+    found = beds.here(beds.all_beds()["embedded"])
+    same = {"versions": dict(found.versions), "programs": {}, "tools": {}, "places": {}}
+    assert _node(at, find=same).found(found).versions == found.versions
+    other = {**same, "versions": dict.fromkeys(found.versions, "0.0.1")}
+    with pytest.raises(beds.NotStarted, match=r"on web \(192.0.2.7\): tollbar-engine is of version 0.0.1, and of"):
+        _node(at, find=other).found(found)
+
+
+@pytest.mark.parametrize(("there", "is_same"), [("one", True), ("other", False), (None, False)])
+def test_a_library_is_the_file_that_it_is_here(at: Sandbox, tmp_path: Path, there: str | None, is_same: bool) -> None:
+    library = tmp_path / "libcrypto.so.3"
+    library.write_text("one")
+    digest = hashlib.sha256(there.encode()).hexdigest() if there else ""
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", str(library), (), {})
+    request = Request(beds.here(beds.all_beds()["embedded"]), provider, {})
+    said = {"proved": {"libcrypto": str(library)}, "digests": {str(library): digest}}
+    node = _node(at, prove=said)
+    if is_same:
+        assert said["proved"] == node.prove(request, 1)
+    else:
+        with pytest.raises(beds.NotStarted, match=r"libcrypto\.so\.3 is another file than here"):
+            node.prove(request, 1)
+
+
+KEYTAB = {"path": "kdc-1/web1.keytab", "mode": 0o6777, "of_account": False, "data": "a2V5"}
+GIVES = ("krb5.conf", "*.keytab")
+
+
+def test_what_comes_back_is_plain_files(tmp_path: Path) -> None:
+    """Of the names that the component gives, for its account alone, and never over what is there."""
+    work_dir = tmp_path / "kdc-1"
+    work_dir.mkdir()
+    (work_dir / "krb5.conf").write_text("the lab's")
+    configuration = {**KEYTAB, "path": "kdc-1/krb5.conf"}
+    shipping.take([KEYTAB, configuration], work_dir, GIVES, "/there", None)
+    assert ["krb5.conf", "web1.keytab"] == sorted(path.name for path in work_dir.iterdir())
+    assert 0o600 == (work_dir / "web1.keytab").stat().st_mode & 0o7777
+    assert "the lab's" == (work_dir / "krb5.conf").read_text()
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        [{**KEYTAB, "path": "kdc-2/web1.keytab"}],
+        [{**KEYTAB, "path": "web1.keytab"}],
+        [{**KEYTAB, "path": "kdc-1/../account.token"}],
+        [{**KEYTAB, "path": "kdc-1/x/web1.keytab"}],
+        [{**KEYTAB, "path": "/kdc-1/web1.keytab"}],
+        [{**KEYTAB, "path": "kdc-1/module.so"}],
+        [{"path": "kdc-1/web1.keytab", "link": "/etc/shadow"}],
+        [{**KEYTAB, "link": "/etc/shadow"}],
+        [{**KEYTAB, "data": "not base64!"}],
+        [{"path": "kdc-1/web1.keytab"}],
+        [KEYTAB] * 1000,
+        [{**KEYTAB, "data": "AAAA" * (6 << 20)}],
+    ],
+)
+def test_a_hostile_machine_lays_down_nothing_else(tmp_path: Path, bundle: shipping.Bundle) -> None:
+    work_dir = tmp_path / "kdc-1"
+    work_dir.mkdir()
+    with pytest.raises(TollbarError, match="came back"):
+        shipping.take(bundle, work_dir, GIVES, "/there", None)
+    assert ["kdc-1"] == [path.name for path in tmp_path.rglob("*")]
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "192.0.2.8", "192.0.2.7\n[plugins]"])
+def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: str) -> None:
+    """Whatever a hostile machine sends as its krb5.conf, and whatever address it says."""
+    bed = beds.services()["mit"]
+    kdc = next(one for one in bed.components if one.name == "kdc")
+    names = [one.name for one in bed.components]
+    found = beds.Installed(bed, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {"kdc": {}}, {})
+    hostile = {**KEYTAB, "path": "mit-kdc-2/krb5.conf", "data": base64.b64encode(b"include /there").decode()}
+    answers = {
+        "find": {"versions": found.versions, "programs": {"kdc": "/x"}, "tools": {"kdc": {}}, "places": {}},
+        "endpoint": {"address": address, "port": 88, "ports": {}},
+        "start": {"pid": 1, "said": {}, "files": [hostile]},
+    }
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
+    request = Request(found, provider, {"accounts": 10}, account=at.account)
+    node = _node(at, **answers)
+    if address != node.place.address:
+        with pytest.raises(TollbarError, match="kdc would be at"):
+            node.start(request, kdc, {}, {})
+        return
+    work_dir = node.start(request, kdc, {"directory": Location(at.work_dir("d"), Endpoint(address, 1))}, {}).work_dir
+    said = (work_dir / "krb5.conf").read_text()
+    assert ("kdc = 192.0.2.7:88" in said, "include" in said) == (True, False)
+
+
+@pytest.mark.parametrize(("elsewhere", "is_counted"), [({"server"}, True), ({"database"}, False), (set(), False)])
+def test_the_network_is_counted_where_the_client_uses_it(elsewhere: set[str], is_counted: bool) -> None:
+    """A database elsewhere is asked by the web server, and not by the load client."""
+    bed = beds.all_beds()["embedded"]
+    names = {bed.frontend.name if name == "server" else name for name in elsewhere}
+    cell, server = SimpleNamespace(bed=bed), SimpleNamespace(nodes=dict.fromkeys(names))
+    assert is_counted == request_workload._is_elsewhere(cell, server)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("elsewhere", "lacks"), [(("web",), "directory"), (("directory",), None), ((), None)])
+def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
+    at: Sandbox, elsewhere: tuple[str, ...], lacks: str | None
+) -> None:
+    """With the lab it would listen on loopback."""
+    mit, frontend = beds.services()["mit"], beds.all_beds()["embedded"]
+    names = [one.name for one in mit.components]
+    behind = beds.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
+    at.nodes.update(dict.fromkeys(elsewhere))
+    server = driver.Server(at, Request(beds.here(frontend), provider, {}, services=(behind,)))
+    if lacks is None:
+        server._refuse_unreachable()
+    else:
+        with pytest.raises(beds.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
+            server._refuse_unreachable()
+
+
+def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None:
+    """A web server and a database that both stay with the lab meet on loopback."""
+    with reached([Place("client", "192.0.2.1")], at):
+        assert (LOOPBACK, "192.0.2.1/32") == at.peers
+
+
+def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:
+    """When a run is resumed; what could not be known yet is no difference."""
+    one = {
+        "web": {"address": "192.0.2.7", "fingerprint": {"cpu": "one", "kernel": "6.1", "hyperthreads": "not stated"}}
+    }
+    same = {"web": {**one["web"], "fingerprint": {"cpu": "one", "kernel": "6.1", "hyperthreads": []}}}
+    other = {"web": {**one["web"], "fingerprint": {"cpu": "other", "kernel": "6.1", "hyperthreads": []}}}
+    refuse_others({}, one, tmp_path)
+    refuse_others(one, same, tmp_path)
+    with pytest.raises(TollbarError, match=r"role web \(192.0.2.7\) is not the one the run began on: cpu: one / other"):
+        refuse_others(one, other, tmp_path)
 
 
 def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Path) -> None:

@@ -58,6 +58,6 @@ METRICS: Mapping[str, Metric] = {
         Metric("latency-p99", "response time, 99th percentile", "us", is_limited=True),
         Metric("server-memory", "server's memory", "B"),
         *NETWORK.values(),
-        Metric("network-round-trip-time", "time of a round trip between the machines, idle", "us"),
+        Metric("network-round-trip-time", "time of a round trip between the machines, before the load", "us"),
     )
 }

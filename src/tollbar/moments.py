@@ -105,11 +105,17 @@ def _quickest(ordered: Sequence[float]) -> float:
     return ordered[int(_QUICKEST * (len(ordered) - 1))]
 
 
+Core = int | tuple[str, ...]
+"""A core of this machine, or the command of the probe of another machine's."""
+
+
 @dataclass(slots=True)
 class Watch:
     """The same while it is measured: each reading says more of what is quick here."""
 
     best_ns: float | None = None
+    best_of: dict[Core, float] = field(default_factory=dict)
+    """The least nanoseconds that a probe has read on each core: those of several machines are compared by it."""
     _ordered: list[float] = field(default_factory=list)
 
     @property

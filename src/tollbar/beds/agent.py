@@ -2,18 +2,22 @@
 
 `python -m tollbar.beds.agent` reads a line of JSON on standard input and answers with one on standard output, whatever
 carries the two: ssh, a namespace, Ray. It has the machine's own sandbox, guard and keeper, and all of it ends when its
-input does. `… agent probe` becomes the probe of the measuring core.
+input does or is silent for a minute. `… agent probe` becomes the probe of the measuring core.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from queue import SimpleQueue
 from typing import Any
 
 from tollbar import __version__, beds, machine
@@ -30,6 +34,10 @@ from tollbar.runner.process import Ended, Process
 
 # It listens as soon as it is started.
 ACCOUNTS_LIMIT_S = 10.0
+
+# The lab says at least an empty line every `nodes.BEAT_S`.
+SILENCE_S = 60.0
+MOST_READ_BYTES = 1 << 20
 
 Said = dict[str, Any]
 ASKED = ("hello", "find", "endpoint", "start", "prove", "fault", "complaint", "log", "end", "stop")
@@ -133,10 +141,12 @@ class Agent:
         return {"pid": running.pid, "said": dict(running.said), "files": files}
 
     def prove(self, pid: int, bed: str, provider: Said, encrypted: bool, cpu: str) -> Said:
-        """What the server has loaded. Raises NotStarted where that is not the provider."""
+        """What the server has loaded, with digests. Raises NotStarted where that is not the provider."""
         found, asked = self._found(bed), _provider(provider)
         mask = masking.mask(found, asked, cpu)
-        return {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}
+        proved = {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}
+        mapped = (path for paths in proc.tls_libraries(proc.tree(pid)).values() for path in paths)
+        return {"proved": proved, "digests": {path: loading.digest(path) for path in mapped}}
 
     def fault(self, name: str) -> str | None:
         """How a component ended that was not stopped."""
@@ -206,16 +216,44 @@ def answer(agent: Agent, line: bytes) -> Said:
         return {"error": str(error)}
 
 
+def lines_of_lab(handle: int) -> Iterator[bytes]:
+    """What the lab asks, until its end. Raises KeyboardInterrupt, whatever is under way, once it has been silent:
+    over a network that was cut no end comes.
+    """
+    lines: SimpleQueue[bytes | None] = SimpleQueue()
+
+    def listen() -> None:
+        rest = b""
+        while True:
+            if not select.select([handle], [], [], SILENCE_S)[0]:
+                signal.pthread_kill(asking, signal.SIGINT)
+                return
+            read = os.read(handle, MOST_READ_BYTES)
+            if not read:
+                lines.put(None)
+                return
+            *whole, rest = (rest + read).split(b"\n")
+            for line in filter(None, whole):
+                lines.put(line)
+
+    asking = threading.get_ident()
+    threading.Thread(target=listen, daemon=True).start()
+    while (line := lines.get()) is not None:
+        yield line
+
+
 def main() -> None:
-    """Serves the lab on standard input and output, until the input ends."""
+    """Serves the lab on standard input and output, until the input ends or is silent."""
     if sys.argv[1:] == ["probe"]:
         core = machine.measuring_core()
         pinned = ["--core", str(core)] if core is not None else []
         os.execv(engine(), [str(engine()), "guard", *pinned, "--", str(engine()), "op"])
-    with Sandbox() as sandbox:
+    # A program that is started in the background may have been told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with suppress(KeyboardInterrupt), Sandbox() as sandbox:
         agent = Agent(sandbox)
         try:
-            for line in sys.stdin.buffer:
+            for line in lines_of_lab(sys.stdin.fileno()):
                 sys.stdout.buffer.write(json.dumps(answer(agent, line)).encode() + b"\n")
                 sys.stdout.buffer.flush()
         finally:

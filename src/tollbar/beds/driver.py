@@ -128,6 +128,7 @@ class Server:
 
     def _start(self, core: int | None, begins_on: int | None) -> None:
         found, provider = self._request.found, self._request.provider
+        self._refuse_unreachable()
         for request, component in self._request.parts:
             running = self._component(request, component, core if component.lifetime == "run" else begins_on)
             self.components[component.name] = running.pid
@@ -157,6 +158,18 @@ class Server:
             },
         }
         self.receipt |= {name: str(said) for name, said in frontend.said.items() if said and name != "listening"}
+
+    def _refuse_unreachable(self) -> None:
+        """Raises NotStarted where the frontend is on another machine and something behind it would be with the lab."""
+        nodes = self._sandbox.nodes
+        here = {component.role for _, component in self._request.parts} - nodes.keys()
+        if here and self._request.found.bed.frontend.role in nodes:
+            roles = sorted(here)
+            raise NotStarted(
+                Outcome.UNSUPPORTED,
+                f"the {' and the '.join(roles)} would listen on this machine's loopback alone, where a web server "
+                f"elsewhere cannot reach it: add --roles {','.join(f'{role}=ADDRESS' for role in roles)}",
+            )
 
     def _component(self, request: Request, component: Component, core: int | None) -> Running | Elsewhere:
         """The component, started for this trial, or for the run by the first of its trials."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tollbar.beds import Installed, NotStarted, proc
@@ -72,6 +74,13 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
         )
     paths: Mapping[str, str] = {f"lib{name}": " and ".join(files) for name, files in mapped.items() if files}
     return dict(paths)
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file, in hexadecimal; empty where it cannot be read."""
+    with suppress(OSError), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return ""
 
 
 def name_end(library: Path) -> str:

@@ -16,9 +16,9 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from tollbar import __version__
-from tollbar.beds import Component, Installed, NotStarted, proc, shipping
-from tollbar.beds.configuration import Endpoint, Location, Request, render
+from tollbar import __version__, machine
+from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
+from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request, render, write_files
 from tollbar.beds.description import ROLES
 from tollbar.beds.running import PortTaken
 from tollbar.beds.sandbox import Account, Sandbox
@@ -34,6 +34,8 @@ HELLO_LIMIT_S = 60.0
 # A directory's preparation takes minutes, and says by itself when it is too long.
 START_LIMIT_S = 600.0
 ANSWER_LIMIT_S = 60.0
+# An agent that hears nothing for a minute ends: a few may come late.
+BEAT_S = 15.0
 # Of a TCP connection to the account agent, when something has failed and it may be the network.
 REACHED_LIMIT_S = 3.0
 TOKEN_BYTES = 32
@@ -90,6 +92,8 @@ class Node:
     sandbox: Sandbox
     _process: Process
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Event = field(default_factory=threading.Event)
+    _beating: threading.Thread | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
     token_file: str = ""
 
@@ -122,6 +126,18 @@ class Node:
         asked = {"version": __version__, "build": engine_build(), "address": self.place.address}
         directory = str(self.sandbox.directory)
         self.said = self._ask("hello", limit_s=HELLO_LIMIT_S, **asked, directory=directory, token=token)
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Has the agent know from now on that the lab and the network between them are there, whatever it waits for."""
+
+        def beat() -> None:
+            machine.keep_off(machine.measuring_core())
+            while not self._closing.wait(BEAT_S):
+                self._process.beat()
+
+        self._beating = threading.Thread(target=beat, daemon=True)
+        self._beating.start()
 
     def ask(self, what: str, *, limit_s: float = ANSWER_LIMIT_S, **arguments: Any) -> Any:
         """Has it do one thing. Raises NotStarted and PortTaken as that does, and TollbarError if the machine fails."""
@@ -155,8 +171,15 @@ class Node:
         raise self._lost("its agent has ended")
 
     def found(self, found: Installed) -> Installed:
-        """The same bed, as it is installed there. Raises NotStarted."""
+        """The same bed, as it is installed there. Raises NotStarted, also where its programs are of other versions:
+        rows name the lab's."""
         said = self.ask("find", bed=found.bed.name)
+        for component, version in found.versions.items():
+            if (there := said["versions"].get(component)) != version:
+                program = found.programs[component].name
+                raise NotStarted(
+                    Outcome.UNSUPPORTED, f"on {self.where}: {program} is of version {there}, and of {version} here"
+                )
         programs = {name: Path(path) for name, path in said["programs"].items()}
         return Installed(found.bed, said["versions"], programs, said["tools"], said["places"])
 
@@ -166,11 +189,13 @@ class Node:
         """Starts a component there. Raises NotStarted, and PortTaken where another endpoint will do."""
         account = self.said["account"]
         bed = request.found.bed.name
+        of_lab = request
         request = replace(request, found=self.found(request.found), account=Account(**account) if account else None)
-        endpoint = Endpoint(**self.ask("endpoint", bed=bed, component=component.name))
+        endpoint = self._endpoint(component, self.ask("endpoint", bed=bed, component=component.name))
         # Here is what it gives to others; there, under the same name, where it runs.
         work_dir = self.sandbox.work_dir(f"{bed}-{component.name}")
-        configured = render(request, component, {**locations, component.name: Location(work_dir, endpoint)})
+        locations = {**locations, component.name: Location(work_dir, endpoint)}
+        configured = render(request, component, locations)
         texts = [*_texts(asdict(configured)), *environment.values()]
         try:
             files = shipping.packed(
@@ -178,6 +203,7 @@ class Node:
             )
         except TollbarError as error:
             raise NotStarted(Outcome.UNSUPPORTED, f"{component.name} on another machine: {error}") from error
+        reader = self.sandbox.account_of(component)
         said = self.ask(
             "start",
             limit_s=START_LIMIT_S,
@@ -191,12 +217,25 @@ class Node:
             endpoint=asdict(endpoint),
             files=files,
         )
-        shipping.unpack(said["files"], self.sandbox.directory, self.said["directory"], self.sandbox.account)
+        # A krb5.conf can name modules to load: what others read of its configuration is the lab's own, and stays.
+        rendered = render(of_lab, component, locations).files
+        own = {name: text for name, text in rendered.items() if shipping.is_given(name, component.gives)}
+        write_files(own, work_dir, reader)
+        shipping.take(said["files"], work_dir, component.gives, self.said["directory"], reader)
         return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
+
+    def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
+        """Raises TollbarError for what is not on the machine's address: others' configuration names it."""
+        endpoint = Endpoint(**said)
+        ports = (endpoint.port, *endpoint.ports.values())
+        is_right = endpoint.address == self.place.address and endpoint.ports.keys() == set(component.ports)
+        if not is_right or not all(type(port) is int and 0 < port < 65536 for port in ports):
+            raise TollbarError(f"the machine of the role {self.where}: {component.name} would be at {said}")
+        return endpoint
 
     def prove(self, request: Request, pid: int) -> Mapping[str, str]:
         """What the frontend has loaded. Raises NotStarted where that is not what the cell says."""
-        proved: Mapping[str, str] = self.ask(
+        said = self.ask(
             "prove",
             pid=pid,
             bed=request.found.bed.name,
@@ -204,10 +243,17 @@ class Node:
             encrypted=bool(request.words.get("tls")),
             cpu=str(request.settings.get("cpu", "native")),
         )
+        for path, digest in said["digests"].items():
+            if not digest or digest != loading.digest(path):
+                raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {path} is another file than here")
+        proved: Mapping[str, str] = said["proved"]
         return proved
 
     def close(self) -> None:
         """Ends the agent, and with it all that it started."""
+        self._closing.set()
+        if self._beating is not None:
+            self._beating.join(ANSWER_LIMIT_S)
         self._process.end_input()
         try:
             self._process.how_it_ends(ANSWER_LIMIT_S)
@@ -273,7 +319,7 @@ def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
     with ExitStack() as stack:
         if places:
             write(token_file, token.encode(), 0o600)
-            sandbox.peers = tuple(str(ip_network(place.address)) for place in places)
+            sandbox.peers = (LOOPBACK, *(str(ip_network(place.address)) for place in places))
         for place in places:
             if place.role == CLIENT:
                 continue

@@ -6,7 +6,8 @@ import base64
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from tollbar.files import write
 
 # What ends a path in a configuration; none of a run's own has any of these in it.
 _NAMED = r"(/[^\s'\"`;:,(){}<>|&]+)"
+
+# Of one component: keytabs, certificates, and accounts, which are some ten bytes each.
+MOST_GIVEN = 64
+MOST_GIVEN_BYTES = 16 * 1024 * 1024
 
 Bundle = list[dict[str, Any]]
 """Files, each with its path below the sandbox."""
@@ -53,6 +58,41 @@ def unpack(bundle: Bundle, directory: Path, sender: str, account: Account | None
         data = base64.b64decode(entry["data"]).replace(sender.encode(), str(directory).encode())
         write(path, data, int(entry["mode"]) & 0o777)
         if entry["of_account"] and account:
+            os.chown(path, account.user_id, account.group_id)
+
+
+def is_given(name: str, gives: Sequence[str]) -> bool:
+    """Whether a file of this name in a component's directory is for others to read."""
+    return "/" not in name and any(fnmatchcase(name, pattern) for pattern in gives)
+
+
+def take(bundle: Bundle, work_dir: Path, gives: Sequence[str], sender: str, account: Account | None) -> None:
+    """Lays what another machine gives of a component into its work directory here, for its account alone.
+
+    That machine may be another's by now: it can write files that the component `gives`, by their names, and none that
+    is there already, and they are plain files. Raises TollbarError for anything else.
+    """
+    left_bytes = MOST_GIVEN_BYTES
+    if len(bundle) > MOST_GIVEN:
+        raise TollbarError(f"{len(bundle)} files came back, and a component gives {MOST_GIVEN} at most")
+    for entry in bundle:
+        folder, _, name = str(entry.get("path")).rpartition("/")
+        if folder != work_dir.name or not is_given(name, gives) or "link" in entry:
+            raise TollbarError(f"a file came back that the component does not give: {entry.get('path')}")
+        try:
+            data = base64.b64decode(entry["data"], validate=True).replace(
+                sender.encode(), str(work_dir.parent).encode()
+            )
+        except (KeyError, TypeError, ValueError):
+            raise TollbarError(f"a file came back that cannot be read: {entry['path']}") from None
+        left_bytes -= len(data)
+        if left_bytes < 0:
+            raise TollbarError(f"more than {MOST_GIVEN_BYTES // 1024**2} MiB of files came back")
+        path = work_dir / name
+        if os.path.lexists(path):
+            continue
+        write(path, data, 0o600)
+        if account:
             os.chown(path, account.user_id, account.group_id)
 
 

@@ -64,7 +64,8 @@ def begin(
         command=command,
         libraries=named_libraries,
         fingerprint=fingerprint,
-        best_probe_ns=moments.best_known(probed_machine(fingerprint)),
+        # What is known of this machine's core says nothing of others.
+        best_probe_ns=None if places else moments.best_known(probed_machine(fingerprint)),
     )
     if places:
         results.update_about(store.directory, {"roles": {place.role: place.address for place in places}})

@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
 from tollbar.beds.nodes import Place
 from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.measure import Aside, schedule
 from tollbar.measure.rounds import BUDGET, Budget
@@ -49,14 +51,15 @@ def measure_into(
     plan of one study. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
-    # What is known of this machine's core says nothing of others.
-    watch = Watch(None if places else results.about(store.directory)["best_probe_ns"])
+    watch = Watch(results.about(store.directory)["best_probe_ns"])
     with (
         console.Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds", places) as sandbox,
     ):
         if sandbox is not None and sandbox.nodes:
-            results.update_about(store.directory, {"nodes": {role: node.about for role, node in sandbox.nodes.items()}})
+            nodes = {role: node.about for role, node in sandbox.nodes.items()}
+            refuse_others(results.about(store.directory).get("nodes", {}), nodes, store.directory)
+            results.update_about(store.directory, {"nodes": nodes})
         # Proofs are not timed, and may have every core.
         paces = _prove(store, planned, progress, sandbox, core)
         machine.keep_off(core)
@@ -76,6 +79,19 @@ def measure_into(
 def probed_machine(fingerprint: Mapping[str, Any]) -> moments.Machine:
     """Within what probes are compared."""
     return fingerprint["cpu"], fingerprint["kernel"], libraries.engine_build()
+
+
+def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directory: Path) -> None:
+    """Raises TollbarError where a role's machine is not the one that the run began on, whatever its address."""
+    for role, about in now.items():
+        known = began_with.get(role, about)["fingerprint"]
+        if found := machine.differences(known, about["fingerprint"]):
+            raise TollbarError(
+                f"the machine of the role {role} ({about['address']}) is not the one the run began on: "
+                f"{'; '.join(found)}",
+                where=str(directory),
+                hint="begin a new run",
+            )
 
 
 def _prove(store: Store, planned: Plan, progress: console.Progress, sandbox: Sandbox | None, core: int | None) -> Paces:

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from tollbar import machine
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.members import Member, bring_up, finish, stretch_of
-from tollbar.measure.probe import Probe
+from tollbar.measure.probe import BASE_NS, Probe
 from tollbar.measure.rounds import Budget, Rounds
-from tollbar.moments import Watch
+from tollbar.moments import Core, Watch
 from tollbar.plan.heats import Heat
 from tollbar.records import CLIENT, RUNNER, Outcome, Trial, failed
 from tollbar.study import Measure
@@ -32,14 +32,17 @@ def measure(
     """The trials of one heat, in the order of its visits. A member that fails leaves the others to go on."""
     members = [Member(visit) for visit in heat.visits]
     source = random.Random(f"{seed}/{heat.study}/{heat.block}/{heat.number}")
-    budget = budget or Budget()
+    budget, watch = budget or Budget(), watch or Watch()
     started_s, steal_before_ns = time.time(), machine.steal_ns()
     began_s = time.monotonic()
     with ExitStack() as stack:
         bring_up(members, stack, seed + heat.block, core, sandbox)
-        cores, commands = _probed(members)
-        probe = stack.enter_context(Probe(*cores, elsewhere=commands)) if cores or commands else None
-        rounds = Rounds(members, how, source, probe, watch or Watch())
+        probed = _probed_cores(members)
+        # Of one scale in all of a run's heats, also in those that only one of its machines takes part in.
+        base_ns = BASE_NS if sandbox is not None and sandbox.nodes else None
+        made = Probe(*probed, best_of=watch.best_of, base_ns=base_ns) if probed else None
+        probe = stack.enter_context(made) if made else None
+        rounds = Rounds(members, how, source, probe, watch)
         rounds.first_tries()
         for member in members if heat.block % how.stretch_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
@@ -60,9 +63,9 @@ def measure(
     ]
 
 
-def _probed(members: Sequence[Member]) -> tuple[list[int], list[tuple[str, ...]]]:
-    """The core on which what is measured is paid for, and those of further threads that pay; none where there is no
-    such, or no other for the lab; and the commands of the probes of other machines.
+def _probed_cores(members: Sequence[Member]) -> list[Core]:
+    """The core on which what is measured is paid for, those of further threads that pay, and those of other machines;
+    none where there is no such, or no other for the lab.
 
     All are asked beside each chunk of the heat, so that what is compared is of like moments.
     """
@@ -70,13 +73,9 @@ def _probed(members: Sequence[Member]) -> tuple[list[int], list[tuple[str, ...]]
     paid_on = {work.paid_on for work in works}
     elsewhere = [*dict.fromkeys(command for work in works for command in work.paid_elsewhere)]
     if len(paid_on) != 1 or (None in paid_on and not elsewhere):
-        return [], []
-    cores = [
-        *dict.fromkeys(
-            core for core in (*paid_on, *(core for work in works for core in work.cores)) if core is not None
-        )
-    ]
-    return cores, elsewhere
+        return []
+    cores = (*paid_on, *(core for work in works for core in work.cores))
+    return [*dict.fromkeys(core for core in cores if core is not None), *elsewhere]
 
 
 def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from types import TracebackType
 
-from tollbar.moments import PROBE
+from tollbar.moments import PROBE, Core
 from tollbar.runner import Session, Stopped, engine
 
 _READY_LIMIT_S = 30.0
@@ -14,6 +14,8 @@ _READY_LIMIT_S = 30.0
 _LIMIT_S = 10.0
 # A reading is of its moment: what comes later is asked again.
 _FRESH_S = 0.002
+# What a core's best reads as where machines are compared: the same in all heats, and after each resumption.
+BASE_NS = 25_000.0
 
 
 class Probe:
@@ -23,26 +25,29 @@ class Probe:
     One that ends says nothing more: the chunks beside it then have no witness, and count as disturbed.
     """
 
-    def __init__(self, *cores: int, elsewhere: Sequence[Sequence[str]] = ()) -> None:
-        self._sessions: list[Session] = []
-        self._best_ns: list[float] = []
-        """The least that each has read: cores of several machines differ; what is asked is how disturbed they are."""
+    def __init__(self, *cores: Core, best_of: dict[Core, float] | None = None, base_ns: float | None = None) -> None:
+        """`best_of`: the least nanoseconds that each core has read in the run, kept there. Cores of several machines
+        differ, and what is asked is how disturbed they are: each is held against its own best, and the greatest ratio
+        is told as a multiple of `base_ns`; without it, of the first core's best.
+        """
+        self._sessions: dict[Core, Session] = {}
+        self._best_of = {} if best_of is None else best_of
+        self._base_ns = base_ns
         self._last_ns: float | None = None
         self._read_s = 0.0
         self.asked_s = 0.0
         """How long all its readings have taken."""
         try:
             for core in cores:
-                self._sessions.append(Session((str(engine()), "op"), PROBE, core=core))
-            for command in elsewhere:
-                self._sessions.append(Session(command, PROBE))
+                command, pinned = ((str(engine()), "op"), core) if isinstance(core, int) else (core, None)
+                self._sessions[core] = Session(command, PROBE, core=pinned)
         except BaseException:
             self._end()
             raise
 
     def __enter__(self) -> Probe:
         try:
-            for session in self._sessions:
+            for session in self._sessions.values():
                 session.ready(_READY_LIMIT_S)
             self.read()
         except Stopped:
@@ -63,10 +68,9 @@ class Probe:
             return None
         started_s = time.monotonic()
         try:
-            readings = [float(session.advance(0.0, 1, _LIMIT_S).cpu_ns) for session in self._sessions]
-            self._best_ns = [min(pair) for pair in zip(readings, self._best_ns or readings, strict=True)]
-            first_ns = self._best_ns[0]
-            self._last_ns = max(ns * first_ns / best for ns, best in zip(readings, self._best_ns, strict=True))
+            self._last_ns = self._compared(
+                {core: float(session.advance(0.0, 1, _LIMIT_S).cpu_ns) for core, session in self._sessions.items()}
+            )
         except Stopped:
             self._end()
         self._read_s = time.monotonic()
@@ -77,7 +81,13 @@ class Probe:
         """The last reading, if that was a moment ago: what was read after one chunk holds for the start of the next."""
         return self._last_ns if time.monotonic() - self._read_s <= _FRESH_S else self.read()
 
+    def _compared(self, readings: Mapping[Core, float]) -> float:
+        for core, ns in readings.items():
+            self._best_of[core] = min(ns, self._best_of.get(core, ns))
+        base_ns = self._base_ns or self._best_of[next(iter(readings))]
+        return max(ns * base_ns / self._best_of[core] for core, ns in readings.items())
+
     def _end(self) -> None:
-        for session in self._sessions:
+        for session in self._sessions.values():
             session.__exit__(None, None, None)
-        self._sessions, self._last_ns = [], None
+        self._sessions, self._last_ns = {}, None

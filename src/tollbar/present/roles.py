@@ -35,8 +35,8 @@ def _sentences(run: Run) -> Iterator[str]:
         yield SIMULATED
     yield (
         "Of an operation, by the client's kernel: bytes of the connection's stream, and round trips, with that of "
-        "connecting; between the server's own machines nothing is counted. Idle: some bytes there and back, before the "
-        "load."
+        "connecting; between the server's own machines nothing is counted. Before "
+        "the load: some bytes there and back, while other servers of the heat may be becoming warm."
     )
 
 
@@ -49,7 +49,10 @@ def _table(study: StudyJudgement) -> Table | None:
     if not rows:
         return None
     label = labels(study, varying(rows, ("choice",)), whole=True)
-    columns: tuple[Column, ...] = (*row_names("cell"), *numbers("sent", "received", "round trips", "idle round trip"))
+    columns: tuple[Column, ...] = (
+        *row_names("cell"),
+        *numbers("sent", "received", "round trips", "a round trip before the load"),
+    )
     return Table(
         "What passes between the load client and the server, per operation",
         columns,

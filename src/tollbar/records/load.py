@@ -72,7 +72,7 @@ class Totals(BaseModel):
     client_context_switches: int = 0
     client_memory_bytes: int = 0
     round_trip_ns: Mapping[str, int] = {}
-    """Of an idle round trip to the machine of each component that is on another one."""
+    """Of a round trip before the load to the machine of each component that is on another one."""
     components: Mapping[str, ComponentRecord] = {}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tollbar import beds, families, machine
-from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading, proc
+from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver, loading, proc
 from tollbar.beds.configuration import Request, rendered
 from tollbar.beds.nodes import Node
 from tollbar.beds.remote import Remote
@@ -152,7 +152,7 @@ class RequestWorkload(Workload):
                 {**task, "load": {**task["load"], "threads": len(cores), "cores": [*cores]}} if cores else task,
                 in_rounds,
                 paid_on=_paid_on(cell, server, core),
-                metrics=(*families.family(cell.family).metrics, *(NETWORK if server.nodes else ())),
+                metrics=(*families.family(cell.family).metrics, *(NETWORK if _is_elsewhere(cell, server) else ())),
                 fewest=REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1,
                 # A stretch is for users whose client is apart, and what has several cores leaves none.
                 settles=not cores,
@@ -236,6 +236,11 @@ def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
     if core is None:
         return None
     return proc.only_core(server.components.values()) if server.components else machine.client_core()
+
+
+def _is_elsewhere(cell: Cell, server: Target) -> bool:
+    """Whether the load client asks another machine: what stands behind the frontend is not asked by it."""
+    return isinstance(cell.bed, Bed) and cell.bed.frontend.name in server.nodes
 
 
 def _paid_elsewhere(server: Target) -> tuple[tuple[str, ...], ...]:
