@@ -219,6 +219,53 @@ def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
     assert [run] == [path.parent for path in run_of_one.glob("*/run.json")]
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "unnamed"])
+def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path, is_named: bool) -> None:
+    """The node dies before the first bring, or the driver before it heard of a run: the node's heats are kept."""
+    fleets = begun(place, blocks=6)
+    nodes = at_once(1)[0][:1]
+
+    def there() -> Path | None:
+        return next((path.parent for path in (place / "cache").rglob("run.json")), None)
+
+    def has_trials(_: str) -> bool:
+        return (run := there()) is not None and bool(trials(run))
+
+    fleets.drive(Cluster({"one": lambda name: Part(Node(name), dies=has_trials, answers={"changed": {}})}), nodes, 1)
+    run = there()
+    assert run is not None
+    before = trials(run)
+    assert 0 < len(before) < 6 * 3
+    again = fleet.take_up(fleets.directory)
+    assert run.name == again.fleet.nodes[0].run
+    if not is_named:
+        again.fleet.nodes[0].run = None
+    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    assert {"one": (State.DONE, None)} == ended(again)
+    (at_home,) = [path.parent for path in fleets.directory.glob("one/*/run.json")]
+    assert run.name == at_home.name
+    assert before == trials(at_home)[: len(before)]
+    assert 6 * 3 == len(trials(at_home))
+
+
+def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
+    """Its name alone was known: the next run has another."""
+    fleets = begun(place)
+    nodes = at_once(1)[0][:1]
+    made = {
+        "one": lambda name: Part(
+            Node(name), dies=lambda _: [*(place / "cache").rglob("run.json")] != [], answers={"changed": {}}
+        )
+    }
+    fleets.drive(Cluster(made), nodes, 1)
+    shutil.rmtree(place / "cache" / "tollbar" / "fleet")
+    again = fleet.take_up(fleets.directory)
+    again.fleet.nodes[0].run = RUN
+    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    assert {"one": (State.DONE, None)} == ended(again)
+    assert 1 == len(again.judged(report=False))
+
+
 def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     """Another version, none, and one that answers what no node does: each has its reason, and the others go on."""
     fleets = begun(place)
@@ -355,6 +402,48 @@ def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) 
     assert node.changed("f", *home.known())["files"] == {}
     assert [one.rows for one in results.read(run).studies] == [one.rows for one in results.read(home.directory).studies]
     assert not list(home.directory.glob("results.sqlite-*"))
+
+
+def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -> None:
+    """Who gathers while a node measures pays for the look, whatever that node says later: never fewer looks."""
+    run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
+    node = Node("one")
+    results.update_about(run, {"studies": without_looks(run)})
+    home.take(node.changed("f", *home.known()))
+    assert home.directory is not None
+    assert results.look(home.directory) is None
+    (at_home,) = looks_of(home.directory)
+    assert 1 == len(at_home)
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        database.execute("delete from trial where ord = (select max(ord) from trial)")
+    assert results.look(run) is None
+    home.take(node.changed("f", *home.known()))
+    (found,) = looks_of(home.directory)
+    assert [*looks_of(run)[0], *at_home] == found
+    home.take(node.changed("f", {}, []))
+    assert [found] == looks_of(home.directory)
+    assert home.directory.name == results.read(home.directory).name
+
+
+def looks_of(run: Path) -> list[list[dict[str, int]]]:
+    """What is noted of each study."""
+    return [entry["looks"] for entry in results.about(run)["studies"].values()]
+
+
+def without_looks(run: Path) -> dict[str, dict[str, Any]]:
+    """What a run says of its studies before it was judged."""
+    return {name: {**entry, "looks": []} for name, entry in results.about(run)["studies"].items()}
+
+
+@pytest.mark.parametrize("said", [b"", b"[]", b"{}", b'{"studies": {}}', b'{"studies": {"a": {"looks": 1}}}'])
+def test_a_node_cannot_take_looks_away(home: Home, said: bytes) -> None:
+    """What says nothing of a study that was looked at is none of the run's."""
+    first = json.dumps({"studies": {"a": {"looks": [{"blocks": 1, "trials": 3}]}}}).encode()
+    home.take(sent(b"first", files={"run.json": first}))
+    with pytest.raises(TollbarError):
+        home.take(sent(b"first", files={"run.json": said}))
+    assert home.directory is not None
+    assert first == (home.directory / "run.json").read_bytes()
 
 
 def test_a_copy_has_what_is_in_the_log_beside_the_file(tmp_path: Path) -> None:

@@ -200,12 +200,18 @@ class Fleets:
             self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
             return
         fleet, run = self.directory.name, one.member.run
-        if run and one.home.directory is not None and (one.home.directory / "run.json").exists():
+        at_home = one.home.directory
+        is_home = at_home is not None and (at_home / "run.json").exists()
+        if at_home is not None and is_home:
             # What the node itself has is newer, if it has any: it went on until it was ended.
-            at_home = sum(trials for _, trials in results.present(one.home.directory).values())
-            if one.part.call("trials", fleet, run) < at_home:
+            came = sum(trials for _, trials in results.present(at_home).values())
+            if one.part.call("trials", fleet, run) < came:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
+        # Whichever it began where that was never said here: its heats are not measured anew.
         resume = one.part.call("trials", fleet, run) >= 0
+        if not resume and not is_home:
+            one.home.give_up()
+            one.member.run = None
         studies = [] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]
         words = [*studies, *self.fleet.options]
         made_up = self.fleet.simulated is not None
@@ -217,6 +223,11 @@ class Fleets:
         assert one.part is not None
         found = one.part.call("progress", self.directory.name)
         one.done, one.planned = int(found["done"]), found["planned"]
+        if one.member.run is None and found["run"] is not None:
+            # Before any of it is home: that is how it is found again.
+            one.home.begin(found["run"])
+            one.member.run = one.home.run
+            self.write()
         lines = [shown(line) for line in str(found["said"]).splitlines() if line.strip()]
         one.said = lines[-1] if lines else ""
         ended = found["status"] is not None
