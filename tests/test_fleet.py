@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def begun(place: Path, blocks: int = 2) -> Fleets:
     return fleet.begin(
         place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)},
         options=["--blocks", str(blocks)],
-        on="ray", simulated=None,
+        on="ray", simulated=None, labels={"tollbar.io/role": "web"},
     )  # fmt: skip
 
 
@@ -264,6 +264,66 @@ def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
     again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
     assert {"one": (State.DONE, None)} == ended(again)
     assert 1 == len(again.judged(report=False))
+
+
+AT = {"one": "10.0.0.1", "other": "10.0.0.2"}
+# What the cluster has later, by names and addresses, and which member each is.
+LATER = {
+    "other names": ([("one.lab", "10.0.0.1"), ("other.lab", "10.0.0.2")], ["one", "other"]),
+    "other addresses": ([("one", "10.0.0.8"), ("other", "10.0.0.9")], ["one", "other"]),
+    "addresses changed hands": ([("one", "10.0.0.2"), ("other", "10.0.0.1")], ["one", "other"]),
+    "a second one of its name": ([("one", "10.0.0.7"), ("one", "10.0.0.1")], [None, "one"]),
+    "its name is another's": ([("one", "10.0.0.7"), ("renamed", "10.0.0.1")], [None, "one"]),
+    "one that was never asked for": ([("third", "10.0.0.3"), ("one", "10.0.0.1")], [None, "one"]),
+    "none of them": ([("third", "10.0.0.3")], [None]),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> None:
+    """Each member is found again whatever it is called now, and no other node measures."""
+    fleets = begun(place)
+    fleets.fleet.nodes[:] = [driving.Member(name, address, {}, State.LOST) for name, address in AT.items()]
+    fleets.write()
+    later, expected = LATER[case]
+    again = fleet.take_up(fleets.directory)
+    places = [Place(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)]
+    again._join(places)
+    assert [name for name in expected if name] == [one.member.name for one in again.nodes]
+    assert [at for at, name in enumerate(expected) if name] == [int(one.place.id) for one in again.nodes]
+    assert {*AT} == {one.name for one in again.fleet.nodes}
+
+
+def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
+    """They are called by their addresses; when one is away the other is no new node."""
+    fleets = begun(place)
+    both = [Place(address, "twin", address, {}) for address in AT.values()]
+    fleets._join(both)
+    again = fleet.take_up(fleets.directory)
+    again._join(both[1:])
+    assert ["10.0.0.2"] == [one.member.name for one in again.nodes]
+    assert {"10.0.0.1": State.LOST, "10.0.0.2": State.WAITING} == {one.name: one.state for one in again.fleet.nodes}
+
+
+@pytest.mark.parametrize(
+    ("has_nodes", "given", "expected"),
+    [(False, {}, {"tollbar.io/role": "web"}), (True, {}, {}), (True, {"a": "b"}, {"a": "b"})],
+)
+def test_labels_are_kept(
+    place: Path, monkeypatch: pytest.MonkeyPatch, has_nodes: bool, given: dict[str, str], expected: dict[str, str]
+) -> None:
+    """They choose until there are nodes; from then on those are the fleet's, and a label tells which of them."""
+    fleets = begun(place)
+    if has_nodes:
+        fleets._join(at_once(1)[0])
+    fleets.write()
+    again = fleet.take_up(fleets.directory)
+    asked = []
+    monkeypatch.setattr(fleet, "connected", lambda _: nullcontext(Cluster({"one": lambda name: Part(Node(name))})))
+    monkeypatch.setattr(fleet, "chosen", lambda _, labels: asked.append(labels) or [])
+    monkeypatch.setattr(Fleets, "drive", lambda *_, at_once: None)
+    fleet.drive(again, given)
+    assert [expected] == asked
 
 
 def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def run_on(
     else:
         on = on or "ray"
         fleet.check_can(on, simulate)
-        fleets = _begun(studies or ("quick",), options, on, simulate)
+        fleets = _begun(studies or ("quick",), options, on, simulate, labels)
     try:
         fleet.drive(fleets, labels)
     except KeyboardInterrupt:
@@ -61,7 +61,9 @@ def run_on(
     return _answered(fleets, options)
 
 
-def _begun(studies: Sequence[str], options: Options, on: str, simulate: int | None) -> Fleets:
+def _begun(
+    studies: Sequence[str], options: Options, on: str, simulate: int | None, labels: Mapping[str, str]
+) -> Fleets:
     # Read here as well: what is wrong with them is said before any node is asked.
     asked = studies_of(tuple(studies), options)
     named = [name for name in studies if not _is_own(name)]
@@ -75,6 +77,7 @@ def _begun(studies: Sequence[str], options: Options, on: str, simulate: int | No
     return fleet.begin(
         options.runs.resolve(), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
         files=files, options=words, on=on, simulated=simulate,
+        labels=labels,
     )  # fmt: skip
 
 

@@ -89,6 +89,8 @@ class Fleet:
     on: str
     simulated: int | None
     nodes: list[Member]
+    labels: dict[str, str] = field(default_factory=dict)
+    """Which nodes were asked for."""
 
 
 @dataclass(slots=True)
@@ -145,27 +147,49 @@ class Fleets:
                 self.write()
 
     def _join(self, places: Sequence[Place]) -> None:
-        """Each node by its name; one of a name that another has is told from it by its address."""
-        known = {one.name: one for one in self.fleet.nodes}
-        names = [place.name for place in places]
-        for place in places:
-            name = place.name if names.count(place.name) == 1 else place.address
-            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
-                raise TollbarError(f"no name of a node: {shown(name)}")
-            member = known.get(name)
-            if member is None:
-                member = Member(name, place.address, dict(place.labels))
-                self.fleet.nodes.append(member)
-            if member.state is State.DONE:
+        """Each node that the fleet has; where it has none yet, each one, and of two of one name each by its address."""
+        members = self._known(places) if self.fleet.nodes else self._new(places)
+        left = [place.name for place, member in zip(places, members, strict=True) if member is None]
+        if left:
+            console.say(f"  left out   {enumeration([shown(name) for name in left])}: not of this fleet", "yellow")
+        for place, member in zip(places, members, strict=True):
+            if member is None or member.state is State.DONE:
                 continue
             member.address, member.labels = place.address, dict(place.labels)
             member.state, member.reason = State.WAITING, None
-            self.nodes.append(Driven(member, place, Home(self.directory / name, member.run)))
+            self.nodes.append(Driven(member, place, Home(self.directory / member.name, member.run)))
         here = {one.member.name for one in self.nodes}
         for member in self.fleet.nodes:
             if member.state is not State.DONE and member.name not in here:
                 member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
         self.write()
+
+    def _new(self, places: Sequence[Place]) -> list[Member | None]:
+        names = [place.name for place in places]
+        for place in places:
+            name = place.name if names.count(place.name) == 1 else place.address
+            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
+                raise TollbarError(f"no name of a node: {shown(name)}")
+            self.fleet.nodes.append(Member(name, place.address, dict(place.labels)))
+        return [*self.fleet.nodes]
+
+    def _known(self, places: Sequence[Place]) -> list[Member | None]:
+        """Which member each node is: names change with those of other nodes, and addresses from day to day."""
+        names = {one.name for one in self.fleet.nodes}
+        ways: tuple[Callable[[Place, Member], bool], ...] = (
+            lambda place, member: (place.name, place.address) == (member.name, member.address),
+            # What has the name of another is that one, with a new address.
+            lambda place, member: place.address == member.address and place.name not in names,
+            lambda place, member: place.name == member.name,
+        )
+        found: dict[int, Member] = {}
+        for is_it in ways:
+            for at, place in enumerate(places):
+                taken = {one.name for one in found.values()}
+                those = (one for one in self.fleet.nodes if one.name not in taken and is_it(place, one))
+                if at not in found and (member := next(those, None)):
+                    found[at] = member
+        return [found.get(at) for at in range(len(places))]
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:
         with console.Progress() as progress:
@@ -326,12 +350,13 @@ def begin(
     options: Sequence[str],
     on: str,
     simulated: int | None,
+    labels: Mapping[str, str],
 ) -> Fleets:
     """A new fleet's directory, without a node yet. Raises TollbarError."""
     started = datetime.now().astimezone()
     fleet = Fleet(
         SCHEMA, __version__, [*command], started.isoformat(timespec="seconds"), [*studies], dict(files), [*options], on,
-        simulated, [],
+        simulated, [], dict(labels),
     )  # fmt: skip
     for number in range(1, 1000):
         directory = runs / f"{started:%Y-%m-%d-%H%M%S}-{label}-fleet{f'-{number}' if number > 1 else ''}"
