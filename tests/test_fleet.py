@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     cores = {int(thread): os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")}
     yield tmp_path
     for thread, before in cores.items():
-        os.sched_setaffinity(thread, before)
+        # Some end meanwhile.
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, before)
 
 
 def begun(place: Path, blocks: int = 2) -> Fleets:
@@ -345,6 +347,27 @@ def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     assert (State.DONE, None) == found["one"]
 
 
+def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
+    """What it says of itself is not enough."""
+    fleets = begun(place)
+    said = {"run": RUN, "status": 0, "done": 6, "planned": 6, "said": ""}
+    made = {"one": lambda name: Part(Node(name), answers={"begin": None, "progress": said, "changed": {}})}
+    fleets.drive(Cluster(made), at_once(1)[0][:1], 1)
+    assert {"one": (State.FAILED, "sends nothing of its run")} == ended(fleets)
+    assert [] == fleets.judged(report=True)
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:
+    """It is read apart, as what others sent; the other nodes' runs are judged and have their reports."""
+    fleets = begun(place)
+    fleets.drive(Cluster({"one": lambda name: Part(Node(name)), "other": lambda name: Part(Node(name))}), *at_once(2))
+    one, other = (fleets.directory / member.name / str(member.run) for member in fleets.fleet.nodes)
+    (one / "results.sqlite").write_bytes(b"nothing that SQLite wrote" * 100)
+    assert [one, other] == fleets.judged(report=True)
+    assert not (one / "report.html").exists()
+    assert (other / "report.html").exists()
+
+
 def test_what_a_run_says_when_it_fails_is_the_node_s_reason(place: Path) -> None:
     """Its own line is the reason, whatever else it said."""
     fleets = begun(place)
@@ -528,9 +551,36 @@ BAD = {
     ("spin", "--on", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
     ("spin", "--on", "ray", "--nodes", "web"): "a label and its value",
     ("no-such-study", "--on", "ray"): "no such study",
+    ("spin", "--on", "ray", "--roles", "web=10.1.2.3"): "`--roles`: each node of a fleet measures the whole by itself",
     ("--url", "http://localhost:1/", "--on", "ray"): "is asked from one machine",
     ("--resume", "runs/none", "--on", "ray"): "not a fleet",
 }
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nowhere"])
+def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Path, address: str) -> None:
+    """Ray would wait for it for ever."""
+    pytest.importorskip("ray")
+    (tmp_path / "spin.toml").write_text(spin(1))
+    words, environment = [command(), "run", "spin.toml", "--on", "ray"], {**os.environ, "RAY_ADDRESS": address}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert 2 == done.returncode, done.stderr
+    assert f"RAY_ADDRESS={address}" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not [*tmp_path.glob("runs/*")]
+
+
+def test_a_cluster_that_ended_long_ago_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray keeps its address in a file, and would wait for it for ever."""
+    pytest.importorskip("ray")
+    from tollbar.fleet import on_ray
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(on_ray.services, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:9")
+    monkeypatch.setattr(on_ray.ray, "init", lambda *_, **__: pytest.fail("is not asked"))
+    with pytest.raises(TollbarError) as error:
+        on_ray.Cluster(None)
+    assert "127.0.0.1:9" in str(error.value.where)
 
 
 @pytest.mark.parametrize("words", BAD, ids=" ".join)

@@ -18,6 +18,7 @@ from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
 
 PAGE = "fleet.html"
+OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--on` asks it from this one")
 
 
 def is_fleet(directory: Path | None) -> bool:
@@ -30,10 +31,13 @@ def run_on(
 ) -> ExitStatus:
     """Measures on each node, and gathers what came home. Raises TollbarError."""
     labels = fleet.read_labels(nodes)
-    for what, asked in (("--url", options.url), ("--server-pid", options.server_pid)):
+    for what, asked, why, hint in (
+        ("--url", options.url, *OF_YOURS),
+        ("--server-pid", options.server_pid, *OF_YOURS),
+        ("--roles", options.roles, "each node of a fleet measures the whole by itself", "leave one of the two out"),
+    ):
         if asked:
-            hint = "`tollbar run` without `--on` asks it from this one"
-            raise TollbarError(f"`{what}`: a server of yours is asked from one machine", hint=hint)
+            raise TollbarError(f"`{what}`: {why}", hint=hint)
     if options.resume is not None:
         if studies or options.blocks or simulate:
             hint = "leave studies, `--blocks` and `--simulate` out"

@@ -224,16 +224,14 @@ class Fleets:
             self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
             return
         fleet, run = self.directory.name, one.member.run
-        at_home = one.home.directory
-        is_home = at_home is not None and (at_home / "run.json").exists()
-        if at_home is not None and is_home:
+        if (at_home := one.home.whole) is not None:
             # What the node itself has is newer, if it has any: it went on until it was ended.
             came = sum(trials for _, trials in results.present(at_home).values())
             if one.part.call("trials", fleet, run) < came:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
         # Whichever it began where that was never said here: its heats are not measured anew.
         resume = one.part.call("trials", fleet, run) >= 0
-        if not resume and not is_home:
+        if not resume and at_home is None:
             one.home.give_up()
             one.member.run = None
         studies = [] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]
@@ -259,7 +257,9 @@ class Fleets:
             self._bring(one)
         if ended:
             status = int(found["status"])
-            if status in (DONE, SOME_FAILED):
+            if status in (DONE, SOME_FAILED) and one.home.whole is None:
+                self._set(one, State.FAILED, "sends nothing of its run")
+            elif status in (DONE, SOME_FAILED):
                 one.part.call("forget", self.directory.name)
                 self._set(one, State.DONE, "some cell failed, or none could be measured" if status else None)
             else:
@@ -321,14 +321,13 @@ class Fleets:
     def judged(self, *, report: bool) -> list[Path]:
         """The runs of nodes that are done, judged and, where that is asked for, reported here.
 
-        The node has noted that look. What is not done is not looked at: that would cost it confidence.
+        They are read in processes of their own, as what others sent. The node has noted that look. What is not done is
+        not looked at: that would cost it confidence.
         """
         done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
-        for directory in done:
-            one = judge.judge(results.read(directory))
-            gathering.keep(one)
-            if report:
-                write_report(one, directory / "report.html")
+        for found in gathering.read(done):
+            if report and isinstance(found, gathering.Found):
+                write_report(judge.judge(results.read(found.directory)), found.directory / "report.html")
         return done
 
     def discard(self) -> None:

@@ -33,6 +33,12 @@ class Home:
         """The run's directory."""
         return self.folder / self.run if self.run else None
 
+    @property
+    def whole(self) -> Path | None:
+        """The same, once it is a run that can be read."""
+        directory = self.directory
+        return directory if directory is not None and (directory / "run.json").exists() else None
+
     def known(self) -> tuple[dict[str, str], list[str]]:
         """The digests of what is here: of files by their names, and of the blocks of the results."""
         directory = self.directory
