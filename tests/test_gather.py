@@ -202,7 +202,7 @@ def test_a_flag_that_separates_is_a_pattern(tmp_path: Path, beside: tuple[str, .
 
 
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
-    """Noise above what is worth telling, no quiet moment, a failed rehearsal, other machines: each with its reason, and no toll."""
+    """Noise above what is worth telling, no quiet moment, a failed rehearsal, other machines: each with its reason."""
     machine = fingerprint("Example CPU")
     run_of(tmp_path / "noise", machine, cost(), twin=1.05, seed=1)
     disturbed = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
@@ -217,7 +217,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     assert "what was measured twice differed by 5.2 %, and 3 % is worth telling" == refused[Doubt.NOISE]
     assert "never a quiet moment" in refused[Doubt.NEVER_QUIET]
     assert "“Twice the work costs twice as much”" in refused[Doubt.REHEARSAL]
-    assert "No toll can be told of 3 runs on 1 machine: below is why." == gather_answer(found).headline
+    assert "No toll can be told of 4 runs on 1 machine: below is why." == gather_answer(found).headline
 
 
 def test_directories_are_looked_into(made: Path, tmp_path: Path) -> None:
