@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     cores = {int(thread): os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")}
     yield tmp_path
     for thread, before in cores.items():
-        os.sched_setaffinity(thread, before)
+        # Some end meanwhile.
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, before)
 
 
 def begun(place: Path, blocks: int = 2) -> Fleets:
@@ -110,7 +112,7 @@ def begun(place: Path, blocks: int = 2) -> Fleets:
     return fleet.begin(
         place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)},
         options=["--blocks", str(blocks)],
-        on="ray", simulated=None,
+        on="ray", simulated=None, labels={"tollbar.io/role": "web"},
     )  # fmt: skip
 
 
@@ -219,6 +221,113 @@ def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
     assert [run] == [path.parent for path in run_of_one.glob("*/run.json")]
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "unnamed"])
+def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path, is_named: bool) -> None:
+    """The node dies before the first bring, or the driver before it heard of a run: the node's heats are kept."""
+    fleets = begun(place, blocks=6)
+    nodes = at_once(1)[0][:1]
+
+    def there() -> Path | None:
+        return next((path.parent for path in (place / "cache").rglob("run.json")), None)
+
+    def has_trials(_: str) -> bool:
+        return (run := there()) is not None and bool(trials(run))
+
+    fleets.drive(Cluster({"one": lambda name: Part(Node(name), dies=has_trials, answers={"changed": {}})}), nodes, 1)
+    run = there()
+    assert run is not None
+    before = trials(run)
+    assert 0 < len(before) < 6 * 3
+    again = fleet.take_up(fleets.directory)
+    assert run.name == again.fleet.nodes[0].run
+    if not is_named:
+        again.fleet.nodes[0].run = None
+    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    assert {"one": (State.DONE, None)} == ended(again)
+    (at_home,) = [path.parent for path in fleets.directory.glob("one/*/run.json")]
+    assert run.name == at_home.name
+    assert before == trials(at_home)[: len(before)]
+    assert 6 * 3 == len(trials(at_home))
+
+
+def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
+    """Its name alone was known: the next run has another."""
+    fleets = begun(place)
+    nodes = at_once(1)[0][:1]
+    made = {
+        "one": lambda name: Part(
+            Node(name), dies=lambda _: [*(place / "cache").rglob("run.json")] != [], answers={"changed": {}}
+        )
+    }
+    fleets.drive(Cluster(made), nodes, 1)
+    shutil.rmtree(place / "cache" / "tollbar" / "fleet")
+    again = fleet.take_up(fleets.directory)
+    again.fleet.nodes[0].run = RUN
+    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    assert {"one": (State.DONE, None)} == ended(again)
+    assert 1 == len(again.judged(report=False))
+
+
+AT = {"one": "10.0.0.1", "other": "10.0.0.2"}
+# What the cluster has later, by names and addresses, and which member each is.
+LATER = {
+    "other names": ([("one.lab", "10.0.0.1"), ("other.lab", "10.0.0.2")], ["one", "other"]),
+    "other addresses": ([("one", "10.0.0.8"), ("other", "10.0.0.9")], ["one", "other"]),
+    "addresses changed hands": ([("one", "10.0.0.2"), ("other", "10.0.0.1")], ["one", "other"]),
+    "a second one of its name": ([("one", "10.0.0.7"), ("one", "10.0.0.1")], [None, "one"]),
+    "its name is another's": ([("one", "10.0.0.7"), ("renamed", "10.0.0.1")], [None, "one"]),
+    "one that was never asked for": ([("third", "10.0.0.3"), ("one", "10.0.0.1")], [None, "one"]),
+    "none of them": ([("third", "10.0.0.3")], [None]),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> None:
+    """Each member is found again whatever it is called now, and no other node measures."""
+    fleets = begun(place)
+    fleets.fleet.nodes[:] = [driving.Member(name, address, {}, State.LOST) for name, address in AT.items()]
+    fleets.write()
+    later, expected = LATER[case]
+    again = fleet.take_up(fleets.directory)
+    places = [Place(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)]
+    again._join(places)
+    assert [name for name in expected if name] == [one.member.name for one in again.nodes]
+    assert [at for at, name in enumerate(expected) if name] == [int(one.place.id) for one in again.nodes]
+    assert {*AT} == {one.name for one in again.fleet.nodes}
+
+
+def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
+    """They are called by their addresses; when one is away the other is no new node."""
+    fleets = begun(place)
+    both = [Place(address, "twin", address, {}) for address in AT.values()]
+    fleets._join(both)
+    again = fleet.take_up(fleets.directory)
+    again._join(both[1:])
+    assert ["10.0.0.2"] == [one.member.name for one in again.nodes]
+    assert {"10.0.0.1": State.LOST, "10.0.0.2": State.WAITING} == {one.name: one.state for one in again.fleet.nodes}
+
+
+@pytest.mark.parametrize(
+    ("has_nodes", "given", "expected"),
+    [(False, {}, {"tollbar.io/role": "web"}), (True, {}, {}), (True, {"a": "b"}, {"a": "b"})],
+)
+def test_labels_are_kept(
+    place: Path, monkeypatch: pytest.MonkeyPatch, has_nodes: bool, given: dict[str, str], expected: dict[str, str]
+) -> None:
+    """They choose until there are nodes; from then on those are the fleet's, and a label tells which of them."""
+    fleets = begun(place)
+    if has_nodes:
+        fleets._join(at_once(1)[0])
+    fleets.write()
+    again = fleet.take_up(fleets.directory)
+    asked = []
+    monkeypatch.setattr(fleet, "connected", lambda _: nullcontext(Cluster({"one": lambda name: Part(Node(name))})))
+    monkeypatch.setattr(fleet, "chosen", lambda _, labels: asked.append(labels) or [])
+    monkeypatch.setattr(Fleets, "drive", lambda *_, at_once: None)
+    fleet.drive(again, given)
+    assert [expected] == asked
+
+
 def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     """Another version, none, and one that answers what no node does: each has its reason, and the others go on."""
     fleets = begun(place)
@@ -236,6 +345,27 @@ def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     assert (State.REFUSED, f"has no Tollbar, and this is {ours}") == found["bare"]
     assert (State.REFUSED, "answers what no node answers: 'done'") == found["odd"]
     assert (State.DONE, None) == found["one"]
+
+
+def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
+    """What it says of itself is not enough."""
+    fleets = begun(place)
+    said = {"run": RUN, "status": 0, "done": 6, "planned": 6, "said": ""}
+    made = {"one": lambda name: Part(Node(name), answers={"begin": None, "progress": said, "changed": {}})}
+    fleets.drive(Cluster(made), at_once(1)[0][:1], 1)
+    assert {"one": (State.FAILED, "sends nothing of its run")} == ended(fleets)
+    assert [] == fleets.judged(report=True)
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:
+    """It is read apart, as what others sent; the other nodes' runs are judged and have their reports."""
+    fleets = begun(place)
+    fleets.drive(Cluster({"one": lambda name: Part(Node(name)), "other": lambda name: Part(Node(name))}), *at_once(2))
+    one, other = (fleets.directory / member.name / str(member.run) for member in fleets.fleet.nodes)
+    (one / "results.sqlite").write_bytes(b"nothing that SQLite wrote" * 100)
+    assert [one, other] == fleets.judged(report=True)
+    assert not (one / "report.html").exists()
+    assert (other / "report.html").exists()
 
 
 def test_what_a_run_says_when_it_fails_is_the_node_s_reason(place: Path) -> None:
@@ -357,6 +487,48 @@ def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) 
     assert not list(home.directory.glob("results.sqlite-*"))
 
 
+def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -> None:
+    """Who gathers while a node measures pays for the look, whatever that node says later: never fewer looks."""
+    run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
+    node = Node("one")
+    results.update_about(run, {"studies": without_looks(run)})
+    home.take(node.changed("f", *home.known()))
+    assert home.directory is not None
+    assert results.look(home.directory) is None
+    (at_home,) = looks_of(home.directory)
+    assert 1 == len(at_home)
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        database.execute("delete from trial where ord = (select max(ord) from trial)")
+    assert results.look(run) is None
+    home.take(node.changed("f", *home.known()))
+    (found,) = looks_of(home.directory)
+    assert [*looks_of(run)[0], *at_home] == found
+    home.take(node.changed("f", {}, []))
+    assert [found] == looks_of(home.directory)
+    assert home.directory.name == results.read(home.directory).name
+
+
+def looks_of(run: Path) -> list[list[dict[str, int]]]:
+    """What is noted of each study."""
+    return [entry["looks"] for entry in results.about(run)["studies"].values()]
+
+
+def without_looks(run: Path) -> dict[str, dict[str, Any]]:
+    """What a run says of its studies before it was judged."""
+    return {name: {**entry, "looks": []} for name, entry in results.about(run)["studies"].items()}
+
+
+@pytest.mark.parametrize("said", [b"", b"[]", b"{}", b'{"studies": {}}', b'{"studies": {"a": {"looks": 1}}}'])
+def test_a_node_cannot_take_looks_away(home: Home, said: bytes) -> None:
+    """What says nothing of a study that was looked at is none of the run's."""
+    first = json.dumps({"studies": {"a": {"looks": [{"blocks": 1, "trials": 3}]}}}).encode()
+    home.take(sent(b"first", files={"run.json": first}))
+    with pytest.raises(TollbarError):
+        home.take(sent(b"first", files={"run.json": said}))
+    assert home.directory is not None
+    assert first == (home.directory / "run.json").read_bytes()
+
+
 def test_a_copy_has_what_is_in_the_log_beside_the_file(tmp_path: Path) -> None:
     """SQLite's log is part of the results while a run is written."""
     path = tmp_path / "results.sqlite"
@@ -379,9 +551,36 @@ BAD = {
     ("spin", "--on", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
     ("spin", "--on", "ray", "--nodes", "web"): "a label and its value",
     ("no-such-study", "--on", "ray"): "no such study",
+    ("spin", "--on", "ray", "--roles", "web=10.1.2.3"): "`--roles`: each node of a fleet measures the whole by itself",
     ("--url", "http://localhost:1/", "--on", "ray"): "is asked from one machine",
     ("--resume", "runs/none", "--on", "ray"): "not a fleet",
 }
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nowhere"])
+def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Path, address: str) -> None:
+    """Ray would wait for it for ever."""
+    pytest.importorskip("ray")
+    (tmp_path / "spin.toml").write_text(spin(1))
+    words, environment = [command(), "run", "spin.toml", "--on", "ray"], {**os.environ, "RAY_ADDRESS": address}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert 2 == done.returncode, done.stderr
+    assert f"RAY_ADDRESS={address}" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not [*tmp_path.glob("runs/*")]
+
+
+def test_a_cluster_that_ended_long_ago_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray keeps its address in a file, and would wait for it for ever."""
+    pytest.importorskip("ray")
+    from tollbar.fleet import on_ray
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(on_ray.services, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:9")
+    monkeypatch.setattr(on_ray.ray, "init", lambda *_, **__: pytest.fail("is not asked"))
+    with pytest.raises(TollbarError) as error:
+        on_ray.Cluster(None)
+    assert "127.0.0.1:9" in str(error.value.where)
 
 
 @pytest.mark.parametrize("words", BAD, ids=" ".join)

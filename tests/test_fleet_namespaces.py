@@ -69,6 +69,19 @@ def test_machines_reach_one_another_and_nothing_else(pair: Network) -> None:
     assert server.fault() is not None
 
 
+def test_a_machine_that_is_not_made_in_time_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What says nothing is waited for as long as is said, and ended."""
+    monkeypatch.setattr(namespaces, "HOLD", "exec sleep 54321")
+    monkeypatch.setattr(namespaces, "MADE_LIMIT_S", 0.5)
+    before = {*proc.tree(os.getpid())}
+    with Sandbox() as sandbox:
+        with pytest.raises(TollbarError) as error:
+            namespaces.network(sandbox, ["one"])
+        if "nothing within 0.5 s" not in error.value.what:
+            pytest.skip("no namespaces can be made here")
+        wait_for(lambda: not any("sleep 54321" in program(pid) for pid in {*proc.tree(os.getpid())} - before))
+
+
 def test_nothing_is_left_of_a_network_whose_lab_is_killed(tmp_path: Path) -> None:
     """SIGKILL of the process that made it ends all machines and what runs there."""
     made = """

@@ -17,11 +17,12 @@ from conftest import Tollbar
 from gather_lab import cost, made_in, told
 from tollbar import families, gathering, judge, results
 from tollbar.document.decisions.gather import document, toll_rows
+from tollbar.errors import TollbarError
 from tollbar.gathering import Unusable
 from tollbar.gathering.kept import FILE, KeptJudgement, read_kept
 from tollbar.gathering.reading import Doubt, Found
 from tollbar.judge import Verdict
-from tollbar.present.decisions.gather import gather_answer, refusal_words
+from tollbar.present.decisions.gather import gather_answer, how, refusal_words
 from tollbar.study.definition import default_load
 
 REHEARSAL = """
@@ -201,12 +202,14 @@ def test_a_flag_that_separates_is_a_pattern(tmp_path: Path, beside: tuple[str, .
 
 
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
-    """Noise above what is worth telling, no quiet moment, a failed rehearsal: each with its reason, and no toll."""
+    """Noise above what is worth telling, no quiet moment, a failed rehearsal, other machines: each with its reason."""
     machine = fingerprint("Example CPU")
     run_of(tmp_path / "noise", machine, cost(), twin=1.05, seed=1)
     disturbed = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
     spun = {"spin-1": 1000.0, "spin-2": 1500.0, "spin-1-again": 1000.0, "none": 1.0}
     run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=REHEARSAL, name="rehearsal", seed=3)
+    apart = run_of(tmp_path / "apart", machine, cost(), seed=4)
+    results.update_about(apart, {"nodes": {"web": {"host": "web-1"}}})
     found = told(tmp_path)
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}
@@ -214,7 +217,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     assert "what was measured twice differed by 5.2 %, and 3 % is worth telling" == refused[Doubt.NOISE]
     assert "never a quiet moment" in refused[Doubt.NEVER_QUIET]
     assert "“Twice the work costs twice as much”" in refused[Doubt.REHEARSAL]
-    assert "No toll can be told of 3 runs on 1 machine: below is why." == gather_answer(found).headline
+    assert "No toll can be told of 4 runs on 1 machine: below is why." == gather_answer(found).headline
 
 
 def test_directories_are_looked_into(made: Path, tmp_path: Path) -> None:
@@ -280,3 +283,28 @@ def test_a_terminal_has_room(tollbar: Tollbar, run: Path, width: int) -> None:
     done = tollbar("gather", run, env={"COLUMNS": str(width)})
     assert max(map(len, done.stdout.splitlines())) <= width
     assert "SHA-512" in done.stdout
+
+
+def test_what_ran_on_other_machines_is_in_no_column(run: Path) -> None:
+    """A toll that was paid elsewhere is not this machine's, and runs of other roles are not compared."""
+    here = judge.judge(results.read(run))
+    node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
+    results.update_about(run, {"nodes": {"web": node}})
+    gathered = told(run)
+    assert () == gathered.rows
+    (refused,) = gathered.runs[0].refused
+    assert "parts of it ran on other machines: web on web-1; a column is one machine" == refusal_words(refused)
+    there = judge.judge(results.read(run))
+    with pytest.raises(TollbarError, match="other roles on machines of their own: none / web"):
+        judge.compare(here, there, across_machines=True)
+    results.update_about(run, {"nodes": {"web": {**node, "fingerprint": {"cpu": "A third"}}}})
+    with pytest.raises(TollbarError, match="web: cpu: Another / A third"):
+        judge.compare(there, judge.judge(results.read(run)))
+
+
+def test_a_simulated_machine_is_called_so(run: Path) -> None:
+    """In its name, above the tolls, and in its fingerprint."""
+    results.update_about(run, {"fingerprint": {**results.about(run)["fingerprint"], "simulated": "a made-up node"}})
+    gathered = told(run)
+    assert any(line.startswith("Simulated: 1 machine") for line in how(gathered))
+    assert "a made-up node" == document(gathered).machines[0].fingerprint["simulated"]

@@ -89,7 +89,7 @@ class Sandbox:
             start_new_session=True,
         )
         self._keeper = keeper
-        if _first_line(keeper, MADE_LIMIT_S) != b"ready":
+        if first_line(keeper, MADE_LIMIT_S) != b"ready":
             assert keeper.stdin is not None
             keeper.stdin.close()
             error = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
@@ -219,7 +219,7 @@ def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
     return process.wait()
 
 
-def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None:
+def first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None:
     """The first line on standard output, or what came instead of one; None: nothing within the limit."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
 
 PAGE = "fleet.html"
+OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--on` asks it from this one")
 
 
 def is_fleet(directory: Path | None) -> bool:
@@ -30,10 +31,13 @@ def run_on(
 ) -> ExitStatus:
     """Measures on each node, and gathers what came home. Raises TollbarError."""
     labels = fleet.read_labels(nodes)
-    for what, asked in (("--url", options.url), ("--server-pid", options.server_pid)):
+    for what, asked, why, hint in (
+        ("--url", options.url, *OF_YOURS),
+        ("--server-pid", options.server_pid, *OF_YOURS),
+        ("--roles", options.roles, "each node of a fleet measures the whole by itself", "leave one of the two out"),
+    ):
         if asked:
-            hint = "`tollbar run` without `--on` asks it from this one"
-            raise TollbarError(f"`{what}`: a server of yours is asked from one machine", hint=hint)
+            raise TollbarError(f"`{what}`: {why}", hint=hint)
     if options.resume is not None:
         if studies or options.blocks or simulate:
             hint = "leave studies, `--blocks` and `--simulate` out"
@@ -47,7 +51,7 @@ def run_on(
     else:
         on = on or "ray"
         fleet.check_can(on, simulate)
-        fleets = _begun(studies or ("quick",), options, on, simulate)
+        fleets = _begun(studies or ("quick",), options, on, simulate, labels)
     try:
         fleet.drive(fleets, labels)
     except KeyboardInterrupt:
@@ -61,7 +65,9 @@ def run_on(
     return _answered(fleets, options)
 
 
-def _begun(studies: Sequence[str], options: Options, on: str, simulate: int | None) -> Fleets:
+def _begun(
+    studies: Sequence[str], options: Options, on: str, simulate: int | None, labels: Mapping[str, str]
+) -> Fleets:
     # Read here as well: what is wrong with them is said before any node is asked.
     asked = studies_of(tuple(studies), options)
     named = [name for name in studies if not _is_own(name)]
@@ -75,6 +81,7 @@ def _begun(studies: Sequence[str], options: Options, on: str, simulate: int | No
     return fleet.begin(
         options.runs.resolve(), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
         files=files, options=words, on=on, simulated=simulate,
+        labels=labels,
     )  # fmt: skip
 
 

@@ -65,9 +65,13 @@ def connected(address: str | None) -> Iterator[Cluster]:
 
 
 def drive(fleets: Fleets, labels: dict[str, str]) -> None:
-    """Has every node of the fleet's cluster that qualifies measure what it lacks. Raises TollbarError."""
+    """Has every node of the fleet's cluster that qualifies measure what it lacks. Raises TollbarError.
+
+    A fleet that has nodes is gone on with on those, and `labels` tell which of them.
+    """
     from tollbar.fleet.simulated import simulated
 
+    labels = labels or ({} if fleets.fleet.nodes else fleets.fleet.labels)
     count = fleets.fleet.simulated
     if count is None:
         with connected(fleets.fleet.on.partition(":")[2] or None) as cluster:

@@ -89,6 +89,8 @@ class Fleet:
     on: str
     simulated: int | None
     nodes: list[Member]
+    labels: dict[str, str] = field(default_factory=dict)
+    """Which nodes were asked for."""
 
 
 @dataclass(slots=True)
@@ -145,27 +147,49 @@ class Fleets:
                 self.write()
 
     def _join(self, places: Sequence[Place]) -> None:
-        """Each node by its name; one of a name that another has is told from it by its address."""
-        known = {one.name: one for one in self.fleet.nodes}
-        names = [place.name for place in places]
-        for place in places:
-            name = place.name if names.count(place.name) == 1 else place.address
-            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
-                raise TollbarError(f"no name of a node: {shown(name)}")
-            member = known.get(name)
-            if member is None:
-                member = Member(name, place.address, dict(place.labels))
-                self.fleet.nodes.append(member)
-            if member.state is State.DONE:
+        """Each node that the fleet has; where it has none yet, each one, and of two of one name each by its address."""
+        members = self._known(places) if self.fleet.nodes else self._new(places)
+        left = [place.name for place, member in zip(places, members, strict=True) if member is None]
+        if left:
+            console.say(f"  left out   {enumeration([shown(name) for name in left])}: not of this fleet", "yellow")
+        for place, member in zip(places, members, strict=True):
+            if member is None or member.state is State.DONE:
                 continue
             member.address, member.labels = place.address, dict(place.labels)
             member.state, member.reason = State.WAITING, None
-            self.nodes.append(Driven(member, place, Home(self.directory / name, member.run)))
+            self.nodes.append(Driven(member, place, Home(self.directory / member.name, member.run)))
         here = {one.member.name for one in self.nodes}
         for member in self.fleet.nodes:
             if member.state is not State.DONE and member.name not in here:
                 member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
         self.write()
+
+    def _new(self, places: Sequence[Place]) -> list[Member | None]:
+        names = [place.name for place in places]
+        for place in places:
+            name = place.name if names.count(place.name) == 1 else place.address
+            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
+                raise TollbarError(f"no name of a node: {shown(name)}")
+            self.fleet.nodes.append(Member(name, place.address, dict(place.labels)))
+        return [*self.fleet.nodes]
+
+    def _known(self, places: Sequence[Place]) -> list[Member | None]:
+        """Which member each node is: names change with those of other nodes, and addresses from day to day."""
+        names = {one.name for one in self.fleet.nodes}
+        ways: tuple[Callable[[Place, Member], bool], ...] = (
+            lambda place, member: (place.name, place.address) == (member.name, member.address),
+            # What has the name of another is that one, with a new address.
+            lambda place, member: place.address == member.address and place.name not in names,
+            lambda place, member: place.name == member.name,
+        )
+        found: dict[int, Member] = {}
+        for is_it in ways:
+            for at, place in enumerate(places):
+                taken = {one.name for one in found.values()}
+                those = (one for one in self.fleet.nodes if one.name not in taken and is_it(place, one))
+                if at not in found and (member := next(those, None)):
+                    found[at] = member
+        return [found.get(at) for at in range(len(places))]
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:
         with console.Progress() as progress:
@@ -200,12 +224,16 @@ class Fleets:
             self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
             return
         fleet, run = self.directory.name, one.member.run
-        if run and one.home.directory is not None and (one.home.directory / "run.json").exists():
+        if (at_home := one.home.whole) is not None:
             # What the node itself has is newer, if it has any: it went on until it was ended.
-            at_home = sum(trials for _, trials in results.present(one.home.directory).values())
-            if one.part.call("trials", fleet, run) < at_home:
+            came = sum(trials for _, trials in results.present(at_home).values())
+            if one.part.call("trials", fleet, run) < came:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
+        # Whichever it began where that was never said here: its heats are not measured anew.
         resume = one.part.call("trials", fleet, run) >= 0
+        if not resume and at_home is None:
+            one.home.give_up()
+            one.member.run = None
         studies = [] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]
         words = [*studies, *self.fleet.options]
         made_up = self.fleet.simulated is not None
@@ -217,6 +245,11 @@ class Fleets:
         assert one.part is not None
         found = one.part.call("progress", self.directory.name)
         one.done, one.planned = int(found["done"]), found["planned"]
+        if one.member.run is None and found["run"] is not None:
+            # Before any of it is home: that is how it is found again.
+            one.home.begin(found["run"])
+            one.member.run = one.home.run
+            self.write()
         lines = [shown(line) for line in str(found["said"]).splitlines() if line.strip()]
         one.said = lines[-1] if lines else ""
         ended = found["status"] is not None
@@ -224,7 +257,9 @@ class Fleets:
             self._bring(one)
         if ended:
             status = int(found["status"])
-            if status in (DONE, SOME_FAILED):
+            if status in (DONE, SOME_FAILED) and one.home.whole is None:
+                self._set(one, State.FAILED, "sends nothing of its run")
+            elif status in (DONE, SOME_FAILED):
                 one.part.call("forget", self.directory.name)
                 self._set(one, State.DONE, "some cell failed, or none could be measured" if status else None)
             else:
@@ -286,14 +321,13 @@ class Fleets:
     def judged(self, *, report: bool) -> list[Path]:
         """The runs of nodes that are done, judged and, where that is asked for, reported here.
 
-        The node has noted that look. What is not done is not looked at: that would cost it confidence.
+        They are read in processes of their own, as what others sent. The node has noted that look. What is not done is
+        not looked at: that would cost it confidence.
         """
         done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
-        for directory in done:
-            one = judge.judge(results.read(directory))
-            gathering.keep(one)
-            if report:
-                write_report(one, directory / "report.html")
+        for found in gathering.read(done):
+            if report and isinstance(found, gathering.Found):
+                write_report(judge.judge(results.read(found.directory)), found.directory / "report.html")
         return done
 
     def discard(self) -> None:
@@ -315,12 +349,13 @@ def begin(
     options: Sequence[str],
     on: str,
     simulated: int | None,
+    labels: Mapping[str, str],
 ) -> Fleets:
     """A new fleet's directory, without a node yet. Raises TollbarError."""
     started = datetime.now().astimezone()
     fleet = Fleet(
         SCHEMA, __version__, [*command], started.isoformat(timespec="seconds"), [*studies], dict(files), [*options], on,
-        simulated, [],
+        simulated, [], dict(labels),
     )  # fmt: skip
     for number in range(1, 1000):
         directory = runs / f"{started:%Y-%m-%d-%H%M%S}-{label}-fleet{f'-{number}' if number > 1 else ''}"

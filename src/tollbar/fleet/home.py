@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,12 @@ class Home:
         """The run's directory."""
         return self.folder / self.run if self.run else None
 
+    @property
+    def whole(self) -> Path | None:
+        """The same, once it is a run that can be read."""
+        directory = self.directory
+        return directory if directory is not None and (directory / "run.json").exists() else None
+
     def known(self) -> tuple[dict[str, str], list[str]]:
         """The digests of what is here: of files by their names, and of the blocks of the results."""
         directory = self.directory
@@ -50,14 +58,26 @@ class Home:
         paths = [*_files(self.directory), self.directory / RESULTS]
         return {str(path.relative_to(self.directory)): path.read_bytes() for path in paths}
 
+    def begin(self, name: object) -> None:
+        """From now on this is its run. Raises TollbarError for a name that no run has, and for another run."""
+        if not isinstance(name, str) or not _RUN.fullmatch(name) or self.run not in (None, name):
+            raise TollbarError(f"sends a run that is not the one it began: {shown(name)}")
+        self.run = name
+
+    def give_up(self) -> None:
+        """Of a run of which nothing whole came home, and that its node lost: the next has its place."""
+        if self.directory is not None and _RUN.fullmatch(self.directory.name):
+            shutil.rmtree(self.directory, ignore_errors=True)
+        self.run = None
+
     def take(self, changed: Mapping[str, Any]) -> None:
         """Writes what has changed, each file whole. Raises TollbarError for what no run has, and OSError."""
         if not changed:
             return
-        name, files, results = str(changed["run"]), dict(changed["files"]), changed["results"]
-        if not _RUN.fullmatch(name) or self.run not in (None, name):
-            raise TollbarError(f"sends a run that is not the one it began: {shown(name)}")
-        directory = self.folder / name
+        files, results = dict(changed["files"]), changed["results"]
+        self.begin(changed["run"])
+        directory = self.directory
+        assert directory is not None
         if len(files) > MOST_FILES:
             raise TollbarError(f"sends {len(files)} files, where a run has at most {MOST_FILES}")
         for file, content in files.items():
@@ -66,14 +86,13 @@ class Home:
             if not isinstance(content, bytes) or len(content) > MOST_BYTES.get(file, MOST_OTHERWISE):
                 raise TollbarError(f"sends a file that is larger than any run has: {shown(file)}")
         directory.mkdir(parents=True, exist_ok=True)
-        self.run = name
         # A directory is a run once it has its `run.json`.
         last = files.pop("run.json", None)
         for file, content in files.items():
             _write(directory / file, content)
         self._take_results(directory / RESULTS, results)
         if last is not None:
-            _write(directory / "run.json", last)
+            _write(directory / "run.json", _with_looks(directory / "run.json", last))
 
     def _take_results(self, path: Path, results: Mapping[str, Any]) -> None:
         length, blocks = int(results["bytes"]), dict(results["blocks"])
@@ -92,6 +111,23 @@ class Home:
         # The log of another copy is none of this one.
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _with_looks(path: Path, said: bytes) -> bytes:
+    """What a node says of its run, with the looks that were noted of it here: each has its price, wherever it was.
+
+    Raises TollbarError for what no run says.
+    """
+    try:
+        before = json.loads(path.read_bytes())["studies"] if path.exists() else {}
+        coming = json.loads(said)
+        for name, entry in before.items():
+            there = coming["studies"][name]
+            noted = [*there["looks"], *(look for look in entry["looks"] if look not in there["looks"])]
+            there["looks"] = sorted(noted, key=lambda look: int(look["trials"]))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise TollbarError("sends a run.json that no run has") from error
+    return json.dumps(coming, indent=1).encode() + b"\n" if before else said
 
 
 def _files(directory: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tollbar.beds import proc
 from tollbar.beds.guarded import Guarded
-from tollbar.beds.sandbox import Sandbox
+from tollbar.beds.sandbox import Sandbox, first_line
 from tollbar.errors import TollbarError
 
 # The bridge has the first, and is itself a machine: the one from which the others are asked.
@@ -139,12 +139,11 @@ def _made(sandbox: Sandbox, name: str, address: str, kinds: tuple[str, ...]) -> 
             ("unshare", *made_of, "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
             log=directory / "holder.log", grace_s=GRACE_S, stdout=subprocess.PIPE,
         )  # fmt: skip
-        output = holder.process.stdout
-        assert output is not None
         # Ended, it says nothing, and why is in its log.
-        if output.readline().strip() != b"ready":
+        if (said := first_line(holder.process, MADE_LIMIT_S)) != b"ready":
+            why = f"nothing within {MADE_LIMIT_S:g} s" if said is None else holder.fault()
             holder.end()
-            raise TollbarError(f"no namespaces can be made here: {holder.fault()}", hint=HINT)
+            raise TollbarError(f"no namespaces can be made here: {why}", hint=HINT)
     except OSError as error:
         raise TollbarError(f"no namespaces can be made here: {error}", hint=HINT) from error
     # Guard, `unshare`, and number 1 of the namespaces, last.

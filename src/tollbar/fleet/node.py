@@ -48,9 +48,9 @@ class Node:
             return None
 
     def trials(self, fleet: str, run: str | None) -> int:
-        """How many trials the node itself has of a run, and -1 where it has none of it."""
+        """How many trials the node itself has of a run, and -1 where it has none of it; None: whichever it began."""
         directory = self._run(fleet)
-        if directory is None or directory.name != run:
+        if directory is None or (run is not None and directory.name != run):
             return -1
         return _count(directory / RESULTS, "trial")
 

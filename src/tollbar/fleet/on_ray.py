@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import ray
 from ray import cloudpickle, exceptions
+from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tollbar.errors import TollbarError
@@ -38,22 +39,24 @@ class Cluster:
     """A connection with a cluster that is there."""
 
     def __init__(self, address: str | None) -> None:
-        """`address` is of its head, `HOST:PORT`; None: that which Ray finds here. Raises TollbarError."""
+        """`address` is of its head, `HOST:PORT`; None: that which Ray finds from here. Raises TollbarError."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Where tokens are on by default for a cluster, they are for what joins it.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-        if address is not None:
-            _check_reached(address)
+        where = f"--on ray:{address}" if address else "--on ray"
+        if address is None:
+            address, where = _found_here(where)
+        _check_reached(address, where)
         interrupted = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         self._quiet = _Quiet()
         try:
             ray.init(
-                address or "auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.CRITICAL,
+                address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.CRITICAL,
                 configure_logging=True,
             )  # fmt: skip
         except (exceptions.RayError, ConnectionError, ValueError, RuntimeError, OSError, AssertionError) as error:
             said = self._quiet.end()
-            raise _not_connected(address, error, said) from error
+            raise _not_connected(where, error, said) from error
         finally:
             for number, handler in interrupted.items():
                 signal.signal(number, handler)
@@ -141,24 +144,33 @@ class _Quiet:
         return said
 
 
-def _check_reached(address: str) -> None:
+def _found_here(where: str) -> tuple[str, str]:
+    """The address that Ray would take, and where it has that from. Raises TollbarError where there is none."""
+    if address := os.environ.get("RAY_ADDRESS"):
+        return address, f"RAY_ADDRESS={address}"
+    try:
+        address = services.canonicalize_bootstrap_address_or_die("auto")
+    except (ConnectionError, ValueError, OSError) as error:
+        hint = f"{DOCUMENT}; --simulate 3 makes one up"
+        raise TollbarError("no cluster runs here", where=where, hint=hint) from error
+    return address, f"{where}, by what Ray noted here: {address}"
+
+
+def _check_reached(address: str, where: str) -> None:
     found = _PORT.fullmatch(address)
     if found is None:
-        raise TollbarError("no address of a cluster", where=f"--on ray:{address}", hint="as in ray:10.1.2.3:6379")
+        raise TollbarError("no address of a cluster", where=where, hint="as in ray:10.1.2.3:6379")
     try:
         socket.create_connection((found[1], int(found[2])), REACHED_LIMIT_S).close()
     except (OSError, OverflowError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TollbarError(f"no cluster there: {said}", where=f"--on ray:{address}", hint=DOCUMENT) from error
+        raise TollbarError(f"no cluster there: {said}", where=where, hint=DOCUMENT) from error
 
 
-def _not_connected(address: str | None, error: Exception, said: str) -> TollbarError:
-    where = f"--on ray:{address}" if address else "--on ray"
+def _not_connected(where: str, error: Exception, said: str) -> TollbarError:
     if isinstance(error, exceptions.AuthenticationError) or "InvalidAuthToken" in said + str(error):
         hint = "RAY_AUTH_TOKEN_PATH names a file with the cluster's token; ~/.ray/auth_token is where Ray looks else"
         return TollbarError("the cluster refuses the token, or there is none", where=where, hint=hint)
-    if address is None and isinstance(error, ConnectionError):
-        return TollbarError("no cluster runs here", where=where, hint=f"{DOCUMENT}; --simulate 3 makes one up")
     return TollbarError(
         f"no connection with the cluster: {_last_line(str(error), first=True)}", where=where, hint=DOCUMENT
     )

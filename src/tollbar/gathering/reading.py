@@ -62,6 +62,12 @@ class Fingerprint(BaseModel):
     flags: Annotated[list[str], Field(max_length=MOST_FLAGS)] = []
 
 
+class _Node(BaseModel):
+    """A machine that had a role of its own."""
+
+    host: str
+
+
 class _About(BaseModel):
     """What is shown of `run.json`."""
 
@@ -69,6 +75,8 @@ class _About(BaseModel):
     seed: int
     tollbar: str = NOT_STATED
     fingerprint: Fingerprint
+    nodes: dict[str, _Node] = {}
+    """By the role."""
 
 
 class Doubt(StrEnum):
@@ -80,6 +88,8 @@ class Doubt(StrEnum):
     """No cell's core was left alone in blocks enough."""
     REHEARSAL = "rehearsal"
     """A rehearsal in the same run did not find what is known of its work."""
+    ELSEWHERE = "elsewhere"
+    """Parts of its servers ran on other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,8 @@ class Refused:
 
     study: KeptStudy
     doubt: Doubt
+    elsewhere: str = ""
+    """Which roles had machines of their own, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +331,9 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
     check_characters(about.model_dump(), shown(directory))
     page = directory / "report.html"
     wrong = any(study.wrong_claims for study in kept.studies)
-    doubts = [(study, Doubt.REHEARSAL if wrong else _doubt(study)) for study in kept.studies]
+    elsewhere = shown(", ".join(f"{role} on {node.host}" for role, node in about.nodes.items()))
+    doubt = Doubt.ELSEWHERE if about.nodes else Doubt.REHEARSAL if wrong else None
+    doubts = [(study, doubt or _doubt(study)) for study in kept.studies]
     return Found(
         directory=directory,
         name=shown(directory),
@@ -328,7 +342,7 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
         fingerprint=about.fingerprint,
         page=page if page.is_file() else None,
         studies=tuple(study for study, doubt in doubts if doubt is None),
-        refused=tuple(Refused(study, doubt) for study, doubt in doubts if doubt is not None),
+        refused=tuple(Refused(study, doubt, elsewhere) for study, doubt in doubts if doubt is not None),
         # Machines that are alike may begin the same study in the same second, but not in the same microsecond.
         begun=f"{about.seed} {about.started} {kept.began_s}",
     )

@@ -174,7 +174,15 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
     ratios to the same baseline. Raises TollbarError if there is no such row in both, or they were not measured alike; a
     row that one run has and could not measure is in both.
     """
+    mine_at, theirs_at = one.run.nodes, other.run.nodes
+    if mine_at.keys() != theirs_at.keys():
+        said = " / ".join(", ".join(nodes) or "none" for nodes in (mine_at, theirs_at))
+        hint = "compare two runs of the same roles"
+        raise TollbarError(f"the runs have other roles on machines of their own: {said}", hint=hint)
     found = differences(one.run.fingerprint, other.run.fingerprint)
+    for role in mine_at:
+        unlike_there = differences(*(nodes[role].get("fingerprint", {}) for nodes in (mine_at, theirs_at)))
+        found += [f"{role}: {line}" for line in unlike_there]
     if found and not across_machines:
         raise TollbarError(
             f"the runs were not measured on the same machine: {'; '.join(found)}",

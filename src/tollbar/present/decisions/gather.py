@@ -109,6 +109,8 @@ def headline(gathered: Gathered) -> str:
 
 def how(gathered: Gathered) -> Iterator[str]:
     """What a ratio here is, and what is not done with it."""
+    if made_up := sum("simulated" in machine.fingerprint.model_dump() for machine in gathered.machines):
+        yield f"Simulated: {counted(made_up, 'machine')} made up on another, and nothing of it is a network's."
     if gathered.rows:
         tolls = [toll for row in gathered.rows for place in row.places.values() for toll in place.ratios]
         marked = (
@@ -285,7 +287,7 @@ def _machine_words(machine: Machine) -> str:
     """What tells it from another machine of the same processor."""
     facts = machine.fingerprint.model_dump()
     cores = facts.get("cores")
-    said = [f"kernel {facts['kernel']}" if facts.get("kernel") else ""]
+    said = ["simulated" if facts.get("simulated") else "", f"kernel {facts['kernel']}" if facts.get("kernel") else ""]
     return shown(", ".join(filter(None, [*said, counted(cores, "core") if isinstance(cores, int) else ""])))
 
 
@@ -360,6 +362,8 @@ def refusal_words(refused: Refused) -> str:
         )
     if refused.doubt is Doubt.NEVER_QUIET:
         return "never a quiet moment: no cell's core was left alone in blocks enough"
+    if refused.doubt is Doubt.ELSEWHERE:
+        return f"parts of it ran on other machines: {refused.elsewhere}; a column is one machine"
     wrong = enumeration([f"“{says}”" for says in study.wrong_claims])
     return f"the run's rehearsal failed: {wrong}" if wrong else "the run's rehearsal failed"
 
