@@ -132,6 +132,7 @@ class Elsewhere:
     address: str = ""
     components: Mapping[str, int] = field(default_factory=dict)
     work_dirs: Mapping[str, Path] = field(default_factory=dict)
+    nodes: Mapping[str, Any] = field(default_factory=dict)
 
     def fault(self, within_s: float = 0.0) -> str | None:
         return None

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,12 @@ from tollbar import fleet, results
 from tollbar.beds import proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.fleet import namespaces
+from tollbar.fleet import namespaces, simulated
 
 pytest.importorskip("ray")
 # Of some tenths of a second each: a node is asked every two seconds how far it is.
-BLOCKS = 24
+BLOCKS = 48
+PORT_OF_RAY = f"{simulated.PORT:04X}"
 
 
 @pytest.fixture
@@ -65,6 +67,27 @@ def hostname(pid: int) -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def listening(pid: int | str) -> dict[str, str]:
+    """The inode of each address that listens in the network of a process, as the kernel writes addresses."""
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {fields[1]: fields[9] for fields in lines if fields[3] == proc.LISTENING}
+
+
+def sockets(pids: set[int]) -> set[str]:
+    """The inodes of all sockets that these processes have."""
+    found = set()
+    for pid in pids:
+        with suppress(OSError):
+            for file in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    found.add(os.readlink(f"/proc/{pid}/fd/{file}").removeprefix("socket:[").removesuffix("]"))
+    return found
+
+
 def home(ground: Ground) -> dict[str, list[object]]:
     """The trials that are home, by node."""
     return {path.parents[1].name: [*trials_of(path.parent)] for path in ground.folder.glob("runs/*-fleet/*/*/run.json")}
@@ -77,15 +100,16 @@ def states(ground: Ground) -> dict[str, str]:
 
 def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Ground) -> None:
     """A node loses its power: the other measures; the node alone is gone on with; then all is gathered."""
-    listening = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]}
+    listening_before = listening("self")
     driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", "2")
     until(lambda: home(ground).get("node-1"), driver)
     ground.under_way(driver)
-    # Whatever Ray listens on, it is of the private network's.
-    ours = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]}
-    assert "0100" not in {at[-9:-5] for at in ours - listening if at.startswith("014D0A")}
     before = home(ground)["node-1"]
     os.kill(node(driver, "node-1"), signal.SIGKILL)
+    # Whatever Ray listens on, it is of the private network's: its head's machine listens, and this one as before.
+    assert PORT_OF_RAY in {at.rpartition(":")[2] for at in listening(node(driver, namespaces.HUB))}
+    ours = {*proc.tree(driver.pid)}
+    assert not {inode for _, inode in listening("self").items() - listening_before.items()} & sockets(ours)
     assert 1 == driver.wait(), ground.output()
     assert {"node-1": "lost", "node-2": "done"} == states(ground)
     assert ground.left() == NOTHING

@@ -41,7 +41,9 @@ def test_a_rate_below_one_a_second_is_a_rate() -> None:
     assert {'"rate":0.5', '"rate":0.2', '"rate":200'} == {
         re.findall('"rate":[^,}]*', cell.key)[0] for cell in planned.cells
     }
-    assert {0.5, 0.2, 200.0} == {_shape(cell.load, cell.coordinates)["rate_hz"] for cell in planned.cells if cell.load}
+    assert {0.5, 0.2, 200.0} == {
+        _shape(cell.load, cell.coordinates, 1)["rate_hz"] for cell in planned.cells if cell.load
+    }
     family = planned.study.family
     assert ["0.5\u00a0/s", "200\u00a0/s"] == [value_words(family, "rate", rate) for rate in (0.5, 200)]
 
@@ -51,7 +53,7 @@ def test_a_share_of_a_core_and_unpaced_users_meet_in_one_study() -> None:
     text = AT_RATES.replace('rates = ["0.5 /s", "0.2/s", "200 /s"]', 'utilisation = ["60 %", "unpaced"]')
     (planned,) = plan.make([study.read("busy", text, where="busy.toml")], seed=1).studies
     assert {60: 3, 0: 3} == Counter(cell.coordinates["utilisation"] for cell in planned.cells)
-    told = [_shape(cell.load, cell.coordinates) for cell in planned.cells if cell.load]
+    told = [_shape(cell.load, cell.coordinates, 1) for cell in planned.cells if cell.load]
     assert {("open", 0.6, 0.0), ("closed", 0.0, 0.0)} == {
         (one["shape"], one["utilisation"], one["rate_hz"]) for one in told
     }
@@ -220,5 +222,5 @@ def test_quick_asks_about_every_family() -> None:
     assert asked == {
         name
         for name, one in families().items()
-        if not isinstance(one, MadeOf) and one.beds not in (("postgresql",), ("nginx",))
+        if not isinstance(one, MadeOf) and one.beds not in (("postgresql",), ("nginx",)) and name != "defaults"
     }

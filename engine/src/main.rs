@@ -1,6 +1,7 @@
 //! Tollbar's engine: measures. JSON lines in on standard input and out on standard output, talk on standard
 //! error. Python decides what to measure and what the numbers mean.
 
+mod account;
 mod accounting;
 mod aws_lc;
 mod binding;
@@ -75,7 +76,7 @@ fn main() {
         Some("store") => store::main(),
         Some("guard") => guard::main(&arguments[1..]),
         Some("keep") => keep::main(&arguments[1..]),
-        Some("account") => accounting::elsewhere::main(),
+        Some("account") => account::main(),
         Some("first") => tls::making::main(&arguments[1..]),
         Some("--version") => {
             println!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));

@@ -7,31 +7,25 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Accounts, Opening, Paid, Usage};
+use super::paid::{Paid, Usage};
 use crate::clock;
 
 /// Of the protocol: the two ends are of one build, and say so in words if they are not.
-const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// The names and processes of some components; no line is longer.
-const MOST_LINE_BYTES: u64 = 64 * 1024;
+pub const MOST_LINE_BYTES: u64 = 64 * 1024;
 /// An agent answers within some milliseconds; settling may take a tenth of a second.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Who connects has to prove that it has the token within this.
-const PROOF_LIMIT: Duration = Duration::from_secs(5);
-/// A heat has a client for each of its trials.
-const MOST_CONNECTIONS: usize = 256;
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Of which the median is told.
 const ROUND_TRIPS: usize = 21;
-const NONCE_BYTES: usize = 32;
+pub const NONCE_BYTES: usize = 32;
 const LEAST_TOKEN_BYTES: usize = 16;
 
 /// Where an agent is, and what it is to account for.
@@ -47,7 +41,7 @@ pub struct Place {
 
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
-enum Asked {
+pub enum Asked {
     Open(BTreeMap<String, i32>),
     Ping,
     Begin,
@@ -57,26 +51,26 @@ enum Asked {
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-struct Greeting {
-    accounts: u32,
-    nonce: String,
+pub struct Greeting {
+    pub accounts: u32,
+    pub nonce: String,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-struct Proof {
-    proof: String,
+pub struct Proof {
+    pub proof: String,
 }
 
 /// What an agent answers, whatever it was asked.
 #[derive(Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
-struct Answer {
-    components: BTreeMap<String, Paid>,
-    usage: BTreeMap<String, Usage>,
-    ticks: bool,
-    unsettled: bool,
+pub struct Answer {
+    pub components: BTreeMap<String, Paid>,
+    pub usage: BTreeMap<String, Usage>,
+    pub ticks: bool,
+    pub unsettled: bool,
     /// A component that is not there any more, or what else cannot be done.
-    fault: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// What an agent has said of one bill.
@@ -182,20 +176,20 @@ fn read_token(path: &str) -> Result<Vec<u8>, String> {
     token(fs::read_to_string(path).map_err(words)?.trim())
 }
 
-fn token(hexadecimal: &str) -> Result<Vec<u8>, String> {
+pub fn token(hexadecimal: &str) -> Result<Vec<u8>, String> {
     hex::decode(hexadecimal)
         .ok()
         .filter(|token| token.len() >= LEAST_TOKEN_BYTES)
         .ok_or_else(|| format!("a token has {LEAST_TOKEN_BYTES} bytes at least, in hexadecimal"))
 }
 
-fn say<Line: Serialize>(stream: &mut BufReader<TcpStream>, line: &Line) -> Result<(), String> {
+pub fn say<Line: Serialize>(stream: &mut BufReader<TcpStream>, line: &Line) -> Result<(), String> {
     let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
     text.push(b'\n');
     stream.get_mut().write_all(&text).map_err(|error| error.to_string())
 }
 
-fn hear<Line: DeserializeOwned>(stream: &mut BufReader<TcpStream>) -> Result<Line, String> {
+pub fn hear<Line: DeserializeOwned>(stream: &mut BufReader<TcpStream>) -> Result<Line, String> {
     let mut line = String::new();
     match stream.take(MOST_LINE_BYTES).read_line(&mut line) {
         Ok(0) => Err("the connection was closed".to_owned()),
@@ -205,128 +199,4 @@ fn hear<Line: DeserializeOwned>(stream: &mut BufReader<TcpStream>) -> Result<Lin
         }
         Err(error) => Err(error.to_string()),
     }
-}
-
-/// What an agent is told on the first line of its standard input.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Configuration {
-    /// One address of this machine, and a port, or 0 for one that is free.
-    listen: SocketAddr,
-    token: String,
-}
-
-#[derive(Serialize)]
-struct Listening {
-    listening: String,
-}
-
-/// `account`: answers for the components of this machine, until standard input ends.
-pub fn main() -> i32 {
-    crate::guard::die_with_parent();
-    let mut input = std::io::stdin().lock();
-    let listener = match configured(&mut input) {
-        Ok((listener, token)) => {
-            let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-            std::thread::spawn(move || serve(&listener, &token));
-            crate::runner::say(&Listening { listening: address })
-        }
-        Err(reason) => {
-            eprintln!("account: {reason}");
-            return 1;
-        }
-    };
-    // Nothing more comes: the end of the input is the end of the agent.
-    let _ = std::io::copy(&mut input, &mut std::io::sink());
-    i32::from(!listener)
-}
-
-fn configured(input: &mut impl BufRead) -> Result<(TcpListener, Vec<u8>), String> {
-    let mut line = String::new();
-    input.take(MOST_LINE_BYTES).read_line(&mut line).map_err(|error| error.to_string())?;
-    let told: Configuration = serde_json::from_str(&line).map_err(|error| error.to_string())?;
-    if told.listen.ip().is_unspecified() {
-        return Err(format!("{}: an agent listens on one address, and not on all", told.listen));
-    }
-    let token = token(&told.token)?;
-    let listener =
-        TcpListener::bind(told.listen).map_err(|error| format!("{}: {error}", told.listen.ip()))?;
-    Ok((listener, token))
-}
-
-fn serve(listener: &TcpListener, token: &[u8]) {
-    let key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, token));
-    let open = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming().flatten() {
-        if open.fetch_add(1, Relaxed) >= MOST_CONNECTIONS {
-            open.fetch_sub(1, Relaxed);
-            continue;
-        }
-        let (key, open) = (Arc::clone(&key), Arc::clone(&open));
-        std::thread::spawn(move || {
-            // An error ends the connection, which is where the other side notices it.
-            let _ = converse(stream, &key);
-            open.fetch_sub(1, Relaxed);
-        });
-    }
-}
-
-fn converse(stream: TcpStream, key: &hmac::Key) -> Result<(), String> {
-    let words = |error: std::io::Error| error.to_string();
-    stream.set_nodelay(true).map_err(words)?;
-    stream.set_read_timeout(Some(PROOF_LIMIT)).map_err(words)?;
-    stream.set_write_timeout(Some(ANSWER_LIMIT)).map_err(words)?;
-    let mut stream = BufReader::new(stream);
-    let mut nonce = [0; NONCE_BYTES];
-    getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
-    say(&mut stream, &Greeting { accounts: VERSION, nonce: hex::encode(nonce) })?;
-    let said: Proof = hear(&mut stream)?;
-    let is_proved = hex::decode(said.proof).is_ok_and(|tag| hmac::verify(key, &nonce, &tag).is_ok());
-    if !is_proved {
-        let fault = Some("the token is not this run's".to_owned());
-        return say(&mut stream, &Answer { fault, ..Answer::default() });
-    }
-    // Between chunks the lab may take its time.
-    stream.get_ref().set_read_timeout(None).map_err(words)?;
-    let (mut accounts, mut opening) = (None, None);
-    loop {
-        let asked: Asked = hear(&mut stream)?;
-        let answer = answered(asked, &mut accounts, &mut opening);
-        say(&mut stream, &answer)?;
-    }
-}
-
-fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<Opening>) -> Answer {
-    let fault = |reason: String| Answer { fault: Some(reason), ..Answer::default() };
-    if let Asked::Open(components) = asked {
-        return match Accounts::open(&components) {
-            Ok(opened) => {
-                *accounts = Some(opened);
-                Answer::default()
-            }
-            Err(reason) => fault(reason),
-        };
-    }
-    let Some(accounts) = accounts else { return fault("no accounts were opened".to_owned()) };
-    let mut answer = Answer::default();
-    match asked {
-        Asked::Ping | Asked::Open(_) => return answer,
-        Asked::Begin => {
-            let begun = accounts.begin();
-            answer.unsettled = !begun.settled;
-            *opening = Some(begun);
-        }
-        Asked::Bill => {
-            let Some(begun) = opening.take() else { return fault("no bill was begun".to_owned()) };
-            let bill = accounts.bill(&begun);
-            (answer.components, answer.ticks, answer.unsettled) =
-                (bill.components, bill.ticks, bill.unsettled);
-        }
-        Asked::Read => {
-            accounts.read();
-        }
-        Asked::Close => answer.usage = accounts.close(),
-    }
-    answer.fault = accounts.all_there().err();
-    answer
 }

@@ -5,6 +5,7 @@
 //! that ends stays in its process's clock.
 
 pub mod elsewhere;
+mod paid;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -13,8 +14,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elsewhere::{Elsewhere, Place};
+pub use paid::{Paid, Usage};
 use process::{Process, State};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::clock::{self, Clocks};
 use crate::proc;
@@ -33,16 +35,6 @@ pub struct Reading {
     /// How often a process could not be read to its end.
     pub inexact: u64,
     at_ns: u64,
-}
-
-#[derive(Serialize, Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Paid {
-    pub cpu_ns: u64,
-    /// Time in which its threads would have run and others had their core.
-    pub run_queue_wait_ns: u64,
-    /// Whether all of it is on one core.
-    #[serde(skip)]
-    on_one_core: bool,
 }
 
 /// What was paid between two readings, each with nothing under way.
@@ -83,7 +75,7 @@ impl Bill {
 
 /// A bill that has been begun.
 pub struct Opening {
-    settled: bool,
+    pub settled: bool,
     reading: Reading,
     clocks: Clocks,
 }
@@ -93,16 +85,6 @@ impl Opening {
     pub fn clocks(&self) -> &Clocks {
         &self.clocks
     }
-}
-
-/// What a component held and did from the opening to the end.
-#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Peak resident memory, added up over the processes that are left.
-    pub memory_bytes: u64,
-    pub context_switches: u64,
-    /// Those that ended included.
-    pub processes: u64,
 }
 
 /// Between two readings: longer than a process takes to be woken and to close a connection.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Give, file};
+use super::give::{Give, file};
 use crate::failure::Fault;
 use crate::gssapi::Mechanism;
 use crate::http::page::{Expectation, Site};

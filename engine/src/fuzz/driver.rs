@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 
-use super::{Give, TARGETS};
+use super::give::Give;
+use super::targets::TARGETS;
 
 unsafe extern "C" {
     fn LLVMFuzzerRunDriver(

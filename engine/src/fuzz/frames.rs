@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::Give;
+use super::give::Give;
 use crate::failure::Failure;
 use crate::store::mariadb::client::{self as mariadb, Plugin};
 use crate::store::postgresql::client as postgresql;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Give, file};
+use super::give::{Give, file};
 use crate::clock;
 use crate::http::request::{MOST_HEAD_BYTES, Status, parse};
 use crate::serve::operations::Operations;

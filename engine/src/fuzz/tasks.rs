@@ -6,7 +6,7 @@ use argon2::Params;
 use argon2::password_hash::phc::PasswordHash;
 use serde::de::DeserializeOwned;
 
-use super::Give;
+use super::give::Give;
 use crate::contract::{Settings, Task, Value};
 use crate::failure::Failure;
 use crate::op;

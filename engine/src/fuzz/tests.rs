@@ -3,7 +3,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{MOST_BYTES, TARGETS};
+use super::targets::{MOST_BYTES, TARGETS};
 use crate::random::Sequence;
 
 /// The inputs that are kept of a target, a line each in base64: seeds, what covered something new, and what once crashed.

@@ -71,6 +71,8 @@ class Request:
     check: Callable[[int], Mapping[str, str]] = lambda pid: {}
     """Called with the root of the frontend's process tree once that is ready: what belongs in the receipt beside its
     version. Raises NotStarted if the server is not what was asked for."""
+    is_encrypted: bool = False
+    """Whether its provider encrypts what passes between the frontend and its clients."""
     documents: Path = SHOWN / "documents"
     account: Account | None = field(default_factory=account)
     cores: tuple[int, ...] = ()

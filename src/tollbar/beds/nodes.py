@@ -240,7 +240,7 @@ class Node:
             pid=pid,
             bed=request.found.bed.name,
             provider=_said_of(request.provider),
-            encrypted=bool(request.words.get("tls")),
+            encrypted=request.is_encrypted,
             cpu=str(request.settings.get("cpu", "native")),
         )
         for path, digest in said["digests"].items():

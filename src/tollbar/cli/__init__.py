@@ -41,7 +41,7 @@ COMMANDS = {
     "tune": ("tune:tune", "Find the parameters of a password hash that take a given time with so many at once."),
     "upgrade": (
         "upgrade:upgrade",
-        "Set two builds of a library side by side: what became dearer, cheaper, new or gone?",
+        "Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?",
     ),
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
 }

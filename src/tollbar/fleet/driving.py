@@ -253,7 +253,9 @@ class Fleets:
         lines = [shown(line) for line in str(found["said"]).splitlines() if line.strip()]
         one.said = lines[-1] if lines else ""
         ended = found["status"] is not None
-        if ended or time.monotonic() - one.brought_s > BROUGHT_S:
+        # The first heats at once: by then a node may be worth going on with.
+        is_first = one.done > 0 and one.home.whole is None
+        if ended or is_first or time.monotonic() - one.brought_s > BROUGHT_S:
             self._bring(one)
         if ended:
             status = int(found["status"])

@@ -44,6 +44,7 @@ def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Ma
         environment={**loading.environment(found, provider, sandbox), **(mask.environment if mask else {})},
         sizes=(size,) if isinstance(size, int) else (),
         # Looked up when it is called, as tests have another in its place.
+        is_encrypted=asked.encrypted,
         check=partial(_check, found, provider, asked.encrypted, mask),
     )
 
