@@ -221,7 +221,7 @@ def test_show_prints_the_study_itself(tollbar: Tollbar) -> None:
 
 
 def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Each parameter of `run` is one of `plan`, but for where else it is run; a run to resume is planned, a URL checked."""
+    """Each parameter of `run` is one of `plan`, but for where else it is run; a URL is checked."""
     elsewhere = {"on", "nodes", "simulate"}
     assert {*inspect.signature(run.run).parameters} - elsewhere == {*inspect.signature(look.plan).parameters}
     blocks = json.loads(tollbar("plan", "rehearsal", "--blocks", "40", "--json").stdout)

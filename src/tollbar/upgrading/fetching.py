@@ -36,6 +36,7 @@ _EXACTLY = re.compile(r"([a-z0-9][a-z0-9+.-]+)(?::\w+)? \(= ([^)]+)\)")
 # Before where its log is, and how a connection failed.
 NPM_ERRORS = ("npm error notarget ", "npm error FetchError: ", "npm error ")
 _NPM_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
+GO_ERRORS = ("go: download ", "go: ")
 # By the checksum database that `go` has by itself, whatever the user leaves out of it: an empty variable is one that is
 # not set, for which `go` looks into the file of its settings.
 GO_UNVERIFIED = ("GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "GOPRIVATE", "GOINSECURE")
@@ -133,11 +134,11 @@ def go(version: str) -> Path:
     said = f"go@{version}"
 
     def fetch(folder: Path) -> None:
-        proxy = _run(("go", "env", "GOPROXY"), said, folder)
+        proxy = _run(("go", "env", "GOPROXY"), said, folder, GO_ERRORS)
         user = {name: value for name, value in os.environ.items() if name not in GO_UNVERIFIED}
         asked = {**user, **GO_VERIFIES, "GOTOOLCHAIN": f"go{version}", "GOMODCACHE": str(folder)}
         asked |= {"GOPROXY": proxy} if proxy else {}
-        found = _run(("go", "version"), said, folder, ("go: download ", "go: "), asked)
+        found = _run(("go", "version"), said, folder, GO_ERRORS, asked)
         if f"go{version}" not in found.split():
             # One from before 1.21 knows no other toolchain than itself.
             raise TollbarError(f"cannot be fetched: `go` here answers as {found or 'no version'}", where=said)
