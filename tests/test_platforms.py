@@ -71,7 +71,9 @@ class Ground:
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """The toy platform on the search path, with an empty cache."""
+    """The toy platform on the search path, with an empty cache, and nothing opened by tests before it."""
+    libraries.open_provider.cache_clear()
+    runners.read.cache_clear()
     monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield Ground(tmp_path)
