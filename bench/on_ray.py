@@ -145,7 +145,7 @@ def _costs(runs: list[Path]) -> list[dict[str, float]]:
     """Nanoseconds of CPU per operation of each cell, of each run: the median of all its chunks."""
     return [
         {
-            row.key: median(chunk.cpu_ns / chunk.operations for trial in row.all_trials for chunk in trial.chunks)
+            row.key: median(trial.cost_of(chunk) for trial in row.all_trials for chunk in trial.chunks)
             for study in results.read(run).studies
             for row in study.rows
         }

@@ -22,13 +22,15 @@ import pytest
 
 from conftest import lacking
 from tollbar import __version__, beds
-from tollbar.beds import driver, shipping
+from tollbar.beds import NotStarted, driver, shipping
+from tollbar.beds.agent import Agent
 from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request
 from tollbar.beds.nodes import Node, Place, reached, read_places
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.lab.measuring import refuse_others
 from tollbar.libraries import Provider, engine_build
+from tollbar.records import Outcome
 from tollbar.runner import engine
 from tollbar.runner.process import Process
 from tollbar.workloads import request as request_workload
@@ -74,6 +76,9 @@ expect  = { status = 200, bytes = "{bytes}" }
 connection = "new"
 """
 
+# For the directories of a run beside the first one: each has the same ports.
+MORE_ADDRESSES = ("10.79.0.14", "10.79.0.24", "10.79.0.34")
+
 
 class Machines:
     """A bridge's namespace, from which the lab asks, and one for each role."""
@@ -93,12 +98,14 @@ class Machines:
             self._ip(f"-n {self._tag}-hub link set cable{number} master hub0 up")
             for words in ("link set lo up", f"addr add 10.79.0.{number}/24 dev eth0", "link set eth0 up"):
                 self._ip(f"-n {self._tag}-{role} {words}")
+        for more in MORE_ADDRESSES:
+            self._ip(f"-n {self._tag}-directory addr add {more}/24 dev eth0")
 
     def inside(self, role: str) -> list[str]:
         return ["ip", "netns", "exec", f"{self._tag}-{role}"]
 
     def roles(self, *roles: str) -> list[str]:
-        address = {"web": "10.79.0.2", "database": "10.79.0.3", "directory": "10.79.0.4"}
+        address = {"web": "10.79.0.2", "database": "10.79.0.3", "directory": "+".join(("10.79.0.4", *MORE_ADDRESSES))}
         return [f"{role}={address[role]} by {' '.join(self.inside(role))}" for role in roles]
 
     def pids(self, role: str) -> list[int]:
@@ -264,10 +271,10 @@ def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
 
 
 def test_roles_are_read() -> None:
-    assert read_places(["web=10.0.0.1,client=10.0.0.2", "database=10.0.0.3 by a b"]) == (
+    assert read_places(["web=10.0.0.1,client=10.0.0.2", "directory=10.0.0.3+10.0.0.4 by a b"]) == (
         Place("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
         Place("client", "10.0.0.2"),
-        Place("database", "10.0.0.3", ("a", "b")),
+        Place("directory", "10.0.0.3", ("a", "b"), ("10.0.0.4",)),
     )
 
 
@@ -275,7 +282,7 @@ def test_roles_are_read() -> None:
     ("change", "expected"),
     [
         ({"version": "0.0.1"}, "it has Tollbar"),
-        ({"address": "192.0.2.77"}, "192.0.2.77 is none of its addresses"),
+        ({"addresses": ["127.0.0.1", "192.0.2.77"]}, "192.0.2.77 is none of its addresses"),
         ({}, None),
     ],
 )
@@ -283,7 +290,7 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
     """A lab of another version, and an address that is not its machine's."""
     agent = Process((sys.executable, "-m", "tollbar.beds.agent"))
     try:
-        asked = {"version": __version__, "build": engine_build(), "address": "127.0.0.1"}
+        asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
         agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32), **change}})
         said = json.loads(agent.hear(60))
         assert (expected or "") in said.get("error", "")
@@ -294,6 +301,26 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
         assert directory is None or not Path(directory).exists()
     finally:
         agent.kill()
+
+
+def test_a_port_that_is_taken_is_had_on_the_next_address(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory always has its ports: another of the run has them on another address of its machine, or nowhere."""
+    agent = Agent(at)
+    agent._addresses = ("127.9.8.1", "127.9.8.2")
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.9.8.1", 0))
+        port = first.getsockname()[1]
+        directory = SimpleNamespace(port=port, ports=("ldaps",), role="directory")
+        monkeypatch.setattr(agent, "_component", lambda bed, component: directory)
+        said = agent.endpoint("samba", "samba")
+        assert ("127.9.8.2", port) == (said["address"], said["port"])
+        second.bind(("127.9.8.2", port))
+        with pytest.raises(
+            NotStarted, match=rf"port {port} is taken on 127.9.8.1 and 127.9.8.2.*--roles directory="
+        ) as why:
+            agent.endpoint("samba", "samba")
+    assert Outcome.UNSUPPORTED == why.value.outcome
+    assert "127.9.8.1" == agent.endpoint("samba", "samba")["address"]
 
 
 QUIET_AGENT = """
@@ -310,7 +337,7 @@ def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool) -> None:
     """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""
     agent = Process((sys.executable, "-c", QUIET_AGENT))
     try:
-        asked = {"version": __version__, "build": engine_build(), "address": "127.0.0.1"}
+        asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
         agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32)}})
         directory = Path(json.loads(agent.hear(60))["done"]["directory"])
         for _ in range(8):
@@ -501,6 +528,22 @@ def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
     else:
         with pytest.raises(beds.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
             server._refuse_unreachable()
+
+
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+def test_proofs_and_trials_share_a_directory_elsewhere(at: Sandbox, is_elsewhere: bool) -> None:
+    """A machine elsewhere has one core for all; with the lab, proofs have none, and trials have the servers' core."""
+    mit, frontend = beds.services()["mit"], beds.all_beds()["embedded"]
+    names = [one.name for one in mit.components]
+    behind = beds.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
+    provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
+    at.nodes.update({"directory": None} if is_elsewhere else {})
+    server = driver.Server(at, Request(beds.here(frontend), provider, {}, services=(behind,)))
+    of_run = [(request, one) for request, one in server._request.parts if one.lifetime == "run"]
+    assert of_run
+    for request, component in of_run:
+        proof, trial = (server._shared_by(request, component, core) for core in (None, 1))
+        assert is_elsewhere == (proof == trial)
 
 
 def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None:

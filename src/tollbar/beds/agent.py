@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from queue import SimpleQueue
@@ -23,6 +23,7 @@ from typing import Any
 from tollbar import __version__, beds, machine
 from tollbar.beds import Bed, Component, Installed, NotStarted, loading, masking, prepared, proc, remote, shipping
 from tollbar.beds.configuration import Endpoint, Rendered, Request
+from tollbar.beds.driver import free_port
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import PortTaken, Running
 from tollbar.beds.sandbox import Sandbox
@@ -50,22 +51,23 @@ class Agent:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._lab_directory = ""
-        self._address = ""
+        self._addresses: Sequence[str] = ()
         self._running: dict[str, Running] = {}
         self._accounts: Process | None = None
         self._core = machine.measuring_core()
         machine.keep_off(self._core)
 
-    def hello(self, version: str, build: str, address: str, directory: str, token: str) -> Said:
+    def hello(self, version: str, build: str, addresses: Sequence[str], directory: str, token: str) -> Said:
         """Begins: refuses a lab of another version, and an address that is not this machine's."""
         ours = f"{__version__} ({engine_build()})"
         if (theirs := f"{version} ({build})") != ours:
             raise TollbarError(f"it has Tollbar {ours}, and this one is {theirs}")
-        if not remote.is_here(address):
-            raise TollbarError(f"{address} is none of its addresses")
-        self._address, self._lab_directory = address, directory
+        for address in addresses:
+            if not remote.is_here(address):
+                raise TollbarError(f"{address} is none of its addresses")
+        self._addresses, self._lab_directory = addresses, directory
         self._accounts = Process((str(engine()), "account"), core=machine.client_core(self._core))
-        self._accounts.say({"listen": f"{address}:0", "token": token})
+        self._accounts.say({"listen": f"{addresses[0]}:0", "token": token})
         try:
             listening = json.loads(self._accounts.hear(ACCOUNTS_LIMIT_S))["listening"]
         except Ended as ended:
@@ -89,10 +91,17 @@ class Agent:
         return {"versions": dict(found.versions), "programs": programs, "tools": tools, "places": dict(found.places)}
 
     def endpoint(self, bed: str, component: str) -> Said:
-        """Where a component can listen at this moment."""
+        """Where a component can listen at this moment. Raises NotStarted if the port it always has is taken."""
         asked = self._component(bed, component)
-        ports = {name: self._free_port() for name in asked.ports}
-        return {"address": self._address, "port": asked.port or self._free_port(), "ports": ports}
+        address = next((one for one in self._addresses if not asked.port or _is_free(one, asked.port)), None)
+        if address is None:
+            raise NotStarted(
+                Outcome.UNSUPPORTED,
+                f"port {asked.port} is taken on {' and '.join(self._addresses)}, where another directory of the run may"
+                f" be: name one more address of that machine, as in --roles {asked.role}={'+'.join(self._addresses)}+…",
+            )
+        ports = {name: free_port(address) for name in asked.ports}
+        return {"address": address, "port": asked.port or free_port(address), "ports": ports}
 
     def start(
         self,
@@ -176,16 +185,19 @@ class Agent:
         if self._accounts is not None:
             self._accounts.kill()
 
-    def _free_port(self) -> int:
-        with socket.socket() as one:
-            one.bind((self._address, 0))
-            return int(one.getsockname()[1])
-
     def _component(self, bed: str, component: str) -> Component:
         return next(one for one in _bed(bed).components if one.name == component)
 
     def _found(self, bed: str) -> Installed:
         return beds.here(_bed(bed))
+
+
+def _is_free(address: str, port: int) -> bool:
+    try:
+        free_port(address, port)
+    except OSError:
+        return False
+    return True
 
 
 def _bed(name: str) -> Bed:

@@ -190,8 +190,9 @@ class Server:
             request.provider.spec if component.on_provider else None,
             # In words: a value may be a list.
             repr(readable(request, component)),
-            # Proofs have no core of their own, and what a trial measures has to be on the servers' core.
-            core,
+            # Proofs have no core of their own, and what a trial measures has to be on the servers' core. A machine
+            # elsewhere has one core for all.
+            None if component.role in self._sandbox.nodes else core,
             # Its configuration may name where those before it are, and they may be other ones.
             tuple(self.work_dirs.items()),
         )
@@ -293,9 +294,9 @@ def free_endpoint(component: Component) -> Endpoint:
     return Endpoint(address, component.port or free_port(address), ports)
 
 
-def free_port(address: str = ADDRESS) -> int:
-    """A port of this address that no socket has at this moment."""
+def free_port(address: str = ADDRESS, port: int = 0) -> int:
+    """A port of this address that no socket has at this moment; of this port, OSError where it is taken."""
     with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        probe.bind((address, port))
+        bound: int = probe.getsockname()[1]
+        return bound

@@ -49,6 +49,13 @@ class Place:
     address: str
     reach: tuple[str, ...] = ()
     """The words that run a command there."""
+    more: tuple[str, ...] = ()
+    """Further addresses of it: a port that a component always has is taken on the first by another such component."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Those on which it may listen."""
+        return (self.address, *self.more)
 
     @property
     def agent(self) -> tuple[str, ...]:
@@ -57,24 +64,27 @@ class Place:
 
 
 def read_places(said: Sequence[str]) -> tuple[Place, ...]:
-    """What `--roles` says: `ROLE=ADDRESS[ by COMMAND],…`. Raises TollbarError."""
+    """What `--roles` says: `ROLE=ADDRESS[+ADDRESS…][ by COMMAND],…`. Raises TollbarError."""
     places: dict[str, Place] = {}
     for text in (part for one in said for part in one.split(",")):
         role, _, at = text.strip().partition("=")
-        address, _, command = (part.strip() for part in at.partition(" by "))
+        said_addresses, _, command = (part.strip() for part in at.partition(" by "))
         where = f"--roles {text.strip()}"
         if role not in (known := (CLIENT, *ROLES)):
             raise TollbarError(f"no component has the role `{role}`", where=where, hint=nearest(role, known))
         if role in places:
             raise TollbarError(f"the role `{role}` is given twice", where=where)
-        try:
-            address = str(ip_address(address))
-        except ValueError:
-            raise TollbarError(f"not an address: `{address}`", where=where, hint="as in web=192.0.2.7") from None
+        addresses = []
+        for address in said_addresses.split("+"):
+            try:
+                addresses.append(str(ip_address(address.strip())))
+            except ValueError:
+                raise TollbarError(f"not an address: `{address}`", where=where, hint="as in web=192.0.2.7") from None
+        address, *more = addresses
         if role == CLIENT and command:
             raise TollbarError("the client is where the lab is", where=where, hint=f"client={address}")
         reach = tuple(shlex.split(command)) or ("ssh", "-T", "-o", "BatchMode=yes", address)
-        places[role] = Place(role, address, reach if role != CLIENT else ())
+        places[role] = Place(role, address, reach if role != CLIENT else (), tuple(more))
     if places and CLIENT not in places and len(places) < len(ROLES) and "web" not in places:
         raise TollbarError(
             "what is behind the web server is on another machine, and has to know who comes",
@@ -123,7 +133,7 @@ class Node:
 
     def hello(self, token: str) -> None:
         """Begins. Raises TollbarError where the machine is not what was named."""
-        asked = {"version": __version__, "build": engine_build(), "address": self.place.address}
+        asked = {"version": __version__, "build": engine_build(), "addresses": self.place.addresses}
         directory = str(self.sandbox.directory)
         self.said = self._ask("hello", limit_s=HELLO_LIMIT_S, **asked, directory=directory, token=token)
         self.keep_up()
@@ -225,10 +235,10 @@ class Node:
         return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
 
     def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
-        """Raises TollbarError for what is not on the machine's address: others' configuration names it."""
+        """Raises TollbarError for what is on none of the machine's addresses: others' configuration names it."""
         endpoint = Endpoint(**said)
         ports = (endpoint.port, *endpoint.ports.values())
-        is_right = endpoint.address == self.place.address and endpoint.ports.keys() == set(component.ports)
+        is_right = endpoint.address in self.place.addresses and endpoint.ports.keys() == set(component.ports)
         if not is_right or not all(type(port) is int and 0 < port < 65536 for port in ports):
             raise TollbarError(f"the machine of the role {self.where}: {component.name} would be at {said}")
         return endpoint
@@ -319,7 +329,7 @@ def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
     with ExitStack() as stack:
         if places:
             write(token_file, token.encode(), 0o600)
-            sandbox.peers = (LOOPBACK, *(str(ip_network(place.address)) for place in places))
+            sandbox.peers = (LOOPBACK, *(str(ip_network(one)) for place in places for one in place.addresses))
         for place in places:
             if place.role == CLIENT:
                 continue
