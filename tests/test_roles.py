@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from conftest import lacking
-from tollbar import __version__, beds
+from tollbar import __version__, beds, plan, study, workloads
 from tollbar.beds import NotStarted, driver, shipping
 from tollbar.beds.agent import Agent
 from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request
@@ -528,6 +528,18 @@ def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
     else:
         with pytest.raises(beds.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
             server._refuse_unreachable()
+
+
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+def test_a_store_elsewhere_is_not_changed_by_a_proof(at: Sandbox, tmp_path: Path, is_elsewhere: bool) -> None:
+    """A proof that is given no store says that a revoked credential was not tried."""
+    text = SIGN_IN.replace("VARIED", 'store = ["sql"]\npassword-hash = ["salted-sha-1"]')
+    text = text.replace("httpd", "embedded").replace("libcrypto", "aws-lc")
+    (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
+    cell = next(cell for cell in one.cells if cell.choice.name == "basic")
+    server = SimpleNamespace(work_dirs={"web": tmp_path}, nodes={"web": None} if is_elsewhere else {})
+    exchange = workloads.of(cell).exchange(cell, server, at)  # type: ignore[attr-defined]
+    assert (None if is_elsewhere else str(tmp_path / "accounts.sqlite")) == exchange.get("store")
 
 
 @pytest.mark.parametrize("is_elsewhere", [True, False])
