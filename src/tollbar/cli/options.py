@@ -49,8 +49,8 @@ class Options:
     is said again."""
     roles: Annotated[tuple[str, ...], Parameter(negative="")] = ()
     """Machines where the parts of a server run: `web=ADDRESS,database=ADDRESS,directory=ADDRESS`, reached by ssh, or
-    `ROLE=ADDRESS by COMMAND`, which runs a command there. `client=ADDRESS` is this machine's own; a machine with several
-    directories has as many addresses, `directory=ADDRESS+ADDRESS`."""
+    `ROLE=ADDRESS by COMMAND`, which runs a command there. `client=ADDRESS` is this machine's own; a machine with
+    several directories has as many addresses, `directory=ADDRESS+ADDRESS`."""
     url: str | None = None
     """A server of your own. Anything but this machine's loopback is refused unless you name its host again."""
     against: str | None = None
