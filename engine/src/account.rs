@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,10 @@ use crate::accounting::elsewhere::{
 };
 use crate::accounting::{Accounts, Opening};
 
-/// Who connects has to prove that it has the token within this.
+/// Who connects has to prove that it has the token within this, however its bytes come.
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
+/// A tag in hexadecimal, and the words around it.
+const MOST_PROOF_BYTES: usize = 256;
 /// A heat has a client for each of its trials.
 const MOST_CONNECTIONS: usize = 256;
 
@@ -86,13 +88,12 @@ fn serve(listener: &TcpListener, token: &[u8]) {
 fn converse(stream: TcpStream, key: &hmac::Key) -> Result<(), String> {
     let words = |error: std::io::Error| error.to_string();
     stream.set_nodelay(true).map_err(words)?;
-    stream.set_read_timeout(Some(PROOF_LIMIT)).map_err(words)?;
     stream.set_write_timeout(Some(ANSWER_LIMIT)).map_err(words)?;
     let mut stream = BufReader::new(stream);
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
     say(&mut stream, &Greeting { accounts: VERSION, nonce: hex::encode(nonce) })?;
-    let said: Proof = hear(&mut stream)?;
+    let said = hear_proof(&mut stream, Instant::now() + PROOF_LIMIT)?;
     let is_proved = hex::decode(said.proof).is_ok_and(|tag| hmac::verify(key, &nonce, &tag).is_ok());
     if !is_proved {
         let fault = Some("the token is not this run's".to_owned());
@@ -106,6 +107,22 @@ fn converse(stream: TcpStream, key: &hmac::Key) -> Result<(), String> {
         let answer = answered(asked, &mut accounts, &mut opening);
         say(&mut stream, &answer)?;
     }
+}
+
+/// A limit of each read would let a byte come every few seconds, and the connection be held for days.
+fn hear_proof(stream: &mut BufReader<TcpStream>, by: Instant) -> Result<Proof, String> {
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let left = by.saturating_duration_since(Instant::now());
+        if left.is_zero() || line.len() == MOST_PROOF_BYTES {
+            return Err("no proof in time".to_owned());
+        }
+        stream.get_ref().set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
+        let mut byte = [0];
+        stream.read_exact(&mut byte).map_err(|error| error.to_string())?;
+        line.extend(byte);
+    }
+    serde_json::from_slice(&line).map_err(|error| error.to_string())
 }
 
 fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<Opening>) -> Answer {
@@ -141,4 +158,36 @@ fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<
     }
     answer.fault = accounts.all_there().err();
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// What is heard of a proof that is sent a byte at a time, `pause` apart, by a limit of 300 ms.
+    fn heard(pause: Duration) -> Result<Proof, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its number");
+        let sender = std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            for byte in b"{\"proof\":\"00\"}\n" {
+                if stream.write_all(&[*byte]).is_err() {
+                    break;
+                }
+                std::thread::sleep(pause);
+            }
+        });
+        let (stream, _) = listener.accept().expect("a connection");
+        let said = hear_proof(&mut BufReader::new(stream), Instant::now() + Duration::from_millis(300));
+        sender.join().expect("all of it sent");
+        said
+    }
+
+    #[test]
+    fn a_proof_is_heard_whole_or_not_at_all_within_its_limit() {
+        assert_eq!("00", heard(Duration::ZERO).expect("a proof").proof);
+        assert!(heard(Duration::from_millis(100)).is_err());
+    }
 }

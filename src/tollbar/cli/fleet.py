@@ -39,8 +39,8 @@ def run_on(
         if asked:
             raise TollbarError(f"`{what}`: {why}", hint=hint)
     if options.resume is not None:
-        if studies or options.blocks or simulate:
-            hint = "leave studies, `--blocks` and `--simulate` out"
+        if studies or simulate or _told(options):
+            hint = "leave studies, `--simulate`, and what the run was told before out"
             raise TollbarError("a fleet that is resumed has its studies and its options already", hint=hint)
         if not is_fleet(options.resume):
             hint = "without `--on` a single run is gone on with"
@@ -70,19 +70,26 @@ def _begun(
 ) -> Fleets:
     # Read here as well: what is wrong with them is said before any node is asked.
     asked = studies_of(tuple(studies), options)
+    for one in asked:
+        if one.remotes:
+            raise TollbarError(f"`url` of a study: {OF_YOURS[0]}", where=one.name, hint=OF_YOURS[1])
     named = [name for name in studies if not _is_own(name)]
     files: dict[str, str] = {}
     for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):
         if files.setdefault(path.name, text := path.read_text("utf-8")) != text:
             raise TollbarError(f"two studies have this name: {path.stem}", where=str(path))
-    told = {"--blocks": options.blocks, "--seed": options.seed, "--precision": options.precision, "--for": options.for_}
-    words = [word for name, value in told.items() if value is not None for word in (name, str(value))]
-    words += [word for path in full_paths(options.library) for word in ("--library", path)]
     return fleet.begin(
         options.runs.resolve(), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
-        files=files, options=words, on=on, simulated=simulate,
+        files=files, options=_told(options), on=on, simulated=simulate,
         labels=labels,
     )  # fmt: skip
+
+
+def _told(options: Options) -> list[str]:
+    """What a node's own command is told, by the same words."""
+    told = {"--blocks": options.blocks, "--seed": options.seed, "--precision": options.precision, "--for": options.for_}
+    words = [word for name, value in told.items() if value is not None for word in (name, str(value))]
+    return words + [word for path in full_paths(options.library) for word in ("--library", path)]
 
 
 def _is_own(name: str) -> bool:

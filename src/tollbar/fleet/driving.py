@@ -213,8 +213,10 @@ class Fleets:
             self._set(one, State.FAILED, str(error))
         except TollbarError as error:
             self._end(one, State.REFUSED, str(error))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             self._end(one, State.REFUSED, f"answers what no node answers: {error}")
+        except OSError as error:
+            self._end(one, State.FAILED, f"its run here cannot be read or written: {error}")
 
     def _begin(self, cluster: Cluster, one: Driven) -> None:
         one.part = cluster.start(one.place, one.member.name)
@@ -244,7 +246,8 @@ class Fleets:
     def _look_at(self, one: Driven) -> None:
         assert one.part is not None
         found = one.part.call("progress", self.directory.name)
-        one.done, one.planned = int(found["done"]), found["planned"]
+        planned = found["planned"]
+        one.done, one.planned = int(found["done"]), None if planned is None else int(planned)
         if one.member.run is None and found["run"] is not None:
             # Before any of it is home: that is how it is found again.
             one.home.begin(found["run"])

@@ -16,8 +16,9 @@ from tollbar.fleet.node import BLOCK_BYTES, RESULTS, SAID, digest
 from tollbar.gathering.reading import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, shown
 
 # As `results.create` names one.
-_RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[A-Za-z0-9._+-]{1,100}")
-_FILE = re.compile(r"run\.json|studies/[^/]{1,100}\.toml|families/[^/]{1,100}/family\.toml")
+# As `results.create` names one: a study is called by its file, whatever that is called.
+_RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")
+_FILE = re.compile(r"run\.json|studies/[^/]{1,200}\.toml|families/[^/]{1,200}/family\.toml")
 
 
 @dataclass(slots=True)
@@ -60,13 +61,13 @@ class Home:
 
     def begin(self, name: object) -> None:
         """From now on this is its run. Raises TollbarError for a name that no run has, and for another run."""
-        if not isinstance(name, str) or not _RUN.fullmatch(name) or self.run not in (None, name):
+        if not isinstance(name, str) or not _is_plain(name, _RUN) or self.run not in (None, name):
             raise TollbarError(f"sends a run that is not the one it began: {shown(name)}")
         self.run = name
 
     def give_up(self) -> None:
         """Of a run of which nothing whole came home, and that its node lost: the next has its place."""
-        if self.directory is not None and _RUN.fullmatch(self.directory.name):
+        if self.directory is not None and _is_plain(self.directory.name, _RUN):
             shutil.rmtree(self.directory, ignore_errors=True)
         self.run = None
 
@@ -81,7 +82,7 @@ class Home:
         if len(files) > MOST_FILES:
             raise TollbarError(f"sends {len(files)} files, where a run has at most {MOST_FILES}")
         for file, content in files.items():
-            if not isinstance(file, str) or not _FILE.fullmatch(file) or ".." in file or not file.isprintable():
+            if not isinstance(file, str) or not _is_plain(file, _FILE) or ".." in file.split("/"):
                 raise TollbarError(f"sends a file that no run has: {shown(file)}")
             if not isinstance(content, bytes) or len(content) > MOST_BYTES.get(file, MOST_OTHERWISE):
                 raise TollbarError(f"sends a file that is larger than any run has: {shown(file)}")
@@ -111,6 +112,10 @@ class Home:
         # The log of another copy is none of this one.
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _is_plain(name: str, form: re.Pattern[str]) -> bool:
+    return name.isprintable() and form.fullmatch(name) is not None
 
 
 def _with_looks(path: Path, said: bytes) -> bytes:

@@ -28,6 +28,8 @@ SAID = ("studies/*.toml", "families/*/family.toml", "run.json")
 KEPT_LOG_BYTES = 4000
 # The guard asks the run to end as Ctrl-C does, and kills all of it ten seconds later.
 STOP_LIMIT_S = 15.0
+# More than a kernel is built for (x86: 8,192).
+MOST_CORES = 8192
 _HEATS = re.compile(r"^  measure    (\d+) heats", re.MULTILINE)
 
 
@@ -80,7 +82,8 @@ class Node:
         place = ["--resume", str(run)] if run else ["--runs", str(folder / "runs")]
         command = [sys.executable, "-m", "tollbar", "run", *words, *place, "--no-report", "--json"]
         # The raylet may be kept off cores; the run is told of all that this node may use, and keeps one free itself.
-        cores = set(range(os.cpu_count() or 1))
+        # Their numbers may have gaps, and the kernel passes over those that it does not have.
+        cores = set(range(MOST_CORES))
         with suppress(OSError):
             os.sched_setaffinity(0, cores)
         with open(folder / "log", "wb") as log:

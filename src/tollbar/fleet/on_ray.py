@@ -162,7 +162,8 @@ def _check_reached(address: str, where: str) -> None:
         raise TollbarError("no address of a cluster", where=where, hint="as in ray:10.1.2.3:6379")
     try:
         socket.create_connection((found[1], int(found[2])), REACHED_LIMIT_S).close()
-    except (OSError, OverflowError) as error:
+    # What is no name of a host is a UnicodeError.
+    except (OSError, OverflowError, UnicodeError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TollbarError(f"no cluster there: {said}", where=where, hint=DOCUMENT) from error
 

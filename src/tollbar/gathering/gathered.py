@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tollbar.families import Standing, Value
-from tollbar.gathering.kept import KeptCell, KeptStudy, KeptToll
+from tollbar.gathering.kept import KeptCell, KeptStudy, KeptToll, Scalar
 from tollbar.gathering.reading import Fingerprint, Found, Unusable
 from tollbar.judge import Verdict
 from tollbar.machine import KNOWN_LATER, differences
@@ -73,6 +73,10 @@ class TollRow:
 
     family: str
     cost: str
+    load: str
+    """A digest of what users ask of a server, and how."""
+    parameters: Mapping[str, Mapping[str, Scalar]]
+    """What its choice and its baseline's are performed with."""
     worth: float
     at: Mapping[str, Value]
     """The cell's coordinates, its provider without a version."""
@@ -179,8 +183,16 @@ def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, 
                 cell, over = study.cells[toll.cell], study.cells[toll.over]
                 row = rows.get(key := (*same, cells[toll.cell], cells[toll.over]))
                 if row is None:
+                    choices = dict.fromkeys(str(one.coordinates.get("choice")) for one in (cell, over))
                     row = rows[key] = TollRow(
-                        study.family, study.cost, study.worth, cell.coordinates, over.coordinates, cell.standing
+                        study.family,
+                        study.cost,
+                        study.load,
+                        {name: study.parameters[name] for name in choices if name in study.parameters},
+                        study.worth,
+                        cell.coordinates,
+                        over.coordinates,
+                        cell.standing,
                     )
                 place = row.places.get(machine_of[number])
                 if place is None:

@@ -101,7 +101,7 @@ class KeptStudy(Kept):
     never_left_alone: int
     """Of these: those whose core was left alone in too few blocks."""
     wrong_claims: list[str]
-    """Of a rehearsal: what is known of its work and was not found."""
+    """Of a rehearsal: what is known of its work and was found otherwise."""
     parameters: dict[str, dict[str, Scalar]]
     """What each choice is performed with."""
     cells: list[KeptCell]

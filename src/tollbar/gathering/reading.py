@@ -87,7 +87,7 @@ class Doubt(StrEnum):
     NEVER_QUIET = "never quiet"
     """No cell's core was left alone in blocks enough."""
     REHEARSAL = "rehearsal"
-    """A rehearsal in the same run did not find what is known of its work."""
+    """A rehearsal in the same run found otherwise than what is known of its work."""
     ELSEWHERE = "elsewhere"
     """Parts of its servers ran on other machines."""
 

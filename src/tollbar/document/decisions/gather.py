@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -63,6 +64,10 @@ class GatheredTollForm(Form):
     over: Values
     """its baseline"""
     cost: str
+    load: str
+    """a digest of what users ask of a server, and how; empty where there is none"""
+    parameters: dict[str, Values]
+    """what the two choices are performed with"""
     worth: Number
     """the smallest difference that was worth telling"""
     standing: str
@@ -148,16 +153,19 @@ def toll_rows(gathered: Gathered) -> Iterator[dict[str, Any]]:
             for one in place.seen:
                 machine = gathered.machines[machine_of[one.run]]
                 yield {
+                    **names,
+                    # A column has one type, and a coordinate of this name may be a number in one family only.
+                    **{name: str(value) for name, value in row.at.items()},
+                    # What others call their coordinates takes the place of none of these.
                     "run": gathered.runs[one.run].name,
                     "processor": machine.processor,
                     "flags": " ".join(machine.fingerprint.flags),
                     "machine": machine_of[one.run],
                     "family": row.family,
-                    **names,
-                    # A column has one type, and a coordinate of this name may be a number in one family only.
-                    **{name: str(value) for name, value in row.at.items()},
                     **{name: str(value) for name, value in over.items()},
                     "cost_metric": row.cost,
+                    "load": row.load,
+                    "parameters": json.dumps(row.parameters, sort_keys=True),
                     "standing": str(row.standing),
                     **{name: value for name, value in _observed(one).items() if name != "run"},
                 }
@@ -173,6 +181,8 @@ def _toll(row: TollRow) -> GatheredTollForm:
         cell=dict(row.at),
         over=dict(row.over),
         cost=row.cost,
+        load=row.load,
+        parameters={name: dict(with_) for name, with_ in row.parameters.items()},
         worth=row.worth,
         standing=str(row.standing),
         differs=row.differs,

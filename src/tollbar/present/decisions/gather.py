@@ -230,17 +230,50 @@ def _reason(place: Place) -> str:
 def _toll_listings(rows: Sequence[TollRow], machines: Sequence[int]) -> Iterator[Listing]:
     for family, some in _by_family(rows).items():
         names = _Names.of(family, some)
+        apart = _apart(some, names)
         columns = (*row_names("choice"), Column("over", names=True), *texts(*(f"machine {n + 1}" for n in machines)))
         yield Listing(
             _title(family),
-            tables=[Table("", columns, [[*_row_names(row, names), *_cells(row, machines)] for row in some])],
+            tables=[
+                Table(
+                    "",
+                    columns,
+                    [
+                        [*_row_names(row, names, of_it), *_cells(row, machines)]
+                        for row, of_it in zip(some, apart, strict=True)
+                    ],
+                )
+            ],
             caption="Each machine: the ratio, its interval, and the verdict.",
             short_caption="Each machine: the ratio and the verdict; intervals need a wider terminal.",
         )
 
 
-def _row_names(row: TollRow, names: _Names) -> tuple[TableCell, TableCell]:
-    return TableCell(f"{names.cell(row)} ({standing_words(row.standing)})"), TableCell(names.over(row))
+def _row_names(row: TollRow, names: _Names, apart: str) -> tuple[TableCell, TableCell]:
+    return TableCell(f"{names.cell(row)} ({standing_words(row.standing)})"), TableCell(names.over(row) + apart)
+
+
+def _apart(rows: Sequence[TollRow], names: _Names) -> list[str]:
+    """Of each row: what tells it from others that are called the same, if any are."""
+    alike: dict[tuple[str, str], list[TollRow]] = {}
+    for row in rows:
+        alike.setdefault((names.cell(row), names.over(row)), []).append(row)
+    found: dict[int, str] = {}
+    for same in alike.values():
+        said = [f"{row.cost}; {percent(row.worth)} is worth telling" for row in same]
+        if len(set(said)) < len(same):
+            studies = [
+                sorted({shown(one.study.name) for place in row.places.values() for one in place.seen}) for row in same
+            ]
+            said = [f"{words}; as {enumeration(names)} asks" for words, names in zip(said, studies, strict=True)]
+        # Studies of one name, of which one was changed.
+        counts = Counter(said)
+        numbers: Counter[str] = Counter()
+        for row, words in zip(same, said, strict=True):
+            numbers[words] += 1
+            way = f", way {numbers[words]} of {counts[words]}" if counts[words] > 1 else ""
+            found[id(row)] = f"; {words}{way}" if len(same) > 1 else ""
+    return [found[id(row)] for row in rows]
 
 
 def _cells(row: TollRow, machines: Sequence[int]) -> Iterator[TableCell]:
@@ -403,14 +436,11 @@ def _matrix(gathered: Gathered) -> Matrix:
     rows = []
     for number, (family, some) in enumerate(by_family.items()):
         names = _Names.of(family, some)
-        # Several ways to be asked, or to be judged, of what is otherwise one toll.
-        alike = Counter((names.cell(row), names.over(row)) for row in some)
-        for row in some:
+        for row, apart in zip(some, _apart(some, names), strict=True):
             cell, over = names.cell(row), names.over(row)
-            same = f"; {percent(row.worth)} is worth telling" if alike[cell, over] > 1 else ""
             cells = "|".join(_written(row.places.get(n), reasons) for n in told)
             standing = [str(row.standing), standing_words(row.standing)]
-            rows.append([number, cell, f"over {over}{same}", *standing, int(row.differs), cells])
+            rows.append([number, cell, f"over {over}{apart}", *standing, int(row.differs), cells])
     columns = [
         [
             shown(machine.processor),
