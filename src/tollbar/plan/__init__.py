@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tollbar import beds, libraries
@@ -40,11 +40,11 @@ class Cell:
     """The least among its choice and its settings, in bits."""
     against: str | None
     """The key of the cell it is compared with: its own where it is a baseline, None where there is none."""
+    key: str = field(init=False, repr=False, compare=False)
+    """Its coordinates as one canonical text, made once: each round of a heat asks for it."""
 
-    @property
-    def key(self) -> str:
-        """Its coordinates as one canonical text."""
-        return key_of(self.coordinates)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key_of(self.coordinates))
 
     @property
     def is_baseline(self) -> bool:
