@@ -34,6 +34,15 @@ from tollbar.workloads import request
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Directories, databases and runners are made once, for all tests and all processes that share them, and kept for the
+# next time as a user's are, under keys of all that they depend on; a test of the making itself has a cache of its own.
+KEPT = Path(__file__).parents[1] / ".pytest_cache"
+os.environ["XDG_CACHE_HOME"] = str(KEPT / "cache")
+# As what pip installs is: compiling takes each command that is started longer than most of them take to answer.
+os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(KEPT / "compiled")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 REAL = beds.all_beds()
 
 FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
@@ -191,13 +200,6 @@ def may_listen(port: int) -> bool:
         except OSError as error:
             return error.errno != errno.EACCES
     return True
-
-
-@pytest.fixture(scope="session")
-def directories_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty cache for all tests, so that a directory is made once, whichever processes share the tests."""
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "directories"
 
 
 @pytest.fixture
