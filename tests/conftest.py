@@ -11,6 +11,8 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,11 +26,22 @@ from served_lab import Lab
 from tollbar import beds, libraries
 from tollbar.beds import loading, proc
 from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.fleet import driving, namespaces
 from tollbar.libraries import Provider
 from tollbar.workloads import request
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Directories, databases and runners are made once, for all tests and all processes that share them, and kept for the
+# next time as a user's are, under keys of all that they depend on; a test of the making itself has a cache of its own.
+KEPT = Path(__file__).parents[1] / ".pytest_cache"
+os.environ["XDG_CACHE_HOME"] = str(KEPT / "cache")
+# As what pip installs is: compiling takes each command that is started longer than most of them take to answer.
+os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(KEPT / "compiled")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 REAL = beds.all_beds()
 
@@ -164,6 +177,21 @@ def in_own_mounts() -> tuple[str, ...]:
     return words
 
 
+def machines_are_made() -> None:
+    """Machines can be made up here, or a skip that can be seen."""
+    try:
+        with Sandbox() as sandbox:
+            namespaces.network(sandbox, [])
+    except TollbarError as error:
+        lacking(str(error))
+
+
+def ray_is_there() -> None:
+    """Ray, which is an extra, or a skip that can be seen."""
+    if find_spec("ray") is None:
+        lacking("Ray is not installed: pip install 'tollbar[ray]'")
+
+
 def may_listen(port: int) -> bool:
     """Whether this user may have this port, taken or not."""
     with socket.socket() as probe:
@@ -172,13 +200,6 @@ def may_listen(port: int) -> bool:
         except OSError as error:
             return error.errno != errno.EACCES
     return True
-
-
-@pytest.fixture(scope="session")
-def directories_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty cache for all tests, so that a directory is made once, whichever processes share the tests."""
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "directories"
 
 
 @pytest.fixture
@@ -259,3 +280,17 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     """Chromium, without a network."""
     yield from report_lab.started(tmp_path_factory.mktemp("profile"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for fleets, whose nodes keep theirs in a cache of its own and are asked at once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(driving, "POLL_S", 0.05)
+    monkeypatch.setattr(driving, "BROUGHT_S", 0.2)
+    cores = {int(thread): os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")}
+    yield tmp_path
+    for thread, before in cores.items():
+        # Some end meanwhile.
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, before)

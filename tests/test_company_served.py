@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bed_lab import PLAINTEXT
+from conftest import here
 from test_client_core import cores_of
 from test_company import judged
 from tollbar import beds, machine, plan, workloads
@@ -88,8 +89,7 @@ def test_a_server_is_told_of_its_cores(bed: str, cores: tuple[int, ...], words: 
 @pytest.mark.parametrize("bed", WITH_WORKERS)
 def test_server_and_load_have_a_part_on_each_core(bed: str, op: str) -> None:
     """The server answers on all of them, and the accounts of a chunk are closed; of one thread on one core alike."""
-    if not isinstance(beds.find(beds.all_beds()[bed]), Installed):
-        pytest.skip(f"{bed} is not here")
+    here(bed)
     core = max(machine.CORES)
     for cell in cells(bed, [*range(1, MOST + 1)], op):
         with Sandbox() as sandbox:

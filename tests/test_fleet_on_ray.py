@@ -15,15 +15,12 @@ from pathlib import Path
 import pytest
 from bench.ground import NOTHING, Ground, program, trials_of, until
 
-from conftest import command
-from test_fleet import spin
+from conftest import command, machines_are_made, ray_is_there
+from fleet_lab import spin
 from tollbar import fleet, results
 from tollbar.beds import proc
-from tollbar.beds.sandbox import Sandbox
-from tollbar.errors import TollbarError
 from tollbar.fleet import namespaces, simulated
 
-pytest.importorskip("ray")
 # Of some tenths of a second each: a node is asked every two seconds how far it is.
 BLOCKS = 48
 PORT_OF_RAY = f"{simulated.PORT:04X}"
@@ -32,11 +29,8 @@ PORT_OF_RAY = f"{simulated.PORT:04X}"
 @pytest.fixture
 def ground() -> Iterator[Ground]:
     """A place for fleets, whose path is so short that Ray's sockets have one too; a skip where it cannot be done."""
-    try:
-        with Sandbox() as sandbox:
-            namespaces.network(sandbox, [])
-    except TollbarError as error:
-        pytest.skip(str(error))
+    ray_is_there()
+    machines_are_made()
     folder = Path(tempfile.mkdtemp(prefix="f", dir="/tmp"))
     try:
         (folder / "tmp").mkdir()

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from bed_lab import listens
+from conftest import lacking
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
 
@@ -201,13 +202,10 @@ def write(path: Path, text: str) -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A KDC with a few users and two services, of which the web server is one."""
-    lacking = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
-    lacking += [str(path) for path in (MODULES / "mod_auth_gssapi.so", NTLM_MODULE) if not path.exists()]
-    if lacking:
-        reason = f"not here: {', '.join(lacking)}: {INSTALL}"
-        if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    missing = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+    missing += [str(path) for path in (MODULES / "mod_auth_gssapi.so", NTLM_MODULE) if not path.exists()]
+    if missing:
+        lacking(f"not here: {', '.join(missing)}: {INSTALL}")
     with Sandbox(tmp_path_factory.mktemp("logs")) as sandbox:
         account = sandbox.account
         site = Site(sandbox.work_dir("site", account), free_ports())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bed_lab import SETTINGS, anything_goes, ask, start
-from conftest import here
+from conftest import here, lacking
 from tollbar import libraries
 from tollbar.beds import masking, proc
 from tollbar.beds.driver import NotStarted
@@ -33,7 +33,7 @@ def words(said: str) -> list[int]:
 def able(system: Provider) -> Provider:
     """The system's library, on a processor that has what is to be masked."""
     if not words(system.receipt["cpu"])[0] & AES:
-        pytest.skip("this processor has no instructions for AES")
+        lacking("this processor has no instructions for AES")
     return system
 
 

@@ -134,13 +134,11 @@ def of_the_machine() -> dict[Path, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory, directories_cache: Path) -> Iterator[Sandbox]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One lab for all: each directory is made and started once."""
     before = of_the_machine()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(directories_cache))
-        with Sandbox(tmp_path_factory.mktemp("logs")) as at:
-            yield at
+    with Sandbox(tmp_path_factory.mktemp("logs")) as at:
+        yield at
     assert before == of_the_machine()
 
 
@@ -155,11 +153,8 @@ def test_who_is_right_signs_in_and_who_is_wrong_does_not(
     assert REFUSED[choice] <= {refused.partition(":")[0] for refused in proven.refused}
 
 
-def test_a_run_finds_nothing_of_the_one_before(
-    tmp_path: Path, directories_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
     """gssproxy's clients keep a sealed reference to the key, which in the next run would lead nowhere."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(directories_cache))
     before = of_the_machine()
     for run in ("first", "second"):
         with Sandbox(tmp_path / run) as at:

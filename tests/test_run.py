@@ -328,7 +328,9 @@ def test_cells_are_exported_with_what_was_found_of_them(tollbar: Tollbar, fake_r
     base, _, double = rows
     assert ("baseline", None, True) == (base["verdict"], base["ratio"], base["is_baseline"])
     assert base["cost_low_ns"] <= base["cost_ns"] <= base["cost_high_ns"]
-    assert double["ratio_low"] < 2.0 < double["ratio_high"] or 1.9 < double["ratio"] < 2.1
+    assert double["ratio_low"] < double["ratio"] < double["ratio_high"]
+    assert 2.0 == pytest.approx(double["ratio"], rel=0.01)
+    assert 1.05 > double["ratio_high"] / double["ratio_low"]
     assert {"costs", "acceptable", "ok"} <= set(map(str, double.values()))
     written = tollbar("export", one, "--per", "cell").stdout.splitlines()
     assert (1 + len(rows), list(double)) == (len(written), written[0].split(","))

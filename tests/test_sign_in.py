@@ -182,10 +182,9 @@ def bed_of(cell: Cell) -> str:
 
 
 @pytest.fixture(scope="module")
-def lab(directories_cache: Path) -> Iterator[Sandbox]:
-    """A sandbox for all tests, in which each service is started once; directories are made once for all processes."""
+def lab() -> Iterator[Sandbox]:
+    """A sandbox for all tests, in which each service is started once."""
     with pytest.MonkeyPatch.context() as patch, Sandbox() as sandbox:
-        patch.setenv("XDG_CACHE_HOME", str(directories_cache))
         # As few as have wrong neighbours: each takes longer than its proof.
         patch.setattr(accounts, "DEAR_ACCOUNTS", 2)
         yield sandbox

@@ -234,12 +234,10 @@ FAULTS = [
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory, directories_cache: Path) -> Iterator[Sandbox]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One lab for all: each directory is made and started once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(directories_cache))
-        with Sandbox(tmp_path_factory.mktemp("logs")) as at:
-            yield at
+    with Sandbox(tmp_path_factory.mktemp("logs")) as at:
+        yield at
 
 
 @contextmanager

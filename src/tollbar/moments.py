@@ -127,12 +127,17 @@ class Watch:
         """Takes a reading in."""
         insort(self._ordered, probe_ns)
 
-    def is_quick(self, probe_ns: float) -> bool:
-        """Whether the core was left alone, as far as is known by now; until there is enough, by earlier runs too."""
+    @property
+    def longest_quick_ns(self) -> float:
+        """What a quick reading takes at most, as far as is known by now; until there is enough, by earlier runs too."""
         known = [self.best_ns] if self.best_ns is not None and len(self._ordered) < _ENOUGH else []
         if self._ordered:
             known.append(_quickest(self._ordered))
-        return bool(known) and probe_ns <= min(known) * math.exp(QUIET)
+        return min(known) * math.exp(QUIET) if known else -math.inf
+
+    def is_quick(self, probe_ns: float) -> bool:
+        """Whether the core was left alone."""
+        return probe_ns <= self.longest_quick_ns
 
 
 Machine = tuple[str, ...]

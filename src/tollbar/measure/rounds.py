@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.measure.members import Member, chunk_of
@@ -59,7 +59,9 @@ class Rounds:
     def make_up(self, budget: Budget) -> None:
         """Further rounds in quiet moments, until as many were quiet as were planned, or the budget is spent."""
         for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
-            lacking = [side for member in self.members for side in self._lacking(member)]
+            # Each is asked of several times a round, and what is quick may be another thing in the next.
+            quiet = {id(member): self._quiet_rounds(member) for member in self.members}
+            lacking = [side for member in self.members for side in self._lacking(member, quiet)]
             taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
             if not lacking or budget.left_s < sum(member.pace.chunk_s(self.how) for member in taking_part):
                 return
@@ -72,14 +74,15 @@ class Rounds:
                         self._advance(member, number, is_made_up=True)
             budget.left_s -= time.monotonic() - started_s
 
-    def _lacking(self, member: Member) -> Sequence[Member]:
+    def _lacking(self, member: Member, quiet: Mapping[int, Collection[int]]) -> Sequence[Member]:
         """A member and what it is compared with, where both have fewer quiet rounds together than were planned."""
         sides = [member, *self._partner(member)]
-        if not all(side.is_up and self._may_be_quiet(side) for side in sides):
+        # Waiting may not help: of chunks that outlast every quiet moment none will be quiet, and each costs much.
+        if not all(side.is_up and (quiet[id(side)] or not side.pace.is_slow(self.how)) for side in sides):
             return ()
         planned = set.intersection(*(set(side.turns) for side in sides))
-        quiet = set.intersection(*(self._quiet_rounds(side) for side in sides))
-        return sides if len(quiet) < len(planned) else ()
+        together = set.intersection(*(set(quiet[id(side)]) for side in sides))
+        return sides if len(together) < len(planned) else ()
 
     def _partner(self, member: Member) -> Sequence[Member]:
         """Its baseline; of a twin, what it is the twin of; none, of a baseline itself."""
@@ -88,14 +91,9 @@ class Rounds:
         found = [m for m in self.members if m.visit.cell.key == other and not m.visit.twin and m is not member]
         return found[:1]
 
-    def _may_be_quiet(self, member: Member) -> bool:
-        """Whether waiting may help: of chunks that outlast every quiet moment none will be, and each costs much."""
-        return not member.pace.is_slow(self.how) or bool(self._quiet_rounds(member))
-
     def _quiet_rounds(self, member: Member) -> set[int]:
-        return {
-            chunk.round for chunk in member.chunks if chunk.probes_ns and all(map(self.watch.is_quick, chunk.probes_ns))
-        }
+        longest_ns = self.watch.longest_quick_ns
+        return {chunk.round for chunk in member.chunks if chunk.probes_ns and max(chunk.probes_ns) <= longest_ns}
 
     def _wait(self, at_most_s: float) -> bool:
         """Waits until the core is left alone, for a few milliseconds at most; whether it is."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tollbar import beds, libraries
 from tollbar.beds import Bed, Installed, Unavailable
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
-from tollbar.families import OF_A_LOAD, Answer, Choice, Standing, Value, whole
+from tollbar.families import OF_A_LOAD, Answer, Choice, Standing, Value, fits, whole
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.plan.pairs import claimed, matching, tabled
 from tollbar.records import CONTRACT
@@ -40,11 +40,11 @@ class Cell:
     """The least among its choice and its settings, in bits."""
     against: str | None
     """The key of the cell it is compared with: its own where it is a baseline, None where there is none."""
+    key: str = field(init=False, repr=False, compare=False)
+    """Its coordinates as one canonical text, made once: each round of a heat asks for it."""
 
-    @property
-    def key(self) -> str:
-        """Its coordinates as one canonical text."""
-        return key_of(self.coordinates)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key_of(self.coordinates))
 
     @property
     def is_baseline(self) -> bool:
@@ -231,36 +231,62 @@ def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
                     raise TollbarError(what, where=where, hint=f"`where` says which `{'` and `'.join(apart)}`")
 
 
-@dataclass(frozen=True, slots=True)
 class _Grid:
     """All combinations of a study, and what is said about them."""
 
-    study: Study
-    providers: Sequence[Provider]
-    broken: Sequence[Broken]
+    def __init__(self, study: Study, providers: Sequence[Provider], broken: Sequence[Broken]) -> None:
+        self.study = study
+        self.providers = providers
+        self.broken = broken
+        # Asked of every cell, and the same for all.
+        self._leave_out = [
+            replace(one, where={name: self._meant(name, values) for name, values in one.where.items()})
+            for one in study.leave_out
+        ]
+        self._fixed = {name: self._meant(name, (value,)) for name, value in study.baseline.items()}
 
     def cells(self) -> Iterator[Cell]:
+        """Those of a study, of which some are alike: what means nothing to a cell is not in its coordinates."""
         study, family = self.study, self.study.family
-        varied = {"op": family.operations, **study.vary, **_loads(study)}
-        for name in study.choices:
-            for bed, provider in self.places():
-                for values in itertools.product(*varied.values()):
-                    wanted = dict(zip(varied, values, strict=True))
-                    at: dict[str, Value] = {"choice": name, "provider": provider.spec}
-                    at |= {"bed": bed.name} if bed else {}
-                    coordinates = self.normal({**at, **wanted})
-                    yield Cell(
-                        study=study.name,
-                        family=family.name,
-                        choice=family.choices[name],
-                        provider=provider,
-                        bed=bed,
-                        load=study.load,
-                        coordinates=coordinates,
-                        standing=family.standing_of(coordinates),
-                        strength=family.strength_of(coordinates),
-                        against=None,
-                    )
+        for name, (bed, provider), op in itertools.product(
+            study.choices, self.places(), study.vary.get("op", family.operations)
+        ):
+            at: dict[str, Value] = {"choice": name, "provider": provider.spec, "op": op}
+            at |= {"bed": bed.name} if bed else {}
+            varied = self._varied(at)
+            for values in itertools.product(*varied.values()):
+                coordinates = self.normal({**at, **dict(zip(varied, values, strict=True))})
+                yield Cell(
+                    study=study.name,
+                    family=family.name,
+                    choice=family.choices[name],
+                    provider=provider,
+                    bed=bed,
+                    load=study.load,
+                    coordinates=coordinates,
+                    standing=family.standing_of(coordinates),
+                    strength=family.strength_of(coordinates),
+                    against=None,
+                )
+
+    def _varied(self, at: Coordinates) -> dict[str, tuple[Value, ...]]:
+        """What varies at a choice, provider and operation; of a setting that means nothing there the first value alone.
+
+        Without this a study of many settings has thousands of combinations for each cell.
+        """
+        settings = self.study.family.settings
+        may_apply: set[str] = set()
+        for name, setting in settings.items():
+            known = {
+                on: patterns
+                for on, patterns in setting.only.items()
+                if on not in may_apply and (on in settings or on in ("choice", "provider", "op", "bed"))
+            }
+            if fits(known, at):
+                may_apply.add(name)
+        varied = {**self.study.vary, **_loads(self.study)}
+        varied.pop("op", None)
+        return {n: values[:1] if n in settings and n not in may_apply else values for n, values in varied.items()}
 
     def normal(self, wanted: Coordinates) -> dict[str, Value]:
         """Coordinates in the family's order: settings that mean nothing here dropped, unsaid ones at their default.
@@ -288,20 +314,15 @@ class _Grid:
             yield from ((bed, provider) for provider in self.providers if provider.kind in bed.runs_on)
 
     def left_out(self, cell: Cell) -> str | None:
-        for item in self.study.leave_out:
-            where = {name: self._meant(name, values) for name, values in item.where.items()}
-            if replace(item, where=where).covers(cell.coordinates):
-                return item.because
-        return None
+        return next((one.because for one in self._leave_out if one.covers(cell.coordinates)), None)
 
     def baseline_of(self, cell: Cell, kept: Mapping[str, Cell]) -> str | None:
         """The key of the cell that stands where this one does, but for what the baseline fixes."""
-        fixed = {name: self._meant(name, (value,)) for name, value in self.study.baseline.items()}
         # A setting that means nothing to this cell has its default there, or else the first value of the study.
         firsts = {name: values[0] for name, values in self.study.vary.items()}
         for open_ in ({}, firsts):
-            for values in itertools.product(*fixed.values()):
-                wanted = {**open_, **cell.coordinates, **dict(zip(fixed, values, strict=True))}
+            for values in itertools.product(*self._fixed.values()):
+                wanted = {**open_, **cell.coordinates, **dict(zip(self._fixed, values, strict=True))}
                 key = key_of(self.normal(wanted))
                 if key in kept:
                     return key

@@ -1,0 +1,101 @@
+"""A study of known work, clusters whose nodes are in this process, and what is there of a fleet."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tollbar import fleet
+from tollbar.fleet.cluster import Lost, Place, Said
+from tollbar.fleet.driving import Fleets, State
+from tollbar.fleet.node import Node
+
+SPIN = """
+question  = "Does this lab find a difference where there is one?"
+family    = "spin"
+choices   = ["spin-1", "spin-2"]
+providers = ["spin"]
+baseline  = "spin-1"
+
+[measure]
+chunk  = "2 ms"
+rounds = 4
+blocks = BLOCKS
+"""
+RUN = "2026-11-24-101500-spin"
+
+
+def spin(blocks: int) -> str:
+    """A study of known work, of so many blocks."""
+    return SPIN.replace("BLOCKS", str(blocks))
+
+
+@dataclass
+class Part:
+    """A part whose node is in this process; it dies when `dies` says so of a method."""
+
+    node: Node
+    dies: Callable[[str], bool] = lambda _: False
+    answers: Mapping[str, Any] = field(default_factory=dict)
+
+    def call(self, method: str, *words: Any, limit_s: float = 0.0, **named: Any) -> Any:
+        if self.dies(method):
+            raise Lost("the node is gone")
+        if method in self.answers:
+            return self.answers[method]
+        try:
+            return getattr(self.node, method)(*words, **named)
+        except Exception as error:  # as Ray hands on what went wrong there
+            raise Said(str(error)) from error
+
+    def end(self) -> None:
+        if self.node._process is not None:
+            self.node._process.kill()
+            self.node._process.wait()
+
+
+@dataclass
+class Cluster:
+    """Nodes of these names; `made` makes the part of each."""
+
+    made: Mapping[str, Callable[[str], Part]]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def places(self) -> Sequence[Place]:
+        return [Place(f"id-{name}", name, f"10.0.0.{at}", self.labels) for at, name in enumerate(self.made, 1)]
+
+    def start(self, place: Place, name: str) -> Part:
+        return self.made[place.name](name)
+
+    def close(self) -> None:
+        pass
+
+
+def begun(place: Path, blocks: int = 2) -> Fleets:
+    """A fleet of the study of known work."""
+    return fleet.begin(
+        place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)},
+        options=["--blocks", str(blocks)],
+        on="ray", simulated=None, labels={"tollbar.io/role": "web"},
+    )  # fmt: skip
+
+
+def ended(fleets: Fleets) -> dict[str, tuple[State, str | None]]:
+    """How each node ended."""
+    return {one.name: (one.state, one.reason) for one in fleet.take_up(fleets.directory).fleet.nodes}
+
+
+def trials(run: Path) -> list[tuple[object, ...]]:
+    """All of a run's trials, in their order; the file is whole."""
+    with closing(sqlite3.connect(run / "results.sqlite")) as database:
+        assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
+        return database.execute("select study, cell, twin, block, heat, outcome from trial order by ord").fetchall()
+
+
+def at_once(count: int) -> tuple[Sequence[Place], int]:
+    """The nodes `one` and `other`, so many of them at once."""
+    return [Place(f"id-{name}", name, "10.0.0.1", {}) for name in ("one", "other")], count

@@ -1,0 +1,95 @@
+"""The command of a fleet: what is no cluster or no fleet is one line, and a simulated one says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from bench import fleet as made_up
+
+from conftest import command, ray_is_there
+from fleet_lab import begun, spin
+from tollbar import fleet, gathering, report
+from tollbar.cli.fleet import noted
+from tollbar.errors import TollbarError
+from tollbar.present.decisions.gather import gather_page
+
+BAD = {
+    ("spin", "--on", "rey"): "no such engine: `rey`",
+    ("spin", "--on", "ray:nowhere"): "no address of a cluster",
+    ("spin", "--on", "ray:127.0.0.1:9"): "no cluster there",
+    ("spin", "--on", "ray", "--simulate", "0"): "from 1 to 16 nodes",
+    ("spin", "--on", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
+    ("spin", "--on", "ray", "--nodes", "web"): "a label and its value",
+    ("no-such-study", "--on", "ray"): "no such study",
+    ("spin", "--on", "ray", "--roles", "web=10.1.2.3"): "`--roles`: each node of a fleet measures the whole by itself",
+    ("--url", "http://localhost:1/", "--on", "ray"): "is asked from one machine",
+    ("--resume", "runs/none", "--on", "ray"): "not a fleet",
+}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nowhere"])
+def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Path, address: str) -> None:
+    """Ray would wait for it for ever."""
+    ray_is_there()
+    (tmp_path / "spin.toml").write_text(spin(1))
+    words, environment = [command(), "run", "spin.toml", "--on", "ray"], {**os.environ, "RAY_ADDRESS": address}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert 2 == done.returncode, done.stderr
+    assert f"RAY_ADDRESS={address}" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not [*tmp_path.glob("runs/*")]
+
+
+def test_a_cluster_that_ended_long_ago_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray keeps its address in a file, and would wait for it for ever."""
+    ray_is_there()
+    from tollbar.fleet import on_ray
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(on_ray.services, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:9")
+    monkeypatch.setattr(on_ray.ray, "init", lambda *_, **__: pytest.fail("is not asked"))
+    with pytest.raises(TollbarError) as error:
+        on_ray.Cluster(None)
+    assert "127.0.0.1:9" in str(error.value.where)
+
+
+@pytest.mark.parametrize("words", BAD, ids=" ".join)
+def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """What and where, often what to try; and no directory of a fleet is left."""
+    (tmp_path / "spin.toml").write_text(spin(1))
+    typed = [word.replace("spin", "spin.toml") if word == "spin" else word for word in words]
+    done = subprocess.run([command(), "run", *typed], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert 2 == done.returncode, done.stderr
+    assert BAD[words] in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert "" == done.stdout
+    assert not [*tmp_path.glob("runs/*")]
+
+
+def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: Path) -> None:
+    """What is wrong with a cluster takes nothing of a fleet that was begun before."""
+    fleets = begun(place)
+    fleets.write()
+    words = [command(), "run", "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
+    assert 2 == subprocess.run(words, capture_output=True, check=False).returncode
+    assert (fleets.directory / fleet.FILE).exists()
+
+
+def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:
+    """Above all tolls, in words that no style hides."""
+    run = made_up.run_of(tmp_path, made_up.fingerprint("A"), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512"))
+    page = gather_page(gathering.gather(gathering.read([run])), "tollbar gather", tmp_path / "page.html")
+    report.write_page(noted(page, fleet.SIMULATED), tmp_path / "page.html")
+    assert 1 == (tmp_path / "page.html").read_text().count("all nodes are this one machine")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"schema": 9})])
+def test_a_fleet_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    """One line, whatever is in the file."""
+    (tmp_path / fleet.FILE).write_text(text)
+    with pytest.raises(TollbarError):
+        fleet.take_up(tmp_path)

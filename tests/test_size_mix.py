@@ -1,0 +1,176 @@
+"""Which mixes cannot be meant, and which measured costs a mix takes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders import run
+from size_lab import HANDSHAKE_TERM, HASH_TERM, LOGIN_TERM, TODAY, handshakes, hashes, made, mix, sized
+from tollbar import families
+from tollbar import study as studies
+from tollbar.document.decisions.size import document
+from tollbar.errors import TollbarError
+from tollbar.families import Value
+from tollbar.present.decisions.size import questions, size_answer
+from tollbar.results import StudyRun
+from tollbar.sizing import size
+from tollbar.study import default_load
+
+
+def test_what_was_not_measured_is_answered_by_its_question(tmp_path: Path) -> None:
+    """A command to paste, whose words `ask` understands; and the row that comes nearest."""
+    of = mix(tmp_path, LOGIN_TERM + HANDSHAKE_TERM.format(rate=5, resumed=80))
+    none = sized(of)
+    assert none.cores is None
+    first, second = questions(none)
+    load = "utilisation=60% client=apart"
+    assert f"tollbar ask web-auth form op=sign-on bed=embedded {load}" == first
+    assert f"tollbar ask tls tls-1.3 plaintext op=connect resumption=none,ticket {load}" == second
+    for one in (first, second):
+        _, _, family, *words = shlex.split(one)
+        assert studies.of_words(family, words).tables
+    other = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256") + 'setting = { bytes = "1 KiB" }\n')
+    found = sized(other, hashes({"sha-256": 7000.0}), handshakes())
+    assert {"hashes": "the nearest that was measured has `bytes=4096` for `1024`"} == found.missing
+    assert "no run here has the family web-auth" == sized(of, handshakes()).missing["logins"]
+    assert (None, ["tollbar ask digest sha-256 op=hash bytes=1KiB"]) == (document(found).cores, document(found).ask)
+
+
+def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:
+    """In whatever order the runs are named: what is asked for must be what a question asks for."""
+    of = mix(tmp_path, LOGIN_TERM)
+    usual = made(
+        "web-auth", {"form": {"choice": "form", "op": "sign-on", "bed": "embedded", "users": 8}}, {"form": 2e7}
+    )
+    load = default_load(usual.study.family)
+    own = replace(usual, study=replace(usual.study, load=replace(load, users=(2,), rates_hz=(5.0,))))
+    for other, said in (
+        ({"get": "/bytes/1048576"}, f"`load.request.get=/bytes/1048576` for `{load.get}`"),
+        ({"connection": "new"}, "`load.connection=new` for `–`"),
+        ({"think_s": 0.5}, "`load.think=0.5` for `–`"),
+        ({"unique_query": True}, "`load.request.unique=True` for `–`"),
+    ):
+        more = made("web-auth", {"form": usual.rows[0].coordinates}, {"form": 9e7})
+        more = replace(more, study=replace(more.study, load=replace(load, **other)))  # type: ignore[arg-type]
+        assert {"logins": f"the nearest that was measured has {said}"} == sized(of, more).missing
+        for runs in ((more, own), (own, more)):
+            found = sized(of, *runs)
+            assert found.cores is not None
+            assert 20 * 0.02 / 0.6 == pytest.approx(found.cores.estimate)
+
+
+@pytest.mark.parametrize("words", [("digest", "sha-256", "bed=embedded"), ("tls", "tls-1.3"), ("web-auth", "form")])
+def test_a_question_s_requests_are_those_that_a_mix_wants(words: tuple[str, ...]) -> None:
+    """Of a family that only servers perform, and of another that one performs."""
+    asked = studies.read("asked", studies.of_words(words[0], words[1:]).text(5), where="asked")
+    assert default_load(families.family(words[0])) == asked.load
+
+
+def test_costs_of_several_threads_are_not_taken(tmp_path: Path) -> None:
+    """A row that says nothing of threads is of one."""
+    of = mix(tmp_path, HASH_TERM.format(rate=1000, choice="sha-256"))
+    sha: Mapping[str, Value] = {"choice": "sha-256", "op": "hash", "bytes": 4096}
+    eight = made("digest", {"eight": {**sha, "threads": 8}}, {"eight": 20_000.0})
+    assert {"hashes": "the nearest that was measured has `threads=8` for `1`"} == sized(of, eight).missing
+    cells = {"eight": {**sha, "threads": 8}, "one": {**sha, "threads": 1}}
+    found = sized(of, made("digest", cells, {"eight": 20_000.0, "one": 7000.0}))
+    assert 1 == found.terms[0].cell.row.coordinates["threads"]
+
+
+def test_a_provider_that_is_not_said_is_the_family_s(tmp_path: Path) -> None:
+    """Or the only one; among others the mix says which."""
+    text = HASH_TERM.format(rate=1000, choice="sha-256")
+
+    def ran(**costs: float) -> StudyRun:
+        sha: Mapping[str, Value] = {"choice": "sha-256", "op": "hash", "bytes": 4096}
+        return made("digest", {name: {**sha, "provider": name} for name in costs}, costs)
+
+    for runs in ((ran(go=5e4, libcrypto=7e3),), (ran(go=5e4), ran(libcrypto=7e3)), (ran(libcrypto=7e3), ran(go=5e4))):
+        assert "libcrypto" == sized(mix(tmp_path, text), *runs).terms[0].cell.row.coordinates["provider"]
+    assert "go" == sized(mix(tmp_path, text), ran(go=5e4)).terms[0].cell.row.coordinates["provider"]
+    with pytest.raises(TollbarError, match="which provider") as fault:
+        sized(mix(tmp_path, text), ran(java=6e4, go=5e4))
+    assert "measured here: go, java" == fault.value.hint
+    said = sized(mix(tmp_path, text + 'provider = "java"\n'), ran(go=5e4, java=6e4))
+    assert "java" == said.terms[0].cell.row.coordinates["provider"]
+
+
+def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
+    """The line names what differs."""
+    of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
+    runs = [replace(run(hashes({"sha-256": 7000.0})), fingerprint={"cpu": cpu}) for cpu in ("one", "other")]
+    with pytest.raises(TollbarError, match=r"another machine.*cpu: one / other"):
+        size(of, runs, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LOGIN_TERM.replace("20 /s", "0 /s"), "above nought"),
+        (LOGIN_TERM.replace("20 /s", "20"), "say the unit"),
+        (LOGIN_TERM.replace("rate ", "rat "), "did you mean `rate`"),
+        (LOGIN_TERM.replace('"form"', '"fromm"'), "did you mean `form`"),
+        (LOGIN_TERM.replace("web-auth", "web-aut"), "did you mean `web-auth`"),
+        (LOGIN_TERM.replace("embedded", "embeded"), "did you mean `embedded`"),
+        (LOGIN_TERM.replace('op     = "sign-on"', ""), "known: request, sign-on"),
+        (LOGIN_TERM + 'setting = { signature = "rs256" }', "`signature` means nothing there"),
+        (LOGIN_TERM + 'setting = { store = "sql,file" }', "one value"),
+        (LOGIN_TERM + 'resumed = "20 %"', "resumes nothing"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=120), "a share of one at most"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "plain"), "did you mean `plaintext`"),
+        (LOGIN_TERM + 'off = "something"', '{ choice = "anonymous" }'),
+        (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "tls-1.2"), '`off = { choice = "plaintext" }`'),
+        (LOGIN_TERM.replace("20 /s", f"{'9' * 400} /s"), "0.000001 to 1,000,000,000 a second"),
+        (LOGIN_TERM.replace("20 /s", "0.0000001 /s"), "0.000001 to 1,000,000,000 a second"),
+        (LOGIN_TERM + "at-once = inf", "finite"),
+        ('[mix]\nutilisation = "0 %"\n' + LOGIN_TERM, "a whole percentage of 1 to 90"),
+        ('[mix]\nutilisation = "95 %"\n' + LOGIN_TERM, "a whole percentage of 1 to 90"),
+        ('[mix]\nutilisation = "unpaced"\n' + LOGIN_TERM, "a mix has arrivals"),
+        ("[mix]\nsurvive = 1\n" + LOGIN_TERM, "cores-each"),
+        ("[mix]\nsurvive = -1\n" + LOGIN_TERM, "greater than or equal to 0"),
+        ('[mix]\npolicy = ["asvs-levl-2"]\n' + LOGIN_TERM, "did you mean"),
+        ("[term]", "no term"),
+        (LOGIN_TERM + HANDSHAKE_TERM.format(rate=1, resumed=20).partition("off")[0], "shares the path"),
+    ],
+)
+def test_a_mix_that_cannot_be_meant_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    """What, where, and the nearest right name."""
+    with pytest.raises(TollbarError) as fault:
+        mix(tmp_path, text)
+    assert said in f"{fault.value} {fault.value.hint}"
+    assert "\n" not in f"{fault.value}"
+
+
+def test_terms_that_share_a_path_say_so(tmp_path: Path) -> None:
+    """What a second family takes off is named, or that its requests are its own."""
+    bare = HANDSHAKE_TERM.format(rate=1, resumed=20).partition("off")[0]
+    for off in ('off = { choice = "plaintext" }', 'off = "nothing"'):
+        assert 2 == len(mix(tmp_path, f"{LOGIN_TERM}{bare}{off}").terms)
+
+
+def test_costs_of_the_mix_s_load_come_first(tmp_path: Path) -> None:
+    """Wherever they are; of a server that always had the next request they are taken too, and that is said."""
+    of = mix(tmp_path, LOGIN_TERM)
+    form: Mapping[str, Value] = {"choice": "form", "op": "sign-on", "bed": "embedded"}
+    at: Mapping[str, Value] = {**form, "client": "apart", "utilisation": 60}
+    busy = made("web-auth", {"form": {**form, "users": 8}}, {"form": 20e6})
+    idle = made("web-auth", {"form": at}, {"form": 25e6})
+    less = made("web-auth", {"form": {**at, "utilisation": 30}}, {"form": 30e6})
+    for runs, cost_s, at_load in (((busy,), 0.020, False), ((busy, less, idle), 0.025, True)):
+        found = sized(of, *runs)
+        assert found.cores is not None
+        assert 20 * cost_s / 0.6 == pytest.approx(found.cores.estimate)
+        assert (at_load, at_load) == (found.terms[0].is_at_load, document(found).terms[0].at_load)
+        assert at_load != any("is woken for each" in note for note in size_answer(found).notes)
+    found = sized(of, less)
+    assert not found.terms[0].is_at_load
+    (note,) = (note for note in size_answer(found).notes if "load" in note)
+    assert (
+        "By costs under another load than the mix's (that is `utilisation=60% client=apart` in a question):"
+        " `logins` (30\u00a0% busy)." == note
+    )

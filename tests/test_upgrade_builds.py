@@ -1,0 +1,170 @@
+"""What names a build: files, folders, servers and runtimes of an unpacked package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tollbar import beds, upgrading
+from tollbar.errors import TollbarError
+from tollbar.libraries import Provider, open_provider
+from tollbar.runners import all_platforms
+from tollbar.upgrading import builds, fetching, things
+from upgrade_lab import NEW, OLD, side
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("libcrypt", "names nothing that can be upgraded"),
+        ("./no/such/file.so", "no such file or folder"),
+        ("libcrypto:*", "two builds are compared"),
+        ("libcrypto:psicopg", "no such libcrypto: `psicopg`"),
+        ("/etc/hostname", "cannot be loaded: file too short"),
+        ("/etc/apt", "holds no libcrypto"),
+        ("x" * 300, "names nothing that can be upgraded"),
+        (f"./{'x' * 300}", "no such file or folder"),
+        ("x==1;python_version<'3'", "names nothing that can be upgraded"),
+        ("cryptography==42.*", "names nothing that can be upgraded"),
+        ("libssl3=3.*", "names nothing that can be upgraded"),
+        ("node@22", "names nothing that can be upgraded"),
+        ("java@17.0.1", "names nothing that can be upgraded"),
+    ],
+)
+def test_what_names_no_build_is_refused(said: str, words: str) -> None:
+    """In one line, with what to name instead."""
+    with pytest.raises(TollbarError) as caught:
+        upgrading.both("libcrypto", said)
+    assert words in caught.value.what
+    assert "\n" not in caught.value.what
+
+
+def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever names, and whatever folder has the name of a provider."""
+    (tmp_path / "libcrypto").mkdir()
+    monkeypatch.chdir(tmp_path)
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    with pytest.raises(TollbarError, match="the same file twice: nothing to compare"):
+        upgrading.both("libcrypto", str(system.path))
+
+
+def test_a_copy_and_a_folder_are_builds(tmp_path: Path) -> None:
+    """The file itself, or the folder that it lies in."""
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
+    old, new = upgrading.both("libcrypto", str(tmp_path))
+    assert old.name == new.name
+    assert str(tmp_path / "libcrypto.so.3") == new.provider.path
+
+
+def test_links_of_a_package_lead_into_it(tmp_path: Path) -> None:
+    """Those that name its own files by their whole paths; others lead where they led."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "own").touch()
+    for name, to in {"conf": "/etc/own", "system": "/etc/passwd", "beside": "etc/own"}.items():
+        (tmp_path / name).symlink_to(to)
+    fetching.lead_inside(tmp_path)
+    links = {name: os.readlink(tmp_path / name) for name in ("conf", "system", "beside")}
+    assert links == {"conf": "etc/own", "system": "/etc/passwd", "beside": "etc/own"}
+
+
+def test_a_server_of_a_package_may_lie_under_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With letters beyond ASCII, and what regular expressions replace."""
+    monkeypatch.setenv("TOLLBAR_PATH", "")
+    folder = tmp_path / r"josé \1" / "nginx=1"
+    program = folder / "usr" / "sbin" / "nginx"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bed = builds.server_in(folder, "nginx=1")
+    assert bed is not None
+    assert str(program) in bed.components[0].programs
+
+
+# Of servers, what an unpacked package has, by its paths there.
+UNPACKED = {
+    "httpd": ("usr/sbin/apache2", "usr/lib/apache2/modules/mod_ssl.so"),
+    "nginx": ("usr/sbin/nginx",),
+    "postgresql": ("usr/lib/postgresql/15/bin/postgres", "usr/lib/postgresql/15/bin/initdb"),
+}
+
+
+@pytest.mark.parametrize("name", UNPACKED)
+def test_a_server_of_a_package_has_its_own_programs_and_folders(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tools and modules too; what the package has not is looked for where the system's is."""
+    monkeypatch.setenv("TOLLBAR_PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "package"
+    for path in UNPACKED[name]:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
+    made, system = builds.server_in(folder, f"{name}=1"), beds.all_beds()[name]
+    assert made is not None
+    assert (f"{name}=1", name, name) == (made.name, made.build_of, made.kind)
+    assert made == beds.all_beds()[made.name]
+    (component,), (before,) = made.components, system.components
+    assert (str(folder / UNPACKED[name][0]),) == component.programs
+    for tool, names in before.tools.items():
+        there = folder / "usr/lib/postgresql/15/bin" / tool
+        assert ((str(there),) if there.exists() else names) == component.tools[tool]
+    for place, folders in system.places.items():
+        assert (str(folder / "usr/lib/apache2/modules"), *folders) == made.places[place]
+    kept = [
+        (one.start, one.ready.by, one.prepare and one.prepare.commands, one.environment) for one in (before, component)
+    ]
+    assert kept[0] == kept[1]
+    assert [one.pattern for one in before.refusals] == [one.pattern for one in component.refusals]
+    assert builds.server_in(tmp_path / "none", "none") is None
+
+
+@pytest.mark.parametrize("name", [one.name for one in all_platforms().values() if one.runtime])
+def test_a_runtime_runs_the_same_runner(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself, what lies beside it and its own libraries; all else is the system's. A file is one as a folder is."""
+    monkeypatch.setenv("TOLLBAR_PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    platform = all_platforms()[name]
+    folder = tmp_path / "a=b c"
+    program, library = folder / "usr" / "bin" / str(platform.runtime), folder / "usr" / "lib" / "libx.so.1"
+    for path in (program, library):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\n')
+        path.chmod(0o755)
+    found = builds.runtime_in(folder, f"{name}@1")
+    assert found is not None
+    kind, spec, by = found
+    made = all_platforms()[spec]
+    assert (name, f"{name}@1", program, name) == (kind, spec, by, made.build_of)
+    started = made.folder / str(platform.runtime)
+    assert started.samefile(made.programs[platform.programs.index(str(platform.runtime))])
+    said = subprocess.run([started, "a b", "c"], capture_output=True, text=True, check=True).stdout
+    assert f"{library.parent}|a b c\n" == said
+    assert platform.title == made.title
+    assert len(platform.build) == len(made.build)
+    assert not any(word == platform.runtime for step in (*made.build, made.command, made.versions) for word in step[:1])
+    assert builds.runtime_in(program, "by its file") is not None
+    assert builds.runtime_in(library, "another file") is None
+
+
+def test_builds_at_different_paths_are_different_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However alike their paths look; the name of a package's version is the same from everywhere."""
+    monkeypatch.chdir(tmp_path)
+    paths = ["./a/node", "../a/node", "/a/node", "./a-node/node", "./\u00e9/node", "./\u00fc/node", "./node"]
+    assert len(paths) == len({builds._slug(path) for path in paths})
+    assert "nginx=1.22.1-9" == builds._slug("nginx=1.22.1-9")
+
+
+def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says what each is."""
+    found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PACKAGE)}
+    monkeypatch.setattr(things, "_found", found.__getitem__)
+    with pytest.raises(TollbarError, match="a is a libcrypto, and b a package of Python"):
+        upgrading.both("a", "b")

@@ -1,0 +1,52 @@
+"""Two builds and what a study of them found, with costs made up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+from builders import lognormal, measured, row, run, study, study_run
+from tollbar import upgrading
+from tollbar.families import Value
+from tollbar.judge import judge
+from tollbar.libraries import Provider
+from tollbar.present.blocks import Brief
+from tollbar.records import Outcome
+from tollbar.results import Row
+from tollbar.upgrading import Thing, Upgrade
+
+BLOCKS = 12
+OLD, NEW = "openssl 3.0.19", "openssl 3.5.9"
+
+
+def side(name: str, spec: str = "libcrypto") -> Thing:
+    return Thing(spec, "libcrypto", Provider(spec, name, "libcrypto", f"/lib/{name}", (), {}))
+
+
+def pair(choice: str, ratio: float, lacks: str | None = None, why: Outcome = Outcome.UNSUPPORTED) -> list[Row]:
+    """A choice on the old and the new library, of which one may lack it."""
+    base, twin, other = measured([1, 1, ratio], lognormal(0.002), random.Random(choice), blocks=BLOCKS)
+    made = {OLD: base, NEW: other}
+    found = []
+    for name, costs in made.items():
+        gone = {"outcome": why, "reason": f"{name} has no {choice}"} if lacks in (name, "both") else {}
+        at: Mapping[str, Value] = {"choice": choice, "provider": name}
+        twins = twin if name == OLD else ()
+        against = row({"choice": choice, "provider": OLD}).key
+        found.append(row(at, () if gone else costs, twins_ns=twins if not gone else (), against=against, **gone))
+    return found
+
+
+def of(*rows: Row) -> Upgrade:
+    about = replace(study(worth=0.01, blocks=BLOCKS), baseline={"provider": OLD})
+    return upgrading.upgrade(side(OLD), side(NEW, "libcrypto:psycopg"), judge(run(study_run(rows, (BLOCKS,), about))))
+
+
+def texts_of(answer: Brief) -> dict[str, list[list[str]]]:
+    """By the first words of its tables' captions: each row's words, up to the change."""
+    return {
+        table.caption.partition(" (")[0]: [[cell.says for cell in cells[:4]] for cells in table.rows]
+        for listing in answer.listings
+        for table in listing.tables
+    }
