@@ -28,11 +28,11 @@ from tollbar.beds import proc
 KILLS = 50
 SEED = 24
 NODES = 2
-BLOCKS = 24
+BLOCKS = 48
 # A baseline, its twin, and one more cell.
 TRIALS = 3 * BLOCKS
 # From a node's beginning: somewhat less than both take.
-SPREAD_S = 10.0
+SPREAD_S = 14.0
 # A node that is off the network is lost once it has not answered for a minute.
 LIMIT_S = 300.0
 POLL_S = 0.05
