@@ -18,6 +18,7 @@ from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
 
 PAGE = "fleet.html"
+NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
 OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--on` asks it from this one")
 
 
@@ -34,7 +35,7 @@ def run_on(
     for what, asked, why, hint in (
         ("--url", options.url, *OF_YOURS),
         ("--server-pid", options.server_pid, *OF_YOURS),
-        ("--roles", options.roles, "each node of a fleet measures the whole by itself", "leave one of the two out"),
+        ("--roles", options.roles, *NO_ROLES),
     ):
         if asked:
             raise TollbarError(f"`{what}`: {why}", hint=hint)
@@ -70,6 +71,9 @@ def _begun(
 ) -> Fleets:
     # Read here as well: what is wrong with them is said before any node is asked.
     asked = studies_of(tuple(studies), options)
+    if has_roles := [one.name for one in asked if one.places]:
+        why, hint = NO_ROLES
+        raise TollbarError(f"`roles`: {why}", where=has_roles[0], hint=hint)
     named = [name for name in studies if not _is_own(name)]
     files: dict[str, str] = {}
     for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):
