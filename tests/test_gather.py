@@ -209,7 +209,8 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     spun = {"spin-1": 1000.0, "spin-2": 1500.0, "spin-1-again": 1000.0, "none": 1.0}
     run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=REHEARSAL, name="rehearsal", seed=3)
     apart = run_of(tmp_path / "apart", machine, cost(), seed=4)
-    results.update_about(apart, {"nodes": {"web": {"host": "web-1"}}})
+    node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
+    results.update_about(apart, {"nodes": {"web": node}})
     found = told(tmp_path)
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}
