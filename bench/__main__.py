@@ -18,6 +18,7 @@ from bench import (
     chunks,
     database_sign_on,
     equal,
+    fleet_kills,
     fuzz,
     gather,
     load,
@@ -78,7 +79,7 @@ PIECES = {
     "chunks:beginning": chunks.beginnings,
     "chunks:probe": probe.figures,
     "chunks:rates": chunks.rates,
-    "fleet:kills": on_ray.kills,
+    "fleet:kills": fleet_kills.figures,
 }
 ALL = {**PARTS, **PIECES}
 # What has options of its own, and no figures.

@@ -212,9 +212,12 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 @contextlib.contextmanager
-def a_ground() -> Iterator[Ground]:
-    """A ground in a place that a server's workers can pass, with all that is left on it ended and removed."""
-    folder = Path(tempfile.mkdtemp(prefix="survivors-", dir=sandbox.folder_for_all()))
+def a_ground(prefix: str = "survivors-") -> Iterator[Ground]:
+    """A ground in a place that a server's workers can pass, with all that is left on it ended and removed.
+
+    Its name begins with `prefix`, which is short where sockets are made in it: their paths may have 107 letters.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=sandbox.folder_for_all()))
     folder.chmod(0o755)
     ground = Ground(folder, frozenset(proc._children(os.getpid())))
     ground.temporary.mkdir()

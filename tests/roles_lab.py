@@ -18,7 +18,8 @@ from typing import Any
 
 from tollbar import machine, measure, plan, study, workloads
 from tollbar.beds import proc
-from tollbar.beds.nodes import Node, read_places
+from tollbar.beds.nodes import Node
+from tollbar.beds.places import read_places
 from tollbar.runner import Session
 
 ALL_PROTOCOLS = 3

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,6 +187,79 @@ def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> Non
     assert {*AT} == {one.name for one in again.fleet.nodes}
 
 
+# Three nodes, two of them of one name; what the cluster has later, and which member each is.
+TWINS = {
+    "all as it was": ([("twin", "10.0.0.1"), ("twin", "10.0.0.2"), ("one", "10.0.0.3")],
+                      ["10.0.0.1", "10.0.0.2", "one"]),
+    "another address": ([("twin", "10.0.0.1"), ("twin", "10.0.0.9")], ["10.0.0.1", "10.0.0.2"]),
+    "another name": ([("twin", "10.0.0.1"), ("renamed", "10.0.0.2")], ["10.0.0.1", "10.0.0.2"]),
+    "another name, and the other another address": ([("renamed", "10.0.0.1"), ("twin", "10.0.0.9")],
+                                                    ["10.0.0.1", "10.0.0.2"]),
+    "both other addresses": ([("twin", "10.0.0.8"), ("twin", "10.0.0.9")], [None, None]),
+    "one is left, with another address": ([("twin", "10.0.0.9")], [None]),
+    "a third of their name": ([("twin", "10.0.0.1"), ("twin", "10.0.0.2"), ("twin", "10.0.0.9")],
+                              ["10.0.0.1", "10.0.0.2", None]),
+    "one's address is another's": ([("one", "10.0.0.1"), ("twin", "10.0.0.2")], ["one", "10.0.0.2"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TWINS)
+def test_nodes_of_one_name_are_told_by_their_addresses(place: Path, case: str) -> None:
+    """Also when one of them has changed; what cannot be told apart is left out, and never another's run."""
+    fleets = begun(place)
+    began = [Place(address, name, address, {}) for name, address in TWINS["all as it was"][0]]
+    fleets._join(began)
+    assert ["10.0.0.1", "10.0.0.2", "one"] == [one.name for one in fleets.fleet.nodes]
+    later, expected = TWINS[case]
+    again = fleet.take_up(fleets.directory)
+    again._join([Place(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)])
+    assert [name for name in expected if name] == [one.member.name for one in again.nodes]
+    assert [at for at, name in enumerate(expected) if name] == [int(one.place.id) for one in again.nodes]
+    away = {"10.0.0.1", "10.0.0.2", "one"} - {*expected}
+    assert away == {one.name for one in again.fleet.nodes if one.state is State.LOST}
+
+
+def test_nodes_of_one_name_are_gone_on_with_each_from_its_own_run(place: Path) -> None:
+    """One of two of a name dies and comes back under another address: its run goes on there."""
+    fleets = begun(place, blocks=6)
+
+    def has_trials(_: str) -> bool:
+        return any(trials(path.parent) for path in (fleets.directory / "10.0.0.1").glob("*/run.json"))
+
+    both = [Place(address, "twin", address, {}) for address in AT.values()]
+    fleets.drive(
+        Cluster({"twin": lambda name: Part(Node(name), dies=has_trials if name == "10.0.0.1" else never)}), both, 2
+    )
+    assert {"10.0.0.1": (State.LOST, "the node is gone"), "10.0.0.2": (State.DONE, None)} == ended(fleets)
+    before = trials(run_of(fleets, "10.0.0.1"))
+    again = fleet.take_up(fleets.directory)
+    again.drive(
+        Cluster({"twin": lambda name: Part(Node(name))}),
+        [Place("new", "twin", "10.0.0.9", {}), Place("other", "twin", "10.0.0.2", {})], 2,
+    )  # fmt: skip
+    assert {"10.0.0.1": (State.DONE, None), "10.0.0.2": (State.DONE, None)} == ended(again)
+    after = trials(run_of(again, "10.0.0.1"))
+    assert before == after[: len(before)]
+    assert [6 * 3, 6 * 3] == [len(after), len(trials(run_of(again, "10.0.0.2")))]
+
+
+def never(_: str) -> bool:
+    return False
+
+
+def run_of(fleets: Fleets, name: str) -> Path:
+    """The run of a node, which is its only one."""
+    (path,) = (fleets.directory / name).glob("*/run.json")
+    return path.parent
+
+
+def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
+    """They would measure at once on the same cores, into one directory."""
+    fleets = begun(place)
+    with pytest.raises(TollbarError, match=r"two nodes of the cluster are one machine: 10\.0\.0\.1"):
+        fleets._join([Place(name, "twin", "10.0.0.1", {}) for name in ("a", "b")])
+
+
 def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
     """They are called by their addresses; when one is away the other is no new node."""
     fleets = begun(place)
@@ -244,6 +319,17 @@ def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
     fleets.drive(Cluster(made), at_once(1)[0][:1], 1)
     assert {"one": (State.FAILED, "sends nothing of its run")} == ended(fleets)
     assert [] == fleets.judged(report=True)
+
+
+@pytest.mark.parametrize("odd", [{"done": math.inf}, {"planned": math.inf}, {"planned": "many"}, {"run": 5}], ids=str)
+def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> None:
+    """What no node answers is its own end, and the other measures to its own."""
+    fleets = begun(place)
+    said = {"run": RUN, "status": None, "done": 1, "planned": 6, "said": ""} | odd
+    answers = {"begin": None, "progress": said, "changed": {"run": said["run"]}}
+    made = {"one": lambda name: Part(Node(name), answers=answers), "other": lambda name: Part(Node(name))}
+    fleets.drive(Cluster(made), *at_once(2))
+    assert {"one": State.REFUSED, "other": State.DONE} == {name: state for name, (state, _) in ended(fleets).items()}
 
 
 def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:

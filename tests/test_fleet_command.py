@@ -17,10 +17,20 @@ from tollbar.cli.fleet import noted
 from tollbar.errors import TollbarError
 from tollbar.present.decisions.gather import gather_page
 
+THEIRS = """
+question = "What does my server cost?"
+family   = "tls"
+choices  = ["plaintext"]
+url      = "http://127.0.0.1:1/"
+vary     = { op = ["request"] }
+load     = {}
+"""
 BAD = {
     ("spin", "--on", "rey"): "no such engine: `rey`",
     ("spin", "--on", "ray:nowhere"): "no address of a cluster",
     ("spin", "--on", "ray:127.0.0.1:9"): "no cluster there",
+    ("spin", "--on", "ray:a..b:6379"): "no cluster there",
+    ("theirs", "--on", "ray"): "`url`: a server of yours is asked from one machine",
     ("spin", "--on", "ray", "--simulate", "0"): "from 1 to 16 nodes",
     ("spin", "--on", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
     ("spin", "--on", "ray", "--nodes", "web"): "a label and its value",
@@ -61,7 +71,8 @@ def test_a_cluster_that_ended_long_ago_is_one_line(monkeypatch: pytest.MonkeyPat
 def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     """What and where, often what to try; and no directory of a fleet is left."""
     (tmp_path / "spin.toml").write_text(spin(1))
-    typed = [word.replace("spin", "spin.toml") if word == "spin" else word for word in words]
+    (tmp_path / "theirs.toml").write_text(THEIRS)
+    typed = [f"{word}.toml" if word in {"spin", "theirs"} else word for word in words]
     done = subprocess.run([command(), "run", *typed], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert 2 == done.returncode, done.stderr
     assert BAD[words] in " ".join(done.stderr.split())
@@ -77,6 +88,18 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     words = [command(), "run", "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
     assert 2 == subprocess.run(words, capture_output=True, check=False).returncode
     assert (fleets.directory / fleet.FILE).exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("--precision", "1%"), ("--seed", "1"), ("--library", "libcrypto.so.3"), ("digests",)]
+)
+def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, ...]) -> None:
+    """Its nodes would go on with what they were told before, and it would be passed over in silence."""
+    fleets = begun(place)
+    fleets.write()
+    typed = [command(), "run", *words, "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
+    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    assert (2, True) == (done.returncode, "has its studies and its options already" in done.stderr)
 
 
 def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:

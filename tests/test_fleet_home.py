@@ -72,6 +72,14 @@ def test_another_run_than_the_one_begun_is_refused(home: Home) -> None:
         home.take(sent(b"first", run="2026-11-24-101501-spin"))
 
 
+@pytest.mark.parametrize("study", ["my study (1)", "étude", "v1..v2", "a" * 120])
+def test_a_run_is_called_as_any_study_may_be(home: Home, study: str) -> None:
+    """By its file, whatever that is called."""
+    home.take(sent(b"first", run=f"2026-11-24-101500-{study}", files={"run.json": b"{}", f"studies/{study}.toml": b""}))
+    assert home.whole is not None
+    assert (home.whole / "studies" / f"{study}.toml").exists()
+
+
 def test_only_what_has_changed_is_sent(home: Home) -> None:
     """Blocks that are home are not sent again; a file that shrinks is as long as it is there."""
     chance = random.Random(1)

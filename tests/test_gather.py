@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tollbar.gathering import Unusable
 from tollbar.gathering.kept import FILE, KeptJudgement, read_kept
 from tollbar.gathering.reading import Doubt, Found
 from tollbar.judge import Verdict
-from tollbar.present.decisions.gather import gather_answer, how, refusal_words
+from tollbar.present.decisions.gather import gather_answer, gather_page, how, refusal_words
 from tollbar.study.definition import default_load
 
 REHEARSAL = """
@@ -184,6 +185,43 @@ def test_what_is_not_alike_is_not_one_toll(made: Path, tmp_path: Path) -> None:
     assert {0.03, 0.10} == {row.worth for row in found.rows}
 
 
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"load": "b", "name": "another"}, ("as another asks", "as digests asks")),
+        ({"load": "b"}, ("as digests asks, way 1 of 2", "as digests asks, way 2 of 2")),
+        ({"worth": 0.1}, ("3 % is worth telling", "10 % is worth telling")),
+    ],
+)
+def test_rows_of_one_name_say_what_tells_them_apart(
+    made: Path, tmp_path: Path, changed: dict[str, Any], expected: Sequence[str]
+) -> None:
+    """In the terminal, on the page, and in the document, where no two rows are the same."""
+    run_of(tmp_path, fingerprint("Example CPU 2"), cost())
+    first, second = (one for one in gathering.read([made, tmp_path]) if isinstance(one, Found))
+    other = replace(second, studies=[study.model_copy(update=changed) for study in second.studies])
+    found = gathering.gather([first, other])
+    page = str(gather_page(found, "tollbar gather", tmp_path / "page.html"))
+    for words in expected:
+        assert words in str(gather_answer(found))
+        assert words in page
+    rows = [json.dumps({**toll.model_dump(exclude={"on"})}, sort_keys=True) for toll in document(found).tolls]
+    studies = [toll.on[0].runs[0].study for toll in document(found).tolls]
+    assert len(rows) == len({*zip(rows, studies, strict=True)})
+
+
+def test_a_coordinate_of_others_takes_the_place_of_no_column(made: Path, tmp_path: Path) -> None:
+    """A run that was sent may call its coordinates as it likes."""
+    run_of(tmp_path, fingerprint("Example CPU 2"), cost())
+    first, second = (one for one in gathering.read([made, tmp_path]) if isinstance(one, Found))
+    for cell in (cell for study in second.studies for cell in study.cells):
+        cell.coordinates.update(machine="mine", processor="mine", family="mine")
+    rows = [*toll_rows(gathering.gather([first, second]))]
+    assert {("Example CPU 1", "digest", 0), ("Example CPU 2", "digest", 1)} == {
+        (row["processor"], row["family"], row["machine"]) for row in rows
+    }
+
+
 @pytest.mark.parametrize("beside", [(), ("avx2",)], ids=["alone", "with another"])
 def test_a_flag_that_separates_is_a_pattern(tmp_path: Path, beside: tuple[str, ...]) -> None:
     """Two processors with it and two without: told as a pattern; one on a side tells nothing."""
@@ -209,7 +247,8 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     spun = {"spin-1": 1000.0, "spin-2": 1500.0, "spin-1-again": 1000.0, "none": 1.0}
     run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=REHEARSAL, name="rehearsal", seed=3)
     apart = run_of(tmp_path / "apart", machine, cost(), seed=4)
-    results.update_about(apart, {"nodes": {"web": {"host": "web-1"}}})
+    node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
+    results.update_about(apart, {"nodes": {"web": node}})
     found = told(tmp_path)
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -25,8 +26,10 @@ from tollbar import __version__, beds, plan, study, workloads
 from tollbar.beds import NotStarted, driver, shipping
 from tollbar.beds.agent import Agent
 from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request
-from tollbar.beds.nodes import Node, Place, reached, read_places
+from tollbar.beds.nodes import Node, reached
+from tollbar.beds.places import Place, read_places
 from tollbar.beds.sandbox import Sandbox
+from tollbar.cli.options import Options, places_for
 from tollbar.errors import TollbarError
 from tollbar.lab.measuring import refuse_others
 from tollbar.libraries import Provider, engine_build
@@ -36,6 +39,7 @@ from tollbar.runner.process import Process
 from tollbar.workloads import request as request_workload
 
 LAB = Path(__file__).with_name("roles_lab.py")
+ROLES = Path(__file__).parent.parent / "docs" / "roles.md"
 TOLLBAR = Path(sys.executable).with_name("tollbar")
 LIMIT_S = 180.0
 PATIENCE_S = 15.0
@@ -276,6 +280,81 @@ def test_roles_are_read() -> None:
         Place("client", "10.0.0.2"),
         Place("directory", "10.0.0.3", ("a", "b"), ("10.0.0.4",)),
     )
+    assert read_places(["web=10.0.0.1 by a -o b,c, client=10.0.0.2"]) == (
+        Place("web", "10.0.0.1", ("a", "-o", "b,c")),
+        Place("client", "10.0.0.2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "where", "expected"),
+    [
+        ('web = "10.0.0.1"\nproxy = "10.0.0.2"', "one.toml", "`roles.proxy`: no such key"),
+        ("web = 7", "one.toml", "`roles.web`: Input should be a valid string"),
+        ('web = "here"', "one.toml: `roles.web`", "not an address: `here`"),
+        ('web = "10.0.0.1 by ssh \'x"', "one.toml: `roles.web`", "not a command: No closing quotation: `ssh 'x`"),
+        ('client = "10.0.0.1 by ssh x"', "one.toml: `roles.client`", "the client is where the lab is"),
+        ('database = "10.0.0.1"', "one.toml: `roles`", "has to know who comes"),
+    ],
+)
+def test_roles_of_a_study_that_cannot_be(said: str, where: str, expected: str) -> None:
+    """One line with the file and the key."""
+    with pytest.raises(TollbarError) as error:
+        study.read("one", f"{STUDY}[roles]\n{said}\n", where="one.toml")
+    assert (where, True) == (error.value.where, expected in error.value.what)
+    assert "\n" not in error.value.what
+
+
+def test_a_study_says_roles_in_the_words_of_the_command_line() -> None:
+    """And in a document: the words behind each role are the same."""
+    text = re.findall(r"<!-- roles -->\n```toml\n(.*?)```", ROLES.read_text("utf-8"), re.DOTALL)[0]
+    one = study.read("one", STUDY + text, where="one.toml")
+    assert one.places == read_places(["client=192.0.2.1,web=192.0.2.7 by ssh bench@192.0.2.7"])
+    several = study.read("one", STUDY + '[roles]\nweb = "10.0.0.3+10.0.0.4"', where="one.toml")
+    assert several.places == read_places(["web=10.0.0.3+10.0.0.4"])
+    assert () == study.read("one", STUDY, where="one.toml").places
+
+
+def test_a_run_has_the_same_roles_for_all_studies() -> None:
+    """Those of the command line take the place of all that studies say."""
+    one, other, none = (
+        study.read(name, STUDY + said, where=name)
+        for name, said in (("one", '[roles]\nweb = "10.0.0.1"'), ("other", '[roles]\nweb = "10.0.0.2"'), ("none", ""))
+    )
+    assert one.places == places_for([one, one], Options())
+    assert () == places_for([none, none], Options())
+    for pair, names in (([one, other], "one and other"), ([one, none], "one and none")):
+        with pytest.raises(TollbarError, match=f"the studies {names} say different ones"):
+            places_for(pair, Options())
+    told = Options(roles=("database=10.0.0.9,client=10.0.0.8",))
+    assert read_places(told.roles) == places_for([one, other], told)
+
+
+def test_a_run_is_made_where_its_study_says(machines: Machines, tmp_path: Path) -> None:
+    """Its parts are on machines of their own, and it is resumed there without a word on the command line."""
+    role, _, at = machines.roles("web")[0].partition("=")
+    (tmp_path / "one.toml").write_text(f"{STUDY}[roles]\n{role} = {json.dumps(at)}\n")
+    command = [*machines.inside("hub"), str(TOLLBAR), "run", "--no-report"]
+    first = [*command, "one.toml", "--runs", "runs", "--blocks", "2"]
+    done = subprocess.run(first, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert 0 == done.returncode, done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    said = json.loads((run / "run.json").read_text())
+    assert {"web": "10.79.0.2"} == said["roles"]
+    assert "10.79.0.2" == said["nodes"]["web"]["address"]
+    again = [*command, "--resume", str(run), "--blocks", "3"]
+    done = subprocess.run(again, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert 0 == done.returncode, done.stderr
+    assert "On machines of their own" in done.stdout
+
+
+def test_a_study_with_roles_is_no_fleets(tmp_path: Path) -> None:
+    """Each node of a fleet measures the whole by itself: refused as on the command line, before anything is made."""
+    (tmp_path / "one.toml").write_text(STUDY + '[roles]\nweb = "10.0.0.1"')
+    words = [str(TOLLBAR), "run", "one.toml", "--on", "ray"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
+    assert "`roles`: each node of a fleet measures the whole by itself" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(

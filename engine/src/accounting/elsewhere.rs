@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::paid::{Paid, Usage};
 use crate::clock;
 
+#[cfg(test)]
+mod tests;
+
 /// Of the protocol: the two ends are of one build, and say so in words if they are not.
 pub const VERSION: u32 = 1;
 /// The names and processes of some components; no line is longer.
@@ -73,14 +76,6 @@ pub struct Answer {
     pub fault: Option<String>,
 }
 
-/// What an agent has said of one bill.
-#[derive(Default)]
-pub struct Part {
-    pub components: BTreeMap<String, Paid>,
-    pub ticks: bool,
-    pub unsettled: bool,
-}
-
 /// The accounts of components on one other machine. A fault is kept: what comes after it is worth nothing.
 pub struct Elsewhere {
     address: SocketAddr,
@@ -131,38 +126,36 @@ impl Elsewhere {
         }
     }
 
-    pub fn begin(&mut self) -> bool {
-        !self.ask(&Asked::Begin).unsettled
-    }
-
-    pub fn bill(&mut self) -> Part {
-        let Answer { components, ticks, unsettled, .. } = self.ask(&Asked::Bill);
-        Part { components, ticks, unsettled }
-    }
-
-    pub fn read(&mut self) {
-        self.ask(&Asked::Read);
-    }
-
-    pub fn close(&mut self) -> BTreeMap<String, Usage> {
-        self.ask(&Asked::Close).usage
-    }
-
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
     fn ask(&mut self, asked: &Asked) -> Answer {
+        self.say(asked);
+        self.hear()
+    }
+
+    /// Asks, and waits for nothing: what has been asked of one machine is asked of the next before either answers.
+    pub fn say(&mut self, asked: &Asked) {
+        if self.fault.is_none() {
+            self.fault = say(&mut self.stream, asked).err().map(|fault| self.about(&fault));
+        }
+    }
+
+    /// The answer to what was asked last.
+    pub fn hear(&mut self) -> Answer {
         if self.fault.is_some() {
             return Answer::default();
         }
-        let answered = say(&mut self.stream, asked).and_then(|()| hear::<Answer>(&mut self.stream));
-        let answer = answered.unwrap_or_else(|fault| Answer {
-            fault: Some(format!("the accounts at {}: {fault}", self.address)),
-            ..Answer::default()
-        });
+        let answered = hear::<Answer>(&mut self.stream);
+        let answer =
+            answered.unwrap_or_else(|fault| Answer { fault: Some(self.about(&fault)), ..Answer::default() });
         self.fault.clone_from(&answer.fault);
         answer
+    }
+
+    fn about(&self, fault: &str) -> String {
+        format!("the accounts at {}: {fault}", self.address)
     }
 }
 

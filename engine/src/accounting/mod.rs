@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use elsewhere::{Elsewhere, Place};
+use elsewhere::{Answer, Asked, Elsewhere, Place};
 pub use paid::{Paid, Usage};
 use process::{Process, State};
 use serde::Serialize;
@@ -144,8 +144,18 @@ impl Accounts {
     }
 
     pub fn read(&mut self) -> Reading {
-        self.elsewhere.iter_mut().for_each(Elsewhere::read);
+        self.ask_elsewhere(&Asked::Read);
+        self.hear_elsewhere().for_each(drop);
         self.read_here()
+    }
+
+    /// Asks all other machines at once: what they read, they read within one round trip of each other.
+    fn ask_elsewhere(&mut self, asked: &Asked) {
+        self.elsewhere.iter_mut().for_each(|place| place.say(asked));
+    }
+
+    fn hear_elsewhere(&mut self) -> impl Iterator<Item = Answer> {
+        self.elsewhere.iter_mut().map(Elsewhere::hear)
     }
 
     fn read_here(&mut self) -> Reading {
@@ -161,8 +171,9 @@ impl Accounts {
     /// Waits until all are at rest, and begins a bill.
     pub fn begin(&mut self) -> Opening {
         let mut settled = self.settle();
-        for place in &mut self.elsewhere {
-            settled &= place.begin();
+        self.ask_elsewhere(&Asked::Begin);
+        for answer in self.hear_elsewhere() {
+            settled &= !answer.unsettled;
         }
         let reading = self.read_here();
         Opening { settled, reading, clocks: Clocks::read() }
@@ -172,11 +183,12 @@ impl Accounts {
     pub fn bill(&mut self, opening: &Opening) -> Bill {
         let (cpu_ns, wall_ns) = opening.clocks.since();
         let settled = self.settle() && opening.settled;
+        self.ask_elsewhere(&Asked::Bill);
         let closing = self.read_here();
         let ticks = closing.inexact != opening.reading.inexact;
         let components = closing.since(&opening.reading);
         let mut bill = Bill { components, cpu_ns, wall_ns, ticks, unsettled: !settled };
-        for part in self.elsewhere.iter_mut().map(Elsewhere::bill) {
+        for part in self.hear_elsewhere() {
             bill.components.extend(part.components);
             bill.ticks |= part.ticks;
             bill.unsettled |= part.unsettled;
@@ -199,8 +211,11 @@ impl Accounts {
 
     /// Reads a last time: memory, context switches and processes, since the opening.
     pub fn close(&mut self) -> BTreeMap<String, Usage> {
-        let here = self.here.iter_mut().map(|account| (account.name.clone(), account.close()));
-        here.chain(self.elsewhere.iter_mut().flat_map(Elsewhere::close)).collect()
+        self.ask_elsewhere(&Asked::Close);
+        let mut usage: BTreeMap<_, _> =
+            self.here.iter_mut().map(|account| (account.name.clone(), account.close())).collect();
+        usage.extend(self.hear_elsewhere().flat_map(|answer| answer.usage));
+        usage
     }
 }
 

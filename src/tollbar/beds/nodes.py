@@ -1,34 +1,31 @@
-"""Machines that have a role: how they are named, reached, and had start what the lab has them run."""
+"""Machines that have a role: how they are reached, and had start what the lab has them run."""
 
 from __future__ import annotations
 
 import json
 import secrets
-import shlex
 import shutil
 import socket
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from tollbar import __version__, machine
 from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
 from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request, render, write_files
-from tollbar.beds.description import ROLES
+from tollbar.beds.places import CLIENT, Place
 from tollbar.beds.running import PortTaken
 from tollbar.beds.sandbox import Account, Sandbox
-from tollbar.errors import TollbarError, nearest
+from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.libraries import Provider, engine_build
 from tollbar.records import Outcome
 from tollbar.runner.process import Ended, Process
 
-CLIENT = "client"
 # Starting Python, and finding the engine, on a machine that is busy.
 HELLO_LIMIT_S = 60.0
 # A directory's preparation takes minutes, and says by itself when it is too long.
@@ -39,59 +36,6 @@ BEAT_S = 15.0
 # Of a TCP connection to the account agent, when something has failed and it may be the network.
 REACHED_LIMIT_S = 3.0
 TOKEN_BYTES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A role, and the machine that has it."""
-
-    role: str
-    address: str
-    reach: tuple[str, ...] = ()
-    """The words that run a command there."""
-    more: tuple[str, ...] = ()
-    """Further addresses of it: a port that a component always has is taken on the first by another such component."""
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Those on which it may listen."""
-        return (self.address, *self.more)
-
-    @property
-    def agent(self) -> tuple[str, ...]:
-        """The command that starts an agent there. Tollbar is at the same place on all machines."""
-        return (*self.reach, sys.executable, "-m", "tollbar.beds.agent")
-
-
-def read_places(said: Sequence[str]) -> tuple[Place, ...]:
-    """What `--roles` says: `ROLE=ADDRESS[+ADDRESS…][ by COMMAND],…`. Raises TollbarError."""
-    places: dict[str, Place] = {}
-    for text in (part for one in said for part in one.split(",")):
-        role, _, at = text.strip().partition("=")
-        said_addresses, _, command = (part.strip() for part in at.partition(" by "))
-        where = f"--roles {text.strip()}"
-        if role not in (known := (CLIENT, *ROLES)):
-            raise TollbarError(f"no component has the role `{role}`", where=where, hint=nearest(role, known))
-        if role in places:
-            raise TollbarError(f"the role `{role}` is given twice", where=where)
-        addresses = []
-        for address in said_addresses.split("+"):
-            try:
-                addresses.append(str(ip_address(address.strip())))
-            except ValueError:
-                raise TollbarError(f"not an address: `{address}`", where=where, hint="as in web=192.0.2.7") from None
-        address, *more = addresses
-        if role == CLIENT and command:
-            raise TollbarError("the client is where the lab is", where=where, hint=f"client={address}")
-        reach = tuple(shlex.split(command)) or ("ssh", "-T", "-o", "BatchMode=yes", address)
-        places[role] = Place(role, address, reach if role != CLIENT else (), tuple(more))
-    if places and CLIENT not in places and len(places) < len(ROLES) and "web" not in places:
-        raise TollbarError(
-            "what is behind the web server is on another machine, and has to know who comes",
-            where=f"--roles {','.join(said)}",
-            hint="say this machine's address too: client=ADDRESS",
-        )
-    return tuple(places.values())
 
 
 @dataclass(slots=True)

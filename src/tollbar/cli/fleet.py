@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tollbar import console, fleet, gathering, report
+from tollbar import console, fleet, gathering, report, study
 from tollbar.cli.answers import Layout, command_line, show_answer
-from tollbar.cli.options import Options, full_paths, studies_of
+from tollbar.cli.options import Options, full_paths
 from tollbar.document.decisions.gather import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.fleet import Fleets
@@ -18,6 +18,7 @@ from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
 
 PAGE = "fleet.html"
+NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
 OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--on` asks it from this one")
 
 
@@ -34,7 +35,7 @@ def run_on(
     for what, asked, why, hint in (
         ("--url", options.url, *OF_YOURS),
         ("--server-pid", options.server_pid, *OF_YOURS),
-        ("--roles", options.roles, "each node of a fleet measures the whole by itself", "leave one of the two out"),
+        ("--roles", options.roles, *NO_ROLES),
     ):
         if asked:
             raise TollbarError(f"`{what}`: {why}", hint=hint)
@@ -69,10 +70,11 @@ def _begun(
     studies: Sequence[str], options: Options, on: str, simulate: int | None, labels: Mapping[str, str]
 ) -> Fleets:
     # Read here as well: what is wrong with them is said before any node is asked.
-    asked = studies_of(tuple(studies), options)
+    asked = study.load(tuple(studies))
     for one in asked:
-        if one.remotes:
-            raise TollbarError(f"`url` of a study: {OF_YOURS[0]}", where=one.name, hint=OF_YOURS[1])
+        for key, is_said, (why, hint) in (("url", one.remotes, OF_YOURS), ("roles", one.places, NO_ROLES)):
+            if is_said:
+                raise TollbarError(f"`{key}`: {why}", where=one.name, hint=hint)
     named = [name for name in studies if not _is_own(name)]
     files: dict[str, str] = {}
     for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import console, document, plan, results, study, units
+from tollbar.beds.places import Place, read_places
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
 from tollbar.cli.answers import Layout as Layout
@@ -50,7 +51,8 @@ class Options:
     roles: Annotated[tuple[str, ...], Parameter(negative="")] = ()
     """Machines where the parts of a server run: `web=ADDRESS,database=ADDRESS,directory=ADDRESS`, reached by ssh, or
     `ROLE=ADDRESS by COMMAND`, which runs a command there. `client=ADDRESS` is this machine's own; a machine with
-    several directories has as many addresses, `directory=ADDRESS+ADDRESS`."""
+    several directories has as many addresses, `directory=ADDRESS+ADDRESS`. It takes the place of all that a study
+    says in `[roles]`."""
     url: str | None = None
     """A server of your own. Anything but this machine's loopback is refused unless you name its host again."""
     against: str | None = None
@@ -106,6 +108,20 @@ def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     theirs = [of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
     named = study.load(studies or (() if urls else ("quick",)))
     return (*theirs, *with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
+
+
+def places_for(asked: Sequence[Study], options: Options) -> tuple[Place, ...]:
+    """The machines of roles: those of `--roles`, or else of the studies. Raises TollbarError where these differ."""
+    if options.roles:
+        return read_places(options.roles)
+    first, *others = asked
+    for one in others:
+        if one.places != first.places:
+            raise TollbarError(
+                f"`roles`: the studies {first.name} and {one.name} say different ones, and a run has the same for all",
+                hint="run them one by one, or say --roles",
+            )
+    return first.places
 
 
 def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:

@@ -7,12 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import lab
-from tollbar.beds.nodes import read_places
 from tollbar.cli.options import (
     DEFAULTS,
     Options,
     command_line,
     full_paths,
+    places_for,
     read_seconds,
     read_share,
     resumed,
@@ -65,7 +65,7 @@ def run(
     asked = resumed(options.resume, studies, options) if options.resume else studies_of(studies, options)
     half = None if options.precision is None else read_share("--precision", options.precision)
     asked = lab.with_precision(asked, half, None if options.for_ is None else read_seconds("--for", options.for_))
-    places = read_places(options.roles)
+    places = places_for(asked, options)
     if options.resume is not None:
         planned, store = lab.take_up(options.resume, asked, places)
     else:

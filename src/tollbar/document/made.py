@@ -115,6 +115,8 @@ def _head(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "command": list(run.command),
         "fingerprint": dict(run.fingerprint),
+        "simulated": run.is_simulated,
+        "nodes": {role: dict(node) for role, node in run.nodes.items()},
         "providers": {str(receipt["name"]): {"spec": spec, **receipt} for spec, receipt in run.providers.items()},
     }
 

@@ -365,6 +365,11 @@ class DocumentForm(Form):
     """the command line"""
     fingerprint: dict[str, JSON]
     """the machine"""
+    simulated: bool
+    """whether that is a node of a simulated cluster, or a role's machine is made up on it: nothing is a network's"""
+    nodes: dict[str, JSON]
+    """the machine of each role that has one of its own: its `address`, `host`, `fingerprint`, and whether it
+    `is_simulated`"""
     providers: dict[str, JSON]
     """each library by its name with the version: `spec` as studies write it, and its receipt"""
     sources: list[SourceForm]

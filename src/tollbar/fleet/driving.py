@@ -71,6 +71,12 @@ class Member:
     reason: str | None = None
     run: str | None = None
     """Its run's directory, in the folder of its name."""
+    host: str = ""
+    """Its host name, where that of another node is the same and it is called by its address."""
+
+    @property
+    def host_name(self) -> str:
+        return self.host or self.name
 
 
 @dataclass(slots=True)
@@ -151,7 +157,8 @@ class Fleets:
         members = self._known(places) if self.fleet.nodes else self._new(places)
         left = [place.name for place, member in zip(places, members, strict=True) if member is None]
         if left:
-            console.say(f"  left out   {enumeration([shown(name) for name in left])}: not of this fleet", "yellow")
+            why = "not of this fleet, or not to be told from another of its name"
+            console.say(f"  left out   {enumeration([shown(name) for name in left])}: {why}", "yellow")
         for place, member in zip(places, members, strict=True):
             if member is None or member.state is State.DONE:
                 continue
@@ -167,28 +174,35 @@ class Fleets:
     def _new(self, places: Sequence[Place]) -> list[Member | None]:
         names = [place.name for place in places]
         for place in places:
-            name = place.name if names.count(place.name) == 1 else place.address
+            is_one_of_several = names.count(place.name) > 1
+            name = place.address if is_one_of_several else place.name
             if not _NAME.fullmatch(name) or (self.directory / name).is_file():
                 raise TollbarError(f"no name of a node: {shown(name)}")
-            self.fleet.nodes.append(Member(name, place.address, dict(place.labels)))
+            if name in {one.name for one in self.fleet.nodes}:
+                hint = "one machine measures one thing at a time: start one node of Ray on it"
+                raise TollbarError(f"two nodes of the cluster are one machine: {shown(name)}", hint=hint)
+            host = place.name if is_one_of_several else ""
+            self.fleet.nodes.append(Member(name, place.address, dict(place.labels), host=host))
         return [*self.fleet.nodes]
 
     def _known(self, places: Sequence[Place]) -> list[Member | None]:
         """Which member each node is: names change with those of other nodes, and addresses from day to day."""
-        names = {one.name for one in self.fleet.nodes}
+        names = {one.host_name for one in self.fleet.nodes}
         ways: tuple[Callable[[Place, Member], bool], ...] = (
-            lambda place, member: (place.name, place.address) == (member.name, member.address),
+            lambda place, member: (place.name, place.address) == (member.host_name, member.address),
             # What has the name of another is that one, with a new address.
             lambda place, member: place.address == member.address and place.name not in names,
-            lambda place, member: place.name == member.name,
+            lambda place, member: place.name == member.host_name,
         )
         found: dict[int, Member] = {}
         for is_it in ways:
-            for at, place in enumerate(places):
-                taken = {one.name for one in found.values()}
-                those = (one for one in self.fleet.nodes if one.name not in taken and is_it(place, one))
-                if at not in found and (member := next(those, None)):
-                    found[at] = member
+            places_left = [at for at in range(len(places)) if at not in found]
+            members_left = [one for one in self.fleet.nodes if one not in found.values()]
+            for at in places_left:
+                # Where several of one name are left, none of them can be told from the others.
+                those = [one for one in members_left if is_it(places[at], one)]
+                if len(those) == 1 and sum(is_it(places[other], those[0]) for other in places_left) == 1:
+                    found[at] = those[0]
         return [found.get(at) for at in range(len(places))]
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:

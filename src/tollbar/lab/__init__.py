@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tollbar import console, gathering, judge, machine, moments, plan, results, study, units
-from tollbar.beds.nodes import Place
+from tollbar.beds.places import Place
 from tollbar.errors import TollbarError
 from tollbar.judge import Judgement, StudyJudgement
 from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
@@ -56,7 +56,9 @@ def begin(
     seed = secrets.randbelow(2**32) if seed is None else seed
     planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
     if places and not any(cell.bed for one in planned.studies for cell in one.cells):
-        raise TollbarError("nothing of these studies is asked of a server", where="--roles", hint="leave it out")
+        raise TollbarError(
+            "nothing of these studies is asked of a server", where="--roles or `roles`", hint="leave it out"
+        )
     fingerprint = machine.fingerprint()
     store = results.create(
         planned,

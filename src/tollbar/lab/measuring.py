@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
-from tollbar.beds.nodes import Place
+from tollbar.beds.places import Place
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.judge import StudyJudgement, Toll

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tollbar import workloads
 from tollbar.beds import nodes
-from tollbar.beds.nodes import Place
+from tollbar.beds.places import Place
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
 from tollbar.measure.aside import Aside

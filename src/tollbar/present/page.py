@@ -86,7 +86,7 @@ from tollbar.present.results import (
     results,
     results_section,
 )
-from tollbar.present.roles import roles_listing, roles_section
+from tollbar.present.roles import roles_listing, roles_section, simulated
 from tollbar.present.trust import largest_noise, missing, trust_section, unavailable, warnings
 from tollbar.present.uses import uses_listing, uses_section
 from tollbar.results import Run
@@ -231,7 +231,11 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
     )
     return Section(
         study.about.question,
-        (*_answer(study, said, at, main), *(one for one in sections if one is not None)),
+        (
+            *(Paragraph(sentence, "note") for sentence in simulated(judgement.run)),
+            *_answer(study, said, at, main),
+            *(one for one in sections if one is not None),
+        ),
         _study_name(study),
     )
 
@@ -343,7 +347,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             *_more(len(gone) - len(gone[:most]), "more reason"),
             *([f"left out: {counted(left, 'combination')}, with reasons in the report"] if left else []),
         ],
-        warnings(study),
+        (*simulated(judgement.run), *warnings(study)),
     )
 
 

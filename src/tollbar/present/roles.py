@@ -15,6 +15,13 @@ TITLE = "On machines of their own"
 ROUND_TRIP_TIME = "network-round-trip-time"
 SIMULATED = "Machines that are made up on the lab's own: their network is its memory, and nothing here is a network's."
 
+OF_A_NODE = "Simulated: the node that this was measured on is made up on the machine, and nothing here is a network's."
+
+
+def simulated(run: Run) -> tuple[str, ...]:
+    """What is said above all else of a node of a simulated cluster."""
+    return (OF_A_NODE,) if "simulated" in run.fingerprint else ()
+
 
 def roles_section(study: StudyJudgement, run: Run) -> Section | None:
     """Where each part ran, and the table; None where all ran on one machine."""

@@ -65,6 +65,21 @@ class _Receipt(BaseModel):
     name: str
 
 
+class _Machine(BaseModel):
+    """What a run says of a processor, of which more is shown as it stands."""
+
+    cpu: str
+
+
+class _Node(BaseModel):
+    """What a run says of the machine of a role."""
+
+    address: str
+    host: str
+    fingerprint: _Machine
+    is_simulated: bool
+
+
 class _About(BaseModel):
     """What has to be in `run.json` for a run to be read."""
 
@@ -78,6 +93,7 @@ class _About(BaseModel):
     broken: dict[str, str]
     studies: dict[str, _Entry]
     best_probe_ns: float | None = None
+    nodes: dict[str, _Node] = {}
 
 
 def read(directory: Path) -> Run:

@@ -121,3 +121,8 @@ class Run:
     """The machine of each role that has one of its own: `address`, `host`, `fingerprint`, `is_simulated`."""
     best_probe_ns: float | None = None
     """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its machine is a node of a simulated cluster, or that of a role is made up on it."""
+        return "simulated" in self.fingerprint or any(node["is_simulated"] for node in self.nodes.values())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from tollbar.beds.places import Place
 from tollbar.beds.remote import Remote
 from tollbar.families import OF_A_LOAD, Family, Value
 
@@ -248,6 +249,8 @@ class Study:
     measured in one heat, so that what they cost together is told from the sum of what each costs."""
     remotes: tuple[Remote, ...] = ()
     """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
+    places: tuple[Place, ...] = ()
+    """The machines of roles; empty: all is on one, unless the command line says otherwise."""
 
 
 DEFAULT_WORTH = 0.03

@@ -160,6 +160,13 @@ class WireTable(Wire):
         return self
 
 
+class WireRoles(Wire):
+    client: str | None = None
+    web: str | None = None
+    database: str | None = None
+    directory: str | None = None
+
+
 class WireStudy(Wire):
     question: str
     family: Plain
@@ -170,6 +177,7 @@ class WireStudy(Wire):
     beds: tuple[str, ...] = ()
     url: Urls = ()
     load: WireLoad | None = None
+    roles: WireRoles = WireRoles()
     baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
     factors: tuple[str, ...] = ()

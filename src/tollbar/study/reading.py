@@ -10,6 +10,7 @@ from string import Formatter
 from typing import TypeVar
 
 from tollbar import beds, families, units
+from tollbar.beds.places import places_of
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import LOADS, Family, Value, whole
@@ -72,6 +73,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         factors=reader.factors(wire, choices),
         remotes=tuple(Remote(url) for url in wire.url),
+        places=places_of(wire.roles.model_dump(exclude_none=True), where),
         load=load,
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
         baseline=reader.coordinates("baseline", {"choice": baseline} if isinstance(baseline, str) else baseline),

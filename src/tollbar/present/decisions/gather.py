@@ -253,6 +253,10 @@ def _row_names(row: TollRow, names: _Names, apart: str) -> tuple[TableCell, Tabl
     return TableCell(f"{names.cell(row)} ({standing_words(row.standing)})"), TableCell(names.over(row) + apart)
 
 
+def _studies(row: TollRow) -> str:
+    return enumeration(sorted({shown(one.study.name) for place in row.places.values() for one in place.seen}))
+
+
 def _apart(rows: Sequence[TollRow], names: _Names) -> list[str]:
     """Of each row: what tells it from others that are called the same, if any are."""
     alike: dict[tuple[str, str], list[TollRow]] = {}
@@ -262,10 +266,7 @@ def _apart(rows: Sequence[TollRow], names: _Names) -> list[str]:
     for same in alike.values():
         said = [f"{row.cost}; {percent(row.worth)} is worth telling" for row in same]
         if len(set(said)) < len(same):
-            studies = [
-                sorted({shown(one.study.name) for place in row.places.values() for one in place.seen}) for row in same
-            ]
-            said = [f"{words}; as {enumeration(names)} asks" for words, names in zip(said, studies, strict=True)]
+            said = [f"{words}; as {_studies(row)} asks" for words, row in zip(said, same, strict=True)]
         # Studies of one name, of which one was changed.
         counts = Counter(said)
         numbers: Counter[str] = Counter()

@@ -1,0 +1,68 @@
+"""A run of a machine that is made up: its document, its page and the terminal say so."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import fleet as made_up
+
+from conftest import command
+from tollbar import document, judge, report, results
+from tollbar.document.schema import DocumentForm
+from tollbar.errors import TollbarError
+
+SAID = "Simulated: the node that this was measured on is made up"
+WEB = {"address": "10.77.0.2", "host": "web", "fingerprint": {"cpu": "A"}, "is_simulated": True}
+
+
+def a_run(folder: Path, **more: object) -> Path:
+    """A run whose machine says this of itself as well."""
+    return made_up.run_of(
+        folder, made_up.fingerprint("A", **more), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512")
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "nodes", "is_simulated"),
+    [
+        ({"simulated": "a node that is made up on this machine"}, {}, True),
+        ({}, {"web": WEB}, True),
+        ({}, {"web": WEB | {"is_simulated": False}}, False),
+        ({}, {}, False),
+    ],
+)
+def test_the_document_says_whether_a_machine_is_made_up(
+    tmp_path: Path, more: dict[str, str], nodes: dict[str, Any], is_simulated: bool
+) -> None:
+    """That of the run, or that of a role; and which machines there were."""
+    run = a_run(tmp_path, **more)
+    results.update_about(run, {"nodes": nodes})
+    said = document.of_run(judge.judge(results.read(run)))
+    assert is_simulated is said["simulated"]
+    assert nodes == said["nodes"]
+    DocumentForm.model_validate(said)
+
+
+@pytest.mark.parametrize("more", [{"simulated": "a node that is made up on this machine"}, {}])
+def test_page_and_terminal_say_it_above_the_answer(tmp_path: Path, more: dict[str, str]) -> None:
+    """Before any figure on the page, and among the warnings in the terminal and in a pull request."""
+    run = a_run(tmp_path, **more)
+    report.write(judge.judge(results.read(run)), tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert bool(more) == (SAID in page)
+    assert not more or page.index(SAID) < page.index('class="answer"')
+    for words in ((), ("--format", "markdown")):
+        done = subprocess.run([command(), "judge", str(run), *words], capture_output=True, text=True, check=True)
+        assert bool(more) == (SAID in " ".join(done.stdout.split()))
+
+
+@pytest.mark.parametrize("nodes", [[], {"web": 1}, {"web": {"host": "web"}}, {"web": WEB | {"fingerprint": 1}}])
+def test_machines_of_roles_that_no_run_says_are_one_line(tmp_path: Path, nodes: object) -> None:
+    """Of a run that others sent."""
+    run = a_run(tmp_path)
+    results.update_about(run, {"nodes": nodes})
+    with pytest.raises(TollbarError, match="not as Tollbar writes it: `nodes"):
+        results.read(run)
