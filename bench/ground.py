@@ -202,7 +202,7 @@ class Ground:
             "processes": sorted(name for pid in pids if (name := program(pid))),
             "ports": sorted(self.ports & listening()),
             "memory": sorted(self.memory & shared_memory()),
-            "name spaces": sorted(self.spaces & all_spaces()) if self.spaces else [],
+            "name spaces": all_spaces(self.spaces) if self.spaces else [],
             "mounts": mounts(self.folder),
             "directories": sorted({path.name for path in self.temporary.iterdir()} - {*expected}),
         }
@@ -303,9 +303,10 @@ def spaces(pid: int) -> set[str]:
     return found
 
 
-def all_spaces() -> set[str]:
-    """Those of any process."""
-    return {space for name in os.listdir("/proc") if name.isdigit() for space in spaces(int(name))}
+def all_spaces(known: set[str]) -> list[str]:
+    """Those of these that any process has, with that: the kernel gives their numbers again, to whatever is next."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return sorted(f"{space} of {program(pid)}" for pid in pids for space in spaces(pid) & known)
 
 
 def mounts(folder: Path) -> list[str]:

@@ -22,8 +22,9 @@ pub struct Wire {
 pub struct Passed {
     #[serde(rename = "network-sent")]
     pub sent: u64,
+    /// Less than nothing, where a byte that was none is taken back.
     #[serde(rename = "network-received")]
-    pub received: u64,
+    pub received: i64,
     #[serde(rename = "network-round-trips")]
     pub round_trips: u64,
 }
@@ -45,11 +46,18 @@ impl Wire {
 
     /// Before the client goes on: what has come meanwhile ends a round trip.
     pub fn look(&mut self, socket: impl AsFd, passed: &mut Passed) {
-        let Some((_, received)) = stream_bytes(socket) else { return };
+        if let Some((_, received)) = stream_bytes(socket) {
+            self.came(received, passed);
+        }
+    }
+
+    /// The end of the peer's side counts as a byte where it comes just while the kernel is asked. The connection is looked
+    /// at again before it is closed, and then its state tells: there is one byte less.
+    fn came(&mut self, received: u64, passed: &mut Passed) {
         if received > self.received {
             passed.round_trips += u64::from(std::mem::take(&mut self.awaits));
         }
-        passed.received += received - self.received.min(received);
+        passed.received += received.cast_signed() - self.received.cast_signed();
         self.received = received;
     }
 
@@ -127,5 +135,18 @@ mod tests {
         assert_eq!(0, client.read(&mut buffer).expect("its end"));
         wire.look(&client, &mut passed);
         assert_eq!(Passed { sent: 10, received: 8, round_trips: 3 }, passed);
+    }
+
+    /// The end of the server's side, where it was counted as a byte, is none once the connection is looked at again.
+    #[test]
+    fn an_end_that_was_counted_is_taken_back() {
+        let mut passed = Passed::default();
+        let mut wire = Wire::connecting(&mut passed);
+        let mut counted = Passed::default();
+        for received in [8, 9, 8] {
+            wire.came(received, &mut passed);
+            counted.add(std::mem::take(&mut passed));
+        }
+        assert_eq!(Passed { sent: 0, received: 8, round_trips: 1 }, counted);
     }
 }
