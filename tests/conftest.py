@@ -102,6 +102,8 @@ STARTING = {
     *("at", "browser", "fake_runs", "fake_study", "lab", "pages", "runs_made", "service", "short_study", "tollbar"),
     *("Sandbox", "Session", "ask", "engine", "start", "started", "session", "subprocess", "tune", "command"),
 }
+# Modules whose tests name none of these, and have Tollbar start one process after the other.
+STARTING_WITHIN = ("conformance", "gather_sent")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -109,7 +111,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         module = getattr(item, "module", None)
         name = item.path.stem.removeprefix("test_")
-        if STARTING & ({*getattr(item, "fixturenames", ())} | {*vars(module or item)}):
+        named = {*getattr(item, "fixturenames", ())} | {*vars(module or item)}
+        if STARTING & named or name in STARTING_WITHIN:
             item.add_marker(pytest.mark.servers)
         if name in LONG:
             item.add_marker(pytest.mark.long)
