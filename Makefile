@@ -36,8 +36,8 @@ test: setup browser servers runtimes ## Every test
 	$(BIN)/pytest -n 3 --dist loadgroup
 	cd engine && cargo test --release --locked --quiet
 
-quick: setup ## Tests that start no server and no other process, for while you write
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers"
+quick: setup ## Tests that start nothing and simulate little, for while you write
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers and not long"
 
 # Of all targets together; an hour on demand: make fuzz FOR=1h
 FOR ?= 1min

@@ -88,13 +88,22 @@ Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Modules whose laboratories of servers are made once for all of their tests: by one worker, so that it is once.
 ONE_LABORATORY = ("gssapi", "labs", "negotiate", "samba", "services", "sign_in", "sign_in_faults", "storage_elsewhere")
-# Begun last, what takes longest would keep one worker busy after the others are done.
-LONGEST = ("survivors", "run", "source_pages", "providers", "document", "heats", "coverage", "databases")
+# Begun last, what takes longest would keep one worker busy after the others are done: by the longest test of each. Of
+# the laboratories those with most tests are begun first, by pytest-xdist itself.
+LONGEST = (
+    *("fleet_on_ray", "survivors", "roles", "run", "source_pages", "providers", "runners", "coverage", "precision"),
+    *("client_core", "conformance", "check", "engine_replaced", "report_browser", "gather_sent", "secrets"),
+    *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats"),
+)
+# What starts nothing, and is still no test to wait for while one writes: hundreds of runs on machines that are made up.
+LONG = ("coverage",)
 # What a test takes, or its module names, that starts the command, a server, a runner or a browser.
 STARTING = {
     *("at", "browser", "fake_runs", "fake_study", "lab", "pages", "runs_made", "service", "short_study", "tollbar"),
     *("Sandbox", "Session", "ask", "engine", "start", "started", "session", "subprocess", "tune", "command"),
 }
+# Modules whose tests name none of these, and have Tollbar start one process after the other.
+STARTING_WITHIN = ("conformance", "gather_sent")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -102,11 +111,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         module = getattr(item, "module", None)
         name = item.path.stem.removeprefix("test_")
-        if STARTING & ({*getattr(item, "fixturenames", ())} | {*vars(module or item)}):
+        named = {*getattr(item, "fixturenames", ())} | {*vars(module or item)}
+        if STARTING & named or name in STARTING_WITHIN:
             item.add_marker(pytest.mark.servers)
+        if name in LONG:
+            item.add_marker(pytest.mark.long)
         if name in ONE_LABORATORY:
             item.add_marker(pytest.mark.xdist_group(name))
-    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
 
 
 @pytest.fixture

@@ -24,12 +24,18 @@ def shipped() -> list[str]:
 
 
 @cache
-def fabricated(name: str) -> StudyJudgement:
-    """What the judge would say of a study that ships, had it been measured; some of its cells failed."""
+def planned(name: str) -> StudyPlan:
+    """A study that ships, by its set and name."""
     folder, _, its_own = name.partition("/")
     (asked,) = [one for one in study.load([folder]) if one.name == its_own]
-    (planned,) = plan.make([asked], seed=1).studies
-    rows = tuple(_rows(planned, random.Random(name)))
+    return plan.make([asked], seed=1).studies[0]
+
+
+@cache
+def fabricated(name: str) -> StudyJudgement:
+    """What the judge would say of a study that ships, had it been measured; some of its cells failed."""
+    asked = planned(name).study
+    rows = tuple(_rows(planned(name), random.Random(name)))
     return judge_study(StudyRun(replace(asked, measure=replace(asked.measure, blocks=BLOCKS)), rows, (), (BLOCKS,)))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
+import fabricated
 from tollbar import plan, study
 from tollbar.families import Standing
 from tollbar.measure.members import Member
@@ -31,16 +31,11 @@ def planned(text: str, folder: Path) -> StudyPlan:
     return one
 
 
-@cache
-def shipped() -> list[StudyPlan]:
-    """Every study that comes with Tollbar, planned: once, for that takes half a minute."""
-    return [one for name in study.shipped() for one in plan.make(study.load([name]), seed=4).studies]
-
-
-@pytest.fixture(scope="module", params=shipped(), ids=lambda one: one.study.name)
+@pytest.fixture(scope="module", params=fabricated.shipped())
 def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Heat]]]:
     """A shipped study, and its heats."""
-    return request.param, list(blocks(request.param, 7, BLOCKS))
+    one = fabricated.planned(request.param)
+    return one, list(blocks(one, 7, BLOCKS))
 
 
 def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
@@ -236,7 +231,7 @@ def test_heats_depend_on_the_seed_alone() -> None:
 )
 def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
     """A trial spends at most twice what is asked for all rounds, and has one turn however slow its operations are."""
-    one = shipped()[0].cells[0]
+    one = fabricated.planned("rehearsal/rehearsal").cells[0]
     member = Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
     found = member.pace.turns(Measure("cpu", 0.005, 10, 12))
     assert turns == len(found)
@@ -246,7 +241,10 @@ def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
 @pytest.mark.parametrize("operation_s", [0.0, 0.005, 60.0])
 def test_what_is_counted_has_every_turn(operation_s: float) -> None:
     """Where operations find what those before them left, cells are compared after equally many of them."""
-    visit, ready = Visit(shipped()[0].cells[0], False, 0, 0), Ready(provider="x", operation_ns=operation_s * 1e9)
+    visit, ready = (
+        Visit(fabricated.planned("rehearsal/rehearsal").cells[0], False, 0, 0),
+        Ready(provider="x", operation_ns=operation_s * 1e9),
+    )
     member = Member(visit, ready=ready, work=Work((), {}, None, fewest=10, is_counted=True))
     how = Measure("cpu", 0.005, 10, 12)
     assert range(10) == member.pace.turns(how)

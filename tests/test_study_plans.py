@@ -215,6 +215,26 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
                 assert wanted, (claim.says, side)
 
 
+# Combinations of a study's values for each of its cells, left out or not: settings that mean nothing at a choice may be
+# told from others by what they depend on, and there are some that depend on two of them.
+MOST_FOR_EACH = 4
+
+
+@pytest.mark.parametrize("name", ["web-authentication", "tls-certificates"])
+def test_what_means_nothing_to_a_cell_is_not_combined(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a study of many settings, where each product of all of them took many seconds; and the cells are the same."""
+    asked: list[plan.Coordinates] = []
+    normal = plan._Grid.normal
+    monkeypatch.setattr(plan._Grid, "normal", lambda self, wanted: asked.append(wanted) or normal(self, wanted))
+    planned = plan.make(study.load([name]), seed=0).studies
+    there = sum(len(one.cells) + len(one.left_out) for one in planned)
+    assert there <= len(asked) <= MOST_FOR_EACH * there
+    monkeypatch.setattr(plan, "fits", lambda *_: True)
+    every = plan.make(study.load([name]), seed=0).studies
+    assert [one.cells for one in every] == [one.cells for one in planned]
+    assert [one.left_out for one in every] == [one.left_out for one in planned]
+
+
 def test_quick_asks_about_every_family() -> None:
     """`tollbar run` without arguments has a study for each family, but for what is made of others, for what needs a
     database's server, which few machines have, and for what is asked of two builds alone."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Literal
@@ -106,7 +107,7 @@ class Threat:
 
     def authority_for(self, choice: str) -> tuple[Authority, ...]:
         """Where it comes from what is said of this threat and this choice."""
-        return tuple(s.authority for s in self.sources if any(fnmatch(choice, pattern) for pattern in s.of))
+        return tuple(s.authority for s in self.sources if _is_one_of(choice, s.of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,15 +458,23 @@ class Family:
 
 def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
     """Whether each of these coordinates fits one of its patterns; the empty pattern fits one that is not there."""
-    return all(
-        any(fnmatch(str(coordinates.get(name, "")), pattern) for pattern in patterns) for name, patterns in only.items()
-    )
+    return all(_is_one_of(str(coordinates.get(name, "")), patterns) for name, patterns in only.items())
+
+
+def _is_one_of(word: str, patterns: tuple[str, ...]) -> bool:
+    return word in patterns or any(fnmatchcase(word, one) for one in _open(patterns))
+
+
+@cache
+def _open(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that fit other words than their own: a cell is asked about thousands of patterns, and few are open."""
+    return tuple(one for one in patterns if any(character in one for character in "*?["))
 
 
 def _refusals(of: Choice | Setting, value: Value, coordinates: Mapping[str, Value]) -> Iterator[str]:
     """Why this choice, or this value of a setting, cannot be had there."""
     for one in of.unsupported:
-        if any(fnmatch(str(value), pattern) for pattern in one.values) and fits(one.where, coordinates):
+        if _is_one_of(str(value), one.values) and fits(one.where, coordinates):
             yield one.because
 
 

@@ -239,10 +239,10 @@ def sentences(study: StudyJudgement) -> list[str]:
 
 def first_sentences(study: StudyJudgement) -> list[str]:
     """As many of these as are read, and how many comparisons more there are."""
-    comparisons = [sentence(study, toll) for toll in real_tolls(study)]
-    more = len(comparisons) - MOST_SENTENCES
+    tolls = real_tolls(study)
+    more = len(tolls) - MOST_SENTENCES
     said = [f"{counted(more, 'more comparison')} in the table above."] if more > 0 else []
-    return [*_of_all(study), *comparisons[:MOST_SENTENCES], *said]
+    return [*_of_all(study), *(sentence(study, toll) for toll in tolls[:MOST_SENTENCES]), *said]
 
 
 def _of_all(study: StudyJudgement) -> list[str]:

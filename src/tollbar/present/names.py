@@ -187,13 +187,16 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
 
     Those of `always` that any row has stand among them, whatever their values.
     """
-    values: dict[str, set[Value]] = {"choice": set(), "bed": set(), "provider": set(), "op": set()}
+    first: dict[str, Value] = {}
+    found: set[str] = set()
     for row in rows:
         for name, value in row.coordinates.items():
-            values.setdefault(name, set()).add(value)
+            if first.setdefault(name, value) != value:
+                found.add(name)
+    found |= first.keys() & {*always}
     # The load comes last: rows of one cell differ in nothing else.
-    ordered = [*(n for n in values if n not in LOADS), *(n for n in LOADS if n in values)]
-    return tuple(name for name in ordered if len(values[name]) > (0 if name in always else 1))
+    ordered = dict.fromkeys(["choice", "bed", "provider", "op", *(name for name in first if name not in LOADS), *LOADS])
+    return tuple(name for name in ordered if name in found)
 
 
 def place_words(study: StudyJudgement) -> PlaceWords:
