@@ -2,8 +2,8 @@
 tests find it. A seeded sample of each package; the share that was found is its score.
 
 The changes are mutmut's. Its own runner puts all mutants of a module into that and switches between them by name, which
-leaves properties, module constants and whatever has a decorator unchanged, and asks one pytest for all tests. Here each
-mutant is a source file in a copy of the tree, and the package's own tests try it, in a process that can be ended.
+leaves properties, module constants and whatever has a decorator unchanged, and has all of them tried by all tests. Here
+each mutant is a source file in a copy of the tree, tried by those of the package's own tests that reach its line.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 GOAL = 0.90
 # A mutant may loop for ever: so many times what the tests take unchanged, and for a machine that is busy by then.
 TIMES, LEAST_LIMIT_S = 5, 60
+REACHED_LIMIT_S = 1800
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no")
 # Raising what they are asked is all that a change of their arguments does.
 NEVER_CHANGED = {"len", "isinstance"}
 
@@ -53,11 +55,27 @@ class Package:
 
 
 PACKAGES: Mapping[str, Package] = {
-    "stats": Package("stats.py", ("stats", "jointly", "judge", "would_notice", "quiet_rounds", "recorded")),
-    "judge": Package("judge", ("judge", "would_notice")),
+    "stats": Package("stats.py", ("jointly", "quiet_rounds", "stats", "factors", "judge", "recorded")),
+    "judge": Package(
+        "judge",
+        (
+            *(
+                "judge",
+                "claims",
+                "claim_kinds",
+                "choosing",
+                "contrasts",
+                "trust",
+                "crosstables",
+                "comparison",
+                "jointly",
+            ),
+            *("break_even", "company", "factors", "observed_metrics", "quiet_rounds"),
+        ),
+    ),
     "measure": Package("measure", ("would_notice",)),
     "plan": Package("plan", ("study_plans",)),
-    "results": Package("results", ("results",)),
+    "results": Package("results", ("results", "changes")),
 }
 
 
@@ -165,14 +183,12 @@ class Tree:
                 shutil.copyfile(ROOT / name, self.root / name)
         self._home.mkdir()
 
-    def fails(self, tests: Sequence[str], limit_s: float) -> str | None:
-        """Which test fails, or what else shows that something is wrong; None where all pass."""
-        paths = [f"tests/test_{name}.py" for name in tests]
-        options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no")
+    def fails(self, tests: Sequence[str], limit_s: float, under: Sequence[str] = ()) -> str | None:
+        """Which of these tests fails, or what else shows that something is wrong; None where all pass."""
         # What a mutant writes at a wrong place stays there.
         own = {"PYTHONPATH": str(self.root / "src"), "HOME": str(self._home), "TMPDIR": str(self._home)}
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *paths],
+            [sys.executable, "-m", *under, "pytest", *PYTEST, *tests],
             cwd=self.root,
             env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
@@ -193,27 +209,50 @@ class Tree:
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
         return failed[1] if failed else f"status {process.returncode}: {said.strip().splitlines()[-1:]}"
 
-    def tried(self, mutant: Mutant, tests: Sequence[str], limit_s: float) -> str | None:
-        """The same, with this mutant."""
+    def reached(self, name: str) -> Mapping[tuple[str, int], Sequence[str]]:
+        """By file and line of a package, the tests that reach it, in the order of the table. Raises RuntimeError."""
+        from coverage import CoverageData
+
+        settings, data = self.root / "reached.cfg", self.root / "reached.data"
+        settings.write_text(f"[run]\ndynamic_context = test_function\nsource = src\ndata_file = {data}\n", "utf-8")
+        under = ("coverage", "run", f"--rcfile={settings}", "-m")
+        if (fault := self.fails(paths(name), REACHED_LIMIT_S, under)) is not None:
+            raise RuntimeError(f"the tests of {name} fail without a mutant: {fault}")
+        kept = CoverageData(str(data))
+        kept.read()
+        place = {path.removeprefix("tests/").removesuffix(".py"): number for number, path in enumerate(paths(name))}
+        found = {}
+        for file in kept.measured_files():
+            for line, contexts in kept.contexts_by_lineno(file).items():
+                tests = sorted((place[one.split(".")[0]], one) for one in contexts if one.split(".")[0] in place)
+                words = [one.split(".", 1) for _, one in tests]
+                found[str(Path(file).relative_to(self.root)), line] = [f"tests/{at}.py::{test}" for at, test in words]
+        return found
+
+    def tried(self, mutant: Mutant, some: Sequence[str], every: Sequence[str], limit_s: float) -> str | None:
+        """What fails with this mutant of the tests that reach its line, or of all where it is no line of theirs."""
         path = self.root / mutant.file
         text = path.read_text("utf-8")
         path.write_text(mutant.code, "utf-8")
         try:
-            return self.fails(tests, limit_s)
+            return self.fails(some or every, limit_s)
         finally:
             path.write_text(text, "utf-8")
             # It is held against the file's time in seconds, and may be that of the mutant.
             Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
+def paths(name: str) -> list[str]:
+    """The files of a package's tests."""
+    return [f"tests/test_{one}.py" for one in PACKAGES[name].tests]
+
+
 def tried(
     name: str, drawn: Iterable[Mutant], trees: Sequence[Tree], killed: Mapping[tuple[str, str, str], str]
 ) -> Iterator[tuple[Mutant, str | None]]:
     """Each mutant with what killed it; None for one that survived. Those that were killed before stay so."""
-    tests = PACKAGES[name].tests
     began_s = time.monotonic()
-    if (fault := trees[0].fails(tests, 60 * LEAST_LIMIT_S)) is not None:
-        raise RuntimeError(f"the tests of {name} fail without a mutant: {fault}")
+    reached = trees[0].reached(name)
     limit_s = max(LEAST_LIMIT_S, TIMES * (time.monotonic() - began_s))
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:
@@ -224,7 +263,7 @@ def tried(
             return mutant, killed[mutant.key]
         tree = free.get()
         try:
-            return mutant, tree.tried(mutant, tests, limit_s)
+            return mutant, tree.tried(mutant, reached.get((mutant.file, mutant.line), ()), paths(name), limit_s)
         finally:
             free.put(tree)
 
