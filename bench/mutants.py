@@ -55,7 +55,7 @@ class Package:
 
 
 PACKAGES: Mapping[str, Package] = {
-    "stats": Package("stats.py", ("jointly", "quiet_rounds", "stats", "factors", "judge", "recorded")),
+    "stats": Package("stats.py", ("stats_of_several", "jointly", "quiet_rounds", "stats", "judge")),
     "judge": Package(
         "judge",
         (
