@@ -225,7 +225,7 @@ def test_what_is_allowed_is_no_fault(held: Any, alike: dict[str, Any]) -> None:
 
 
 def test_a_beginning_may_take_a_tenth_of_the_time_or_one_operation() -> None:
-    """By the runner's own estimate, which is half off at most; of an operation that takes more than a quarter nothing."""
+    """By the runner's own estimate, half off at most; no operation of which one takes more than a quarter."""
 
     def lead_ns(asked_ns: float, each_ns: int) -> float:
         chunk = ChunkRecord(
