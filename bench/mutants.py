@@ -74,7 +74,7 @@ PACKAGES: Mapping[str, Package] = {
         ),
     ),
     "measure": Package("measure", ("would_notice",)),
-    "plan": Package("plan", ("study_plans",)),
+    "plan": Package("plan", ("drawing", "study", "factors", "study_plans")),
     "results": Package("results", ("results", "changes")),
 }
 
