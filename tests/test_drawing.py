@@ -1,5 +1,5 @@
-"""Which heats are drawn, to the last place: a run that is resumed draws them anew, by whatever version is installed then,
-and a heat that comes out otherwise would be measured twice or never."""
+"""Which heats are drawn, to the last place: a run that is resumed draws them anew, by whatever version is installed by
+then, and a heat that comes out otherwise would be measured twice or never."""
 
 from __future__ import annotations
 
