@@ -73,7 +73,7 @@ PACKAGES: Mapping[str, Package] = {
             *("break_even", "company", "factors", "observed_metrics", "quiet_rounds"),
         ),
     ),
-    "measure": Package("measure", ("would_notice",)),
+    "measure": Package("measure", ("schedule", "promises", "rounds", "would_notice", "probe")),
     "plan": Package("plan", ("drawing", "study", "factors", "study_plans")),
     "results": Package("results", ("results", "changes")),
 }
