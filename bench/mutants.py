@@ -73,7 +73,7 @@ PACKAGES: Mapping[str, Package] = {
             *("break_even", "company", "factors", "observed_metrics", "quiet_rounds"),
         ),
     ),
-    "measure": Package("measure", ("schedule", "promises", "rounds", "would_notice", "probe")),
+    "measure": Package("measure", ("schedule", "promises", "would_notice", "probe")),
     "plan": Package("plan", ("drawing", "study", "factors", "study_plans")),
     "results": Package("results", ("results", "changes")),
 }
@@ -180,7 +180,7 @@ class Tree:
         for name in filter(None, names.split("\0")):
             if (ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(ROOT / name, self.root / name)
+                shutil.copy(ROOT / name, self.root / name)
         self._home.mkdir()
 
     def fails(self, tests: Sequence[str], limit_s: float, under: Sequence[str] = ()) -> str | None:
