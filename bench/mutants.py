@@ -75,7 +75,7 @@ PACKAGES: Mapping[str, Package] = {
     ),
     "measure": Package("measure", ("schedule", "promises", "would_notice", "probe")),
     "plan": Package("plan", ("drawing", "study", "factors", "study_plans")),
-    "results": Package("results", ("results", "changes")),
+    "results": Package("results", ("results_kept", "results", "changes")),
 }
 
 
@@ -251,8 +251,9 @@ def tried(
     name: str, drawn: Iterable[Mutant], trees: Sequence[Tree], killed: Mapping[tuple[str, str, str], str]
 ) -> Iterator[tuple[Mutant, str | None]]:
     """Each mutant with what killed it; None for one that survived. Those that were killed before stay so."""
+    drawn = list(drawn)
     began_s = time.monotonic()
-    reached = trees[0].reached(name)
+    reached = trees[0].reached(name) if any(one.key not in killed for one in drawn) else {}
     limit_s = max(LEAST_LIMIT_S, TIMES * (time.monotonic() - began_s))
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:

@@ -113,3 +113,10 @@ def test_there_is_no_ratio_of_a_sum_of_nothing(above: Sequence[float], below: Se
     """Neither over it nor of it, and no warning of NumPy's."""
     of = [visits([5.0] * 4), visits([5.0] * 4)]
     assert stats.ratio_of_sums(of, above, below, QUIET) is None
+
+
+def test_a_line_that_does_not_fall_meets_no_level() -> None:
+    """Level or rising, it has no such place, and NumPy has nothing to warn of."""
+    for costs in ((5.0, 5.0), (5.0, 6.0)):
+        line = [visits([one] * 4) for one in costs]
+        assert stats.crossing([0.0, 1.0], line, visits([4.0] * 4), QUIET) is None
