@@ -3,7 +3,7 @@ tests find it. A seeded sample of each package; the share that was found is its 
 
 The changes are mutmut's. Its own runner puts all mutants of a module into that and switches between them by name, which
 leaves properties, module constants and whatever has a decorator unchanged, and has all of them tried by all tests. Here
-each mutant is a source file in a copy of the tree, tried by those of the package's own tests that reach its line.
+each mutant is a source file in a copy of the tree, tried by the package's own tests, in a process that can be ended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 GOAL = 0.90
 # A mutant may loop for ever: so many times what the tests take unchanged, and for a machine that is busy by then.
 TIMES, LEAST_LIMIT_S = 5, 60
-REACHED_LIMIT_S = 1800
+UNCHANGED_LIMIT_S = 1800
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no")
 # Raising what they are asked is all that a change of their arguments does.
 NEVER_CHANGED = {"len", "isinstance"}
@@ -73,9 +73,9 @@ PACKAGES: Mapping[str, Package] = {
             *("break_even", "company", "factors", "observed_metrics", "quiet_rounds"),
         ),
     ),
-    "measure": Package("measure", ("schedule", "promises", "would_notice", "probe")),
-    "plan": Package("plan", ("drawing", "study", "factors", "study_plans")),
-    "results": Package("results", ("results_kept", "results", "changes")),
+    "measure": Package("measure", ("schedule", "promises", "would_notice")),
+    "plan": Package("plan", ("drawing", "factors", "study")),
+    "results": Package("results", ("results_kept", "results")),
 }
 
 
@@ -183,12 +183,12 @@ class Tree:
                 shutil.copy(ROOT / name, self.root / name)
         self._home.mkdir()
 
-    def fails(self, tests: Sequence[str], limit_s: float, under: Sequence[str] = ()) -> str | None:
+    def fails(self, tests: Sequence[str], limit_s: float) -> str | None:
         """Which of these tests fails, or what else shows that something is wrong; None where all pass."""
         # What a mutant writes at a wrong place stays there.
         own = {"PYTHONPATH": str(self.root / "src"), "HOME": str(self._home), "TMPDIR": str(self._home)}
         process = subprocess.Popen(
-            [sys.executable, "-m", *under, "pytest", *PYTEST, *tests],
+            [sys.executable, "-m", "pytest", *PYTEST, *tests],
             cwd=self.root,
             env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
@@ -209,33 +209,13 @@ class Tree:
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
         return failed[1] if failed else f"status {process.returncode}: {said.strip().splitlines()[-1:]}"
 
-    def reached(self, name: str) -> Mapping[tuple[str, int], Sequence[str]]:
-        """By file and line of a package, the tests that reach it, in the order of the table. Raises RuntimeError."""
-        from coverage import CoverageData
-
-        settings, data = self.root / "reached.cfg", self.root / "reached.data"
-        settings.write_text(f"[run]\ndynamic_context = test_function\nsource = src\ndata_file = {data}\n", "utf-8")
-        under = ("coverage", "run", f"--rcfile={settings}", "-m")
-        if (fault := self.fails(paths(name), REACHED_LIMIT_S, under)) is not None:
-            raise RuntimeError(f"the tests of {name} fail without a mutant: {fault}")
-        kept = CoverageData(str(data))
-        kept.read()
-        place = {path.removeprefix("tests/").removesuffix(".py"): number for number, path in enumerate(paths(name))}
-        found = {}
-        for file in kept.measured_files():
-            for line, contexts in kept.contexts_by_lineno(file).items():
-                tests = sorted((place[one.split(".")[0]], one) for one in contexts if one.split(".")[0] in place)
-                words = [one.split(".", 1) for _, one in tests]
-                found[str(Path(file).relative_to(self.root)), line] = [f"tests/{at}.py::{test}" for at, test in words]
-        return found
-
-    def tried(self, mutant: Mutant, some: Sequence[str], every: Sequence[str], limit_s: float) -> str | None:
-        """What fails with this mutant of the tests that reach its line, or of all where it is no line of theirs."""
+    def tried(self, mutant: Mutant, tests: Sequence[str], limit_s: float) -> str | None:
+        """The same, with this mutant."""
         path = self.root / mutant.file
         text = path.read_text("utf-8")
         path.write_text(mutant.code, "utf-8")
         try:
-            return self.fails(some or every, limit_s)
+            return self.fails(tests, limit_s)
         finally:
             path.write_text(text, "utf-8")
             # It is held against the file's time in seconds, and may be that of the mutant.
@@ -253,7 +233,8 @@ def tried(
     """Each mutant with what killed it; None for one that survived. Those that were killed before stay so."""
     drawn = list(drawn)
     began_s = time.monotonic()
-    reached = trees[0].reached(name) if any(one.key not in killed for one in drawn) else {}
+    if any(one.key not in killed for one in drawn) and (fault := trees[0].fails(paths(name), UNCHANGED_LIMIT_S)):
+        raise RuntimeError(f"the tests of {name} fail without a mutant: {fault}")
     limit_s = max(LEAST_LIMIT_S, TIMES * (time.monotonic() - began_s))
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:
@@ -264,7 +245,7 @@ def tried(
             return mutant, killed[mutant.key]
         tree = free.get()
         try:
-            return mutant, tree.tried(mutant, reached.get((mutant.file, mutant.line), ()), paths(name), limit_s)
+            return mutant, tree.tried(mutant, paths(name), limit_s)
         finally:
             free.put(tree)
 
