@@ -185,3 +185,38 @@ lanes  = [4]
         plan.make([one], seed=4)
     assert "need" in caught.value.what
     assert ("memory", "choose other values, or leave the combination out") == (caught.value.where, caught.value.hint)
+
+
+SERVED = """
+question = "?"
+family   = "tls"
+beds     = ["embedded"]
+choices  = ["plaintext", "tls-1.3"]
+baseline = "plaintext"
+[load]
+shape   = "open"
+rates   = ["20 /s", "0.5 /s"]
+client  = ["beside", "apart"]
+request = { get = "/bytes/0" }
+"""
+
+
+def test_a_load_is_coordinates_of_its_cells() -> None:
+    """Each rate from each place, on a bed whose program and version the plan names."""
+    one = planned(SERVED)
+    names = ("choice", "bed", "rate", "client")
+    assert {
+        (choice, "embedded", rate, client)
+        for choice in ("plaintext", "tls-1.3")
+        for rate in (20, 0.5)
+        for client in ("beside", "apart")
+    } == {tuple(cell.coordinates[name] for name in names) for cell in one.cells}
+    against = {cell.key: cell for cell in one.cells}
+    assert all(
+        [against[cell.against or ""].coordinates[name] for name in names[1:]]
+        == [cell.coordinates[name] for name in names[1:]]
+        for cell in one.cells
+    )
+    servers = plan.Plan((one,), 4).servers
+    assert {"embedded": {"version", "program"}} == {name: {*said} for name, said in servers.items()}
+    assert {f"embedded {servers['embedded']['version']}"} == {cell.server for cell in one.cells}
