@@ -21,6 +21,7 @@ from bench import (
     fuzz,
     gather,
     load,
+    mutants,
     on_ray,
     parity,
     precise,
@@ -82,7 +83,7 @@ PIECES = {
 }
 ALL = {**PARTS, **PIECES}
 # What has options of its own, and no figures.
-COMMANDS = {"survive": survive.main}
+COMMANDS = {"survive": survive.main, "mutants": mutants.main}
 
 
 def _of_part(name: str) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""Mutants: `python -m bench.mutants` changes one thing at a time in what measures, plans, keeps and judges, and has the
+"""Mutants: `python -m bench mutants` changes one thing at a time in what measures, plans, keeps and judges, and has the
 tests find it. A seeded sample of each package; the share that was found is its score.
 
 The changes are mutmut's. Its own runner puts all mutants of a module into that and switches between them by name, which
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.util import cache_from_source
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
@@ -278,13 +278,15 @@ def figures(
 
 def main(arguments: Sequence[str]) -> None:
     """Tries mutants; the exit status is 1 where a score misses its goal."""
-    parser = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench mutants", description=__doc__)
     parser.add_argument("--module", action="append", choices=PACKAGES, help="only this one (repeatable)")
     parser.add_argument("--sample", type=int, default=40, help="mutants of each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--log", type=Path, help="a line for each; what it says was killed is not tried again")
     said = parser.parse_args(arguments)
+    if find_spec("mutmut") is None or find_spec("libcst") is None:
+        sys.exit("error: there is no mutmut\n\nhint: make mutants")
     met = True
     for one in figures(said.module or tuple(PACKAGES), said.sample, said.seed, said.jobs, said.log):
         print(f"{one.what}: {one.here} (goal: {one.goal})", flush=True)
