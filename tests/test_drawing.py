@@ -220,3 +220,12 @@ def test_a_load_is_coordinates_of_its_cells() -> None:
     servers = plan.Plan((one,), 4).servers
     assert {"embedded": {"version", "program"}} == {name: {*said} for name, said in servers.items()}
     assert {f"embedded {servers['embedded']['version']}"} == {cell.server for cell in one.cells}
+
+
+def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
+    """And with the study and the table, and what would tell them apart."""
+    text = SMALL.replace('where   = { provider = "rustcrypto", op = "hash" }', "")
+    with pytest.raises(TollbarError) as caught:
+        planned(text)
+    assert ("small: table “By length”", "`where` says which `provider`") == (caught.value.where, caught.value.hint)
+    assert caught.value.what.endswith(" have one place in it")

@@ -107,9 +107,10 @@ def test_how_many_blocks_fit(planned: Plan) -> None:
     """Whole ones, beside the proofs where these are to come; and never fewer than are asked for."""
     (one,) = planned.studies
     known = paces(planned, 1.0, 10.0, 100.0)
-    assert [4, 5, 5] == [schedule.blocks_within(one, 1, s, 4, known) for s in (5 * 112.24 - 1, 561.3, 600.0)]
+    assert [4, 5, 5] == [schedule.blocks_within(one, 1, s, 4, known) for s in (5 * 112.24 - 1, 561.2001, 600.0)]
     proofs_s, block_s = 3 * planned.cells[0].provider.ready_s / 2, schedule.of_block(one, 1)
     assert 6 == schedule.blocks_within(one, 1, proofs_s + 6.5 * block_s, 4)
+    assert 6 == schedule.blocks_within(one, 1, proofs_s / 2 + 7 * block_s, 4)
     assert 4 == schedule.blocks_within(one, 1, 0.0, 4) == schedule.blocks_within(one, 1, 600.0, 4, {})
     more = schedule.with_blocks(one, 20)
     assert replace(one.study.measure, blocks=20) == more.study.measure
