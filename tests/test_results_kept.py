@@ -225,3 +225,40 @@ def test_what_cannot_be_written_says_that_the_rest_is_safe(store: Store, planned
     hint = "what was committed is safe; make room and go on with `tollbar run --resume`"
     assert (str(store.directory), hint) == (caught.value.where, caught.value.hint)
     assert caught.value.what.startswith("cannot write the results: ")
+
+
+def test_what_differs_between_two_makes_is_a_line_each() -> None:
+    """The engine, a provider's name, its code or its absence, a server's version, a choice's parameters and inputs."""
+
+    def made(**more: object) -> dict[str, object]:
+        choice = {"setting": {"rounds": 5, "old": 1}, "inputs": "ab"}
+        provider = {"name": "aws 1", "digest": "1", "path": "/x", "engine": "7", "offers": []}
+        return {
+            "engine": "7",
+            "providers": {"aws": provider, "gone": {"name": "gone 2"}},
+            "servers": {"nginx": {"version": "1.2"}, "httpd": {"unavailable": "not installed"}},
+            "choices": {"study": {"x": choice}, "other": {"x": choice}},
+            **more,
+        }
+
+    begun = made()
+    assert [] == results.changes(begun, made())
+    assert ["the engine: 7 → 8"] == results.changes(begun, made(engine="8"))
+    assert [] == results.changes({**begun, "engine": None}, made(engine="8"))
+    other = {"name": "aws 1", "digest": "2", "path": "/y", "engine": "9", "offers": [1]}
+    assert ["aws: its digest: 1 → 2", "gone: gone 2 → not here"] == results.changes(
+        begun, made(providers={"aws": other})
+    )
+    other = {"name": "aws 2", "digest": "2"}
+    assert ["aws: aws 1 → aws 2", "gone: gone 2 → not here"] == results.changes(begun, made(providers={"aws": other}))
+    servers = {"nginx": {"version": "1.3"}, "httpd": {"version": "2"}}
+    assert ["nginx: 1.2 → 1.3"] == results.changes(begun, made(servers=servers))
+    assert ["nginx: 1.2 → not available here"] == results.changes(begun, made(servers={}))
+    choice = {"setting": {"rounds": 6, "new": 2}, "inputs": "cd"}
+    assert [
+        "the choice x: its new: None → 2",
+        "the choice x: its old: 1 → None",
+        "the choice x: its rounds: 5 → 6",
+        "the choice x: its key or other inputs are not those of the run",
+    ] == results.changes(begun, made(choices={"study": {"x": choice}, "other": {"x": choice}}))
+    assert [] == results.changes(begun, made(choices={"other": {"y": choice}}))
