@@ -229,3 +229,13 @@ def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
         planned(text)
     assert ("small: table “By length”", "`where` says which `provider`") == (caught.value.where, caught.value.hint)
     assert caught.value.what.endswith(" have one place in it")
+
+
+def test_a_provider_that_the_study_has_not_is_refused() -> None:
+    """With those that it has."""
+    with pytest.raises(TollbarError) as caught:
+        planned(
+            SMALL.replace('where   = { choice = "md5", provider = "aws-lc"', 'where   = { provider = "libcrypto:x"')
+        )
+    assert ("no such provider: `libcrypto:x`", "small") == (caught.value.what, caught.value.where)
+    assert "known: aws-lc, rustcrypto" == caught.value.hint
