@@ -6,9 +6,12 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from builders import claim
 from tollbar import plan, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Cell, StudyPlan
@@ -239,3 +242,21 @@ def test_a_provider_that_the_study_has_not_is_refused() -> None:
         )
     assert ("no such provider: `libcrypto:x`", "small") == (caught.value.what, caught.value.where)
     assert "known: aws-lc, rustcrypto" == caught.value.hint
+
+
+def test_what_is_left_out_of_several_providers_is_left_out_of_each() -> None:
+    """One after the other, and by a pattern."""
+    for words in ('["aws-lc", "rustcrypto"]', '["*"]'):
+        one = planned(SMALL.replace('provider = "aws-lc", bytes = "64 B" }', f"provider = {words} }}"))
+        assert "md5" not in {cell.choice.name for cell in one.cells}
+        assert 4 == len(one.left_out)
+
+
+def test_a_claim_stands_where_either_of_its_cells_does() -> None:
+    """A setting that means nothing to one of the two is the other's."""
+    cells: Any = [
+        SimpleNamespace(coordinates={"choice": "a", "op": "sign"}),
+        SimpleNamespace(coordinates={"choice": "b", "op": "sign", "context": "new"}),
+    ]
+    says = claim({"choice": "a"}, {"choice": "b"}, 2.0)
+    assert [(*cells, {"op": "sign", "context": "new"})] == [*claimed(says, cells)]

@@ -120,3 +120,12 @@ def test_a_line_that_does_not_fall_meets_no_level() -> None:
     for costs in ((5.0, 5.0), (5.0, 6.0)):
         line = [visits([one] * 4) for one in costs]
         assert stats.crossing([0.0, 1.0], line, visits([4.0] * 4), QUIET) is None
+
+
+def test_a_line_that_one_block_bends_has_no_interval() -> None:
+    """Without that block it rises: where it falls to the level is said, and that it may be anywhere."""
+    line = [visits([1.0, 1.0, 1.0, 21.0]), visits([2.0] * 4)]
+    found = stats.crossing([0.0, 1.0], line, visits([4.0] * 4), QUIET, confidence=0.99)
+    assert found is not None
+    assert pytest.approx(0.5) == found.estimate
+    assert (-math.inf, math.inf, 0.99, 4, QUIET) == (found.low, found.high, found.confidence, found.n, found.moments)
