@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test quick fuzz sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
+.PHONY: help setup run test quick fuzz mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -44,6 +44,11 @@ FOR ?= 1min
 
 fuzz: setup ## What parses bytes of others, fuzzed for FOR
 	$(BIN)/python -m bench.fuzz --for $(FOR) --keep
+
+# Of mutmut only what it changes is used, so that it comes without what it shows its own runs with.
+mutants: setup ## The share of changes to what measures and judges that its tests find
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps mutmut==3.8.1 libcst==1.9.0
+	$(BIN)/python -m bench mutants
 
 # Stable toolchains have the sanitizer's runtime, and no switch for it without RUSTC_BOOTSTRAP. Undefined behaviour is
 # looked for in what is C, and traps; the engine's Rust has overflow checks instead. LSan cannot trace what is traced.

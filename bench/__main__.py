@@ -22,6 +22,7 @@ from bench import (
     fuzz,
     gather,
     load,
+    mutants,
     on_ray,
     parity,
     precise,
@@ -83,7 +84,7 @@ PIECES = {
 }
 ALL = {**PARTS, **PIECES}
 # What has options of its own, and no figures.
-COMMANDS = {"survive": survive.main}
+COMMANDS = {"survive": survive.main, "mutants": mutants.main}
 
 
 def _of_part(name: str) -> Iterator[Figure]:

@@ -1,0 +1,298 @@
+"""Mutants: `python -m bench mutants` changes one thing at a time in what measures, plans, keeps and judges, and has the
+tests find it. A seeded sample of each package; the share that was found is its score.
+
+The changes are mutmut's. Its own runner puts all mutants of a module into that and switches between them by name, which
+leaves properties, module constants and whatever has a decorator unchanged, and has all of them tried by all tests. Here
+each mutant is a source file in a copy of the tree, tried by the package's own tests, in a process that can be ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import json
+import os
+import queue
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import cache_from_source, find_spec
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure
+
+ROOT = Path(__file__).parents[1]
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+GOAL = 0.90
+# A mutant may loop for ever: so many times what the tests take unchanged, and for a machine that is busy by then.
+TIMES, LEAST_LIMIT_S = 5, 60
+UNCHANGED_LIMIT_S = 1800
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no")
+# Raising what they are asked is all that a change of their arguments does.
+NEVER_CHANGED = {"len", "isinstance"}
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What is changed, and the tests that try it: of all that use it, those that take seconds, the nearest first."""
+
+    source: str
+    """A module, or a folder of them, in `src/tollbar`."""
+    tests: str
+    """The names of their files, with blanks between them."""
+
+
+JUDGE = (
+    "judged_at_the_edges limits sources judge claims claim_kinds choosing contrasts trust crosstables comparison"
+    " jointly break_even company factors observed_metrics quiet_rounds"
+)
+PACKAGES: Mapping[str, Package] = {
+    "stats": Package("stats.py", "stats_of_several jointly quiet_rounds stats judge"),
+    "judge": Package("judge", JUDGE),
+    "measure": Package("measure", "schedule promises rounds would_notice"),
+    "plan": Package("plan", "drawing factors study"),
+    "results": Package("results", "results_kept results"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one source file."""
+
+    file: str
+    line: int
+    was: str
+    now: str
+    code: str
+    """The whole file as changed."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from others; lines above it may come and go."""
+        return self.file, self.was, self.now
+
+
+def mutants(file: str) -> Iterator[Callable[[], Mutant | None]]:
+    """What makes each mutant of a source file: None where it would be the same, or no Python."""
+    import libcst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+    from mutmut.mutation.mutators import mutation_operators  # type: ignore[import-not-found,unused-ignore]
+
+    text = (ROOT / file).read_text("utf-8")
+    wrapper = MetadataWrapper(libcst.parse_module(text), unsafe_skip_copy=True)
+    found: list[Callable[[], Mutant | None]] = []
+
+    def mutant(node: libcst.CSTNode, changed: libcst.CSTNode, line: int) -> Mutant | None:
+        code = wrapper.module.deep_replace(node, changed).code  # type: ignore[arg-type]
+        try:
+            if ast.dump(ast.parse(code)) == ast.dump(ast.parse(text)):
+                return None
+        except SyntaxError:
+            return None
+        apart = [one for one in difflib.ndiff(text.splitlines(), code.splitlines()) if one[:2] in ("- ", "+ ")]
+        was, now = ("\n".join(one[2:].strip() for one in apart if one[0] == side) for side in "-+")
+        return Mutant(file, line, was, now, code)
+
+    class Visitor(libcst.CSTVisitor):
+        METADATA_DEPENDENCIES = (PositionProvider,)
+
+        def on_visit(self, node: libcst.CSTNode) -> bool:
+            if _is_left_alone(node):
+                return False
+            for kind, operator in mutation_operators:
+                if isinstance(node, kind):
+                    line = self.get_metadata(PositionProvider, node).start.line
+                    found.extend(partial(mutant, node, changed, line) for changed in operator(node))
+            return True
+
+    wrapper.visit(Visitor())
+    yield from found
+
+
+def _is_left_alone(node: Any) -> bool:
+    """What nothing reads while it runs: annotations, the names that a module offers. Decorators fail as it starts."""
+    import libcst
+    import libcst.matchers as m
+
+    return (
+        isinstance(node, libcst.Annotation | libcst.Decorator | libcst.Import | libcst.ImportFrom)
+        or m.matches(node, m.Assign(targets=[m.AssignTarget(target=m.Name("__all__"))]))
+        or (isinstance(node, libcst.Call) and m.matches(node.func, m.Name()) and node.func.value in NEVER_CHANGED)
+    )
+
+
+@cache
+def equivalents() -> Mapping[tuple[str, str, str], str]:
+    """Mutants that do what the source does, or what no test may ask, each with the reason."""
+    said = tomllib.loads(EQUIVALENT.read_text("utf-8")) if EQUIVALENT.exists() else {}
+    return {(one["file"], one["was"], one["now"]): one["because"] for one in said.get("mutant", ())}
+
+
+def sample(name: str, size: int, seed: int) -> Iterator[Mutant]:
+    """So many mutants of a package, drawn at random, and among them those that are equivalent, which do not count."""
+    source = ROOT / "src" / "tollbar" / PACKAGES[name].source
+    paths = sorted(source.glob("*.py")) if source.is_dir() else [source]
+    made = [make for path in paths for make in mutants(str(path.relative_to(ROOT)))]
+    random.Random(f"{seed}/{name}").shuffle(made)
+    seen: set[tuple[str, str, str]] = set()
+    for make in made:
+        one = make()
+        if one is None or one.key in seen:
+            continue
+        seen.add(one.key)
+        yield one
+        size -= one.key not in equivalents()
+        if not size:
+            return
+
+
+class Tree:
+    """A copy of what is committed or about to be, in which one file at a time is changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self._home = folder / "tree", folder / "home"
+        words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(words, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+        for name in filter(None, names.split("\0")):
+            if (ROOT / name).is_file():
+                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, self.root / name)
+        self._home.mkdir()
+
+    def fails(self, tests: Sequence[str], limit_s: float) -> str | None:
+        """Which of these tests fails, or what else shows that something is wrong; None where all pass."""
+        # What a mutant writes at a wrong place stays there.
+        own = {"PYTHONPATH": str(self.root / "src"), "HOME": str(self._home), "TMPDIR": str(self._home)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *PYTEST, *tests],
+            cwd=self.root,
+            env={**os.environ, **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+        try:
+            said, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return f"not done in {limit_s:.0f} s"
+        if process.returncode == 0:
+            return None
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+        return failed[1] if failed else f"status {process.returncode}: {said.strip().splitlines()[-1:]}"
+
+    def tried(self, mutant: Mutant, tests: Sequence[str], limit_s: float) -> str | None:
+        """The same, with this mutant."""
+        path = self.root / mutant.file
+        text = path.read_text("utf-8")
+        path.write_text(mutant.code, "utf-8")
+        try:
+            return self.fails(tests, limit_s)
+        finally:
+            path.write_text(text, "utf-8")
+            # It is held against the file's time in seconds, and may be that of the mutant.
+            Path(cache_from_source(str(path))).unlink(missing_ok=True)
+
+
+def paths(name: str) -> list[str]:
+    """The files of a package's tests."""
+    return [f"tests/test_{one}.py" for one in PACKAGES[name].tests.split()]
+
+
+def tried(
+    name: str, drawn: Iterable[Mutant], trees: Sequence[Tree], killed: Mapping[tuple[str, str, str], str]
+) -> Iterator[tuple[Mutant, str | None]]:
+    """Each mutant with what killed it; None for one that survived. Those that were killed before stay so."""
+    drawn = list(drawn)
+    began_s = time.monotonic()
+    if any(one.key not in killed for one in drawn) and (fault := trees[0].fails(paths(name), UNCHANGED_LIMIT_S)):
+        raise RuntimeError(f"the tests of {name} fail without a mutant: {fault}")
+    limit_s = max(LEAST_LIMIT_S, TIMES * (time.monotonic() - began_s))
+    free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def one(mutant: Mutant) -> tuple[Mutant, str | None]:
+        if mutant.key in killed:
+            return mutant, killed[mutant.key]
+        tree = free.get()
+        try:
+            return mutant, tree.tried(mutant, paths(name), limit_s)
+        finally:
+            free.put(tree)
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        yield from pool.map(one, drawn)
+
+
+def killed_before(log: Path, seed: int) -> dict[tuple[str, str, str], str]:
+    """What this log says was killed, and by what."""
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+    return {(one["file"], one["was"], one["now"]): one["by"] for one in lines if one["by"] and one["seed"] == seed}
+
+
+def figures(
+    names: Sequence[str] = tuple(PACKAGES), size: int = 40, seed: int = 1, jobs: int = 2, log: Path | None = None
+) -> Iterator[Figure]:
+    """The score of each package; survivors are named on standard error."""
+    log = log or Path(tempfile.gettempdir()) / "mutants.jsonl"
+    killed = killed_before(log, seed)
+    with tempfile.TemporaryDirectory(prefix="tollbar-mutants-") as folder, open(log, "a", buffering=1) as lines:
+        trees = []
+        for number in range(jobs):
+            (Path(folder) / str(number)).mkdir()
+            trees.append(Tree(Path(folder) / str(number)))
+        for name in names:
+            drawn = list(sample(name, size, seed))
+            counted: Counter[str] = Counter()
+            counted["equivalent"] = sum(one.key in equivalents() for one in drawn)
+            for one, by in tried(name, [one for one in drawn if one.key not in equivalents()], trees, killed):
+                counted["survived" if by is None else "killed"] += 1
+                if one.key in killed:
+                    continue
+                said = {"package": name, "seed": seed, "file": one.file, "line": one.line, "was": one.was}
+                lines.write(json.dumps({**said, "now": one.now, "by": by}) + "\n")
+                if by is None:
+                    print(f"{one.file}:{one.line}\n  - {one.was}\n  + {one.now}", file=sys.stderr, flush=True)
+            of = counted["killed"] + counted["survived"]
+            here = f"{counted['killed']} of {of}, {counted['equivalent']} equivalent ones aside"
+            yield Figure(f"mutants of {name} killed", f"≥ {GOAL:.0%}", here, counted["killed"] >= GOAL * of > 0)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Tries mutants; the exit status is 1 where a score misses its goal."""
+    parser = argparse.ArgumentParser(prog="python -m bench mutants", description=__doc__)
+    parser.add_argument("--module", action="append", choices=PACKAGES, help="only this one (repeatable)")
+    parser.add_argument("--sample", type=int, default=40, help="mutants of each")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--log", type=Path, help="a line for each; what it says was killed is not tried again")
+    said = parser.parse_args(arguments)
+    if find_spec("mutmut") is None or find_spec("libcst") is None:
+        sys.exit("error: there is no mutmut\n\nhint: make mutants")
+    met = True
+    for one in figures(said.module or tuple(PACKAGES), said.sample, said.seed, said.jobs, said.log):
+        print(f"{one.what}: {one.here} (goal: {one.goal})", flush=True)
+        met = met and one.met is True
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,262 @@
+"""Which heats are drawn, to the last place: a run that is resumed draws them anew, by whatever version is installed by
+then, and a heat that comes out otherwise would be measured twice or never."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from builders import claim
+from tollbar import plan, study
+from tollbar.errors import TollbarError
+from tollbar.plan import Cell, StudyPlan
+from tollbar.plan.heats import blocks
+from tollbar.plan.pairs import claimed, contrasted, tabled
+
+SMALL = """
+question  = "?"
+family    = "digest"
+choices   = ["none", "md5", "sha-1", "sha-256", "blake3"]
+providers = ["rustcrypto", "aws-lc"]
+baseline  = "none"
+[vary]
+bytes = ["64 B", "1 KiB"]
+[[leave-out]]
+where   = { choice = "md5", provider = "aws-lc", bytes = "64 B" }
+because = "asked"
+[[claim]]
+says   = "SHA-256 costs twice as much as SHA-1."
+of     = { choice = "sha-256" }
+over   = { choice = "sha-1" }
+metric = "cost"
+ratio  = 2
+[[claim]]
+says   = "The source's baseline: 1.00"
+of     = { choice = "md5", bytes = "1 KiB" }
+over   = { choice = "md5", bytes = "1 KiB" }
+metric = "cost"
+ratio  = 1
+[[table]]
+title   = "By length"
+rows    = "choice"
+columns = "bytes"
+over    = { choice = "sha-1" }
+where   = { provider = "rustcrypto", op = "hash" }
+"""
+# Two baselines that are compared, and so many cells that not all of them can meet in a block.
+WIDE = """
+question = "?"
+family   = "digest"
+choices  = ["md5", "sha-1", "sha-224", "sha-256", "sha-384", "sha-512", "sha3-256"]
+providers = ["rustcrypto"]
+baseline = "sha-256"
+[vary]
+bytes    = ["64 B", "1 KiB", "16 KiB"]
+[[claim]]
+says   = "Sixteen times the bytes cost six times as much."
+of     = { choice = "sha-256", bytes = "1 KiB" }
+over   = { choice = "sha-256", bytes = "64 B" }
+metric = "cost"
+ratio  = 6
+"""
+
+
+@cache
+def planned(text: str) -> StudyPlan:
+    (one,) = plan.make([study.read("small", text, where="small.toml")], seed=4).studies
+    return one
+
+
+def name(cell: Cell) -> str:
+    return "/".join(str(cell.coordinates[one]) for one in ("choice", "provider", "bytes"))
+
+
+def digest(value: object) -> str:
+    """By which one tells it from another; a change is looked at with `git diff` of what is printed."""
+    text = json.dumps(value)
+    print(text)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("text", "seed", "expected"),
+    [(SMALL, 7, "fd20f103c55f581c"), (SMALL, 8, "6fedbc24db173076"), (WIDE, 7, "4bcddce7ee3ab76b")],
+)
+def test_the_heats_of_a_seed_are_these(text: str, seed: int, expected: str) -> None:
+    """Six blocks, in the order in which cells and twins start."""
+    one = planned(text)
+    found = [
+        [heat.study, heat.block, heat.number, [[name(v.cell), v.twin, v.block, v.heat] for v in heat.visits]]
+        for block in blocks(one, seed, 6)
+        for heat in block
+    ]
+    assert expected == digest(found)
+
+
+def test_what_could_not_be_proved_has_no_twin_for_its_kind() -> None:
+    """Another cell of its kind stands in for it; what other studies exclude is nothing to this one."""
+    one = planned(SMALL)
+    struck = next(cell.key for cell in one.cells if name(cell) == "md5/rustcrypto/64")
+    twins = [
+        {name(visit.cell) for heat in next(blocks(one, 7, 1, excluded)) for visit in heat.visits if visit.twin}
+        for excluded in ((), [("small", struck)], [("other", struck)])
+    ]
+    assert twins[0] == twins[2]
+    assert {"md5/rustcrypto/64"} == twins[0] - twins[1]
+    assert {"sha-1/rustcrypto/64"} == twins[1] - twins[0]
+
+
+def test_the_pairs_of_a_study_are_these() -> None:
+    """What its claims are about and where; what its table compares; what differs in one coordinate."""
+    one = planned(SMALL)
+    first, second = one.study.claims
+    places = [(name(of), name(over), dict(at)) for of, over, at in claimed(first, one.cells)]
+    assert [
+        ("sha-256/rustcrypto/64", "sha-1/rustcrypto/64"),
+        ("sha-256/rustcrypto/1024", "sha-1/rustcrypto/1024"),
+        ("sha-256/aws-lc/64", "sha-1/aws-lc/64"),
+        ("sha-256/aws-lc/1024", "sha-1/aws-lc/1024"),
+    ] == [(of, over) for of, over, _ in places]
+    alike = {"provider": "rustcrypto", "op": "hash", "bytes": 64, "input": "memory", "cpu": "native"}
+    assert alike == places[0][2]
+    assert [("md5/rustcrypto/1024",) * 2, ("md5/aws-lc/1024",) * 2] == [
+        (name(of), name(over)) for of, over, _ in claimed(second, one.cells)
+    ]
+    assert [(f"{of}/rustcrypto/{size}", [f"sha-1/rustcrypto/{size}"]) for of in CHOICES for size in (64, 1024)] == [
+        (name(cell), [name(over) for over in overs]) for cell, overs in tabled(one.study.tables[0], one.cells)
+    ]
+    found = [(what, name(cell), name(other)) for what, cell, other in contrasted(one.study, one.cells)]
+    both = [f"{choice}/{{}}/{size}" for choice in CHOICES[1:] for size in (64, 1024) if (choice, size) != ("md5", 64)]
+    assert sorted(("provider", pair.format("aws-lc"), pair.format("rustcrypto")) for pair in both) == sorted(found)
+
+
+CHOICES = ["none", "md5", "sha-1", "sha-256", "blake3"]
+
+
+def test_cells_stand_where_the_study_says() -> None:
+    """Each beside what does nothing at the same place; what is left out has its reason."""
+    one = planned(SMALL)
+    keys = {cell.key: cell for cell in one.cells}
+    assert 19 == len(keys)
+    assert all(name(keys[cell.against or ""]) == name(cell).replace(cell.choice.name, "none", 1) for cell in one.cells)
+    assert [("md5", 64, "asked")] == [(at["choice"], at["bytes"], because) for at, because in one.left_out]
+    assert ((), "small") == (one.broken, one.study.name)
+    whole = plan.Plan((one,), 4)
+    assert {"rustcrypto", "aws-lc"} == set(whole.receipts)
+    assert all(receipt["name"] and "path" in receipt for receipt in whole.receipts.values())
+    assert ({}, {}, list(keys.values())) == (whole.servers, whole.broken, whole.cells)
+
+
+def test_only_what_is_claimed_is_planned_where_that_is_asked_for() -> None:
+    """And what that is compared with."""
+    text = SMALL.replace("[vary]", '[measure]\ncells = "claimed"\n[vary]')
+    one = planned(text)
+    assert {"none", "md5", "sha-1", "sha-256"} == {cell.choice.name for cell in one.cells}
+    assert {1024} == {cell.coordinates["bytes"] for cell in one.cells if cell.choice.name == "md5"}
+    # What was left out by the study keeps its reason.
+    assert {"asked": 1, "No claim is about it.": 5} == {
+        because: sum(one == because for _, one in one.left_out) for _, because in one.left_out
+    }
+
+
+def test_a_study_that_is_asked_for_twice_is_refused() -> None:
+    """Each has a place of its own in a run."""
+    one = study.read("small", SMALL, where="small.toml")
+    with pytest.raises(TollbarError) as caught:
+        plan.make([one, one], seed=4)
+    assert "the study `small` is asked for twice" == caught.value.what
+
+
+def test_a_combination_that_contradicts_itself_is_refused() -> None:
+    """With what contradicts what, and what to do."""
+    text = """
+question  = "?"
+family    = "password-hash"
+choices   = ["argon2id"]
+providers = ["rustcrypto"]
+[vary]
+memory = ["8 KiB"]
+lanes  = [4]
+"""
+    one = study.read("memory", text, where="memory.toml")
+    with pytest.raises(TollbarError) as caught:
+        plan.make([one], seed=4)
+    assert "need" in caught.value.what
+    assert ("memory", "choose other values, or leave the combination out") == (caught.value.where, caught.value.hint)
+
+
+SERVED = """
+question = "?"
+family   = "tls"
+beds     = ["embedded"]
+choices  = ["plaintext", "tls-1.3"]
+baseline = "plaintext"
+[load]
+shape   = "open"
+rates   = ["20 /s", "0.5 /s"]
+client  = ["beside", "apart"]
+request = { get = "/bytes/0" }
+"""
+
+
+def test_a_load_is_coordinates_of_its_cells() -> None:
+    """Each rate from each place, on a bed whose program and version the plan names."""
+    one = planned(SERVED)
+    names = ("choice", "bed", "rate", "client")
+    assert {
+        (choice, "embedded", rate, client)
+        for choice in ("plaintext", "tls-1.3")
+        for rate in (20, 0.5)
+        for client in ("beside", "apart")
+    } == {tuple(cell.coordinates[name] for name in names) for cell in one.cells}
+    against = {cell.key: cell for cell in one.cells}
+    assert all(
+        [against[cell.against or ""].coordinates[name] for name in names[1:]]
+        == [cell.coordinates[name] for name in names[1:]]
+        for cell in one.cells
+    )
+    servers = plan.Plan((one,), 4).servers
+    assert {"embedded": {"version", "program"}} == {name: {*said} for name, said in servers.items()}
+    assert {f"embedded {servers['embedded']['version']}"} == {cell.server for cell in one.cells}
+
+
+def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
+    """And with the study and the table, and what would tell them apart."""
+    text = SMALL.replace('where   = { provider = "rustcrypto", op = "hash" }', "")
+    with pytest.raises(TollbarError) as caught:
+        planned(text)
+    assert ("small: table “By length”", "`where` says which `provider`") == (caught.value.where, caught.value.hint)
+    assert caught.value.what.endswith(" have one place in it")
+
+
+def test_a_provider_that_the_study_has_not_is_refused() -> None:
+    """With those that it has."""
+    with pytest.raises(TollbarError) as caught:
+        planned(
+            SMALL.replace('where   = { choice = "md5", provider = "aws-lc"', 'where   = { provider = "libcrypto:x"')
+        )
+    assert ("no such provider: `libcrypto:x`", "small") == (caught.value.what, caught.value.where)
+    assert "known: aws-lc, rustcrypto" == caught.value.hint
+
+
+def test_what_is_left_out_of_several_providers_is_left_out_of_each() -> None:
+    """One after the other, and by a pattern."""
+    for words in ('["aws-lc", "rustcrypto"]', '["*"]'):
+        one = planned(SMALL.replace('provider = "aws-lc", bytes = "64 B" }', f"provider = {words} }}"))
+        assert "md5" not in {cell.choice.name for cell in one.cells}
+        assert 4 == len(one.left_out)
+
+
+def test_a_claim_stands_where_either_of_its_cells_does() -> None:
+    """A setting that means nothing to one of the two is the other's."""
+    cells: Any = [
+        SimpleNamespace(coordinates={"choice": "a", "op": "sign"}),
+        SimpleNamespace(coordinates={"choice": "b", "op": "sign", "context": "new"}),
+    ]
+    says = claim({"choice": "a"}, {"choice": "b"}, 2.0)
+    assert [(*cells, {"op": "sign", "context": "new"})] == [*claimed(says, cells)]

@@ -1,0 +1,113 @@
+"""What is judged where something is missing, or stands apart from the rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import builders
+from builders import claim, row, study_run, trial
+from claim_lab import interval, results
+from tollbar.judge import ClaimVerdict, choosing, judge_study
+from tollbar.judge.comparison import Comparison
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import Terms, reach
+from tollbar.judge.tolls import Compared
+from tollbar.metrics import BACKGROUND
+from tollbar.records import LoadRecord
+from tollbar.results import Row
+
+
+def unprobed(of: Row) -> Row:
+    """The same row, measured where no core was probed."""
+    made = tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in of.trials)
+    return replace(of, trials=made, twins=())
+
+
+def test_where_no_core_was_probed_no_block_was_quiet() -> None:
+    """A ratio is as disturbed then, and says that it has no quiet blocks; else it has all that both sides have."""
+    rows = [row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 6)]
+    assert 6 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
+    rows = [unprobed(one) for one in rows]
+    assert 0 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
+
+
+def test_noise_that_reaches_to_nothing_reaches_everywhere() -> None:
+    """Either end of the twins' interval may be the far one."""
+    assert [2.0, 4.0, math.inf] == [reach(interval(low, high)) for low, high in ((0.9, 2.0), (0.25, 2.0), (0.0, 2.0))]
+
+
+def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> None:
+    """One of the study's cost does."""
+    rows = [row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 8)]
+    toll = Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0])
+    of: Any = SimpleNamespace(study=study_run(rows), noise=None, compare=None, contrasts=(), tolls=())
+    for metric, found in ((None, toll), ("memory", None)):
+        of.tables = [SimpleNamespace(table=SimpleNamespace(metric=metric), cells=[SimpleNamespace(toll=toll)])]
+        assert found == Compared(of).of(rows[1], rows[0])
+        assert (found and found.turned) == Compared(of).of(rows[0], rows[1])
+
+
+def test_two_servers_are_two_places_whatever_a_rule_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy may ask something of a server: what costs least is still told of each."""
+    rows = [row({"choice": choice, "bed": bed}, [1.0]) for choice in ("a", "b") for bed in ("nginx", "httpd")]
+    wanted: Any = SimpleNamespace(family=SimpleNamespace(settings={}, parameters=()))
+    monkeypatch.setattr(choosing, "turned_on", lambda wanted: {"bed"})
+    places = choosing._by_place(wanted, rows)
+    assert [{"bed": "nginx"}, {"bed": "httpd"}] == [{"bed": at["bed"]} for at, _ in places]
+    assert [["a", "b"]] * 2 == [[one.coordinates["choice"] for one in part] for _, part in places]
+
+
+def test_only_what_has_an_interval_can_be_told() -> None:
+    """Neither what has no change, nor one whose interval has no end."""
+    changes = [None, replace(interval(1.0, 2.0), high=math.inf), interval(1.0, 2.0)]
+    pairs: Any = tuple(SimpleNamespace(changes={"ratio": one, "cost": None}) for one in changes)
+    found = Comparison("one", "other", (), (), {"study": pairs}, {})
+    assert (1, 0) == (found.tellable(), found.tellable("cost"))
+
+
+def test_an_order_that_cannot_be_told_says_at_which_edge() -> None:
+    """That of one over one, and not that of what was published."""
+    costs = [100.0 * (1.2 if block % 2 else 0.9) for block in range(20)]
+    rows = [row({"choice": "a"}, [100.0] * 20), row({"choice": "b"}, costs)]
+    (found,) = results(rows, claim({"choice": "a"}, {"choice": "b"}, order="more"))
+    assert ClaimVerdict.CANNOT_TELL == found.verdict
+    assert "the interval reaches across ×1, or `worth` below it: add blocks" == found.reason
+
+
+def test_what_runners_saw_stands_by_its_name_and_component() -> None:
+    """Of the whole, of each component that has it, and in the unit of each."""
+    seen = {("", BACKGROUND.name): 5.0, ("db", "network-sent"): 700.0}
+    rows = [
+        replace(
+            one,
+            trials=tuple(
+                replace(
+                    t,
+                    chunks=tuple(replace(c, observed={k: v * c.operations for k, v in seen.items()}) for c in t.chunks),
+                )
+                for t in one.trials
+            ),
+        )
+        for one in builders.example(8)[:1]
+    ]
+    found = [
+        (m.metric, m.component, m.unit, pytest.approx(m.value)) for m in judge_study(study_run(rows, (8,))).measurements
+    ]
+    assert [("background", None, "ns/op", 5.0), ("network-sent", "db", "B/op", 700.0)] == [
+        one for one in found if one[0] in ("background", "network-sent")
+    ]
+
+
+def test_a_round_trip_is_told_in_microseconds_by_component() -> None:
+    """Of each trial that has a load, one value; a component without one has none."""
+    load = LoadRecord(requests=10, wall_ns=1000, round_trip_ns={"db": 120_000, "web": 0})
+    trials = tuple(replace(trial(100.0, block=block), load=load) for block in range(8))
+    rows = [replace(builders.example(8)[0], trials=trials)]
+    found = [m for m in judge_study(study_run(rows, (8,))).measurements if m.metric == "network-round-trip-time"]
+    assert [("db", "us", 8)] == [(m.component, m.unit, m.blocks) for m in found]
+    assert pytest.approx(120.0) == found[0].value

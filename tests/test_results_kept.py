@@ -1,0 +1,264 @@
+"""What a run's directory keeps, and in which words it cannot be had: where, and what to do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import builders
+from tollbar import plan, results, study
+from tollbar.errors import TollbarError
+from tollbar.plan import Plan
+from tollbar.records import Chunk, LoadRecord, Outcome, Proven, SetAside
+from tollbar.results import Store
+from tollbar.results.observations import chunks_of, series_of
+
+TEXT = """
+question  = "?"
+family    = "digest"
+choices   = ["md5", "sha-256"]
+providers = ["rustcrypto"]
+[measure]
+blocks = 8
+"""
+PROBED = (
+    Chunk(0, 10, 1000, {"web": 900, "client": 7}, {("", "background"): 3.0}, (25_000.0, 26_000.0)),
+    Chunk(3, 20, 2000, {"web": 1900}, {("web", "reads"): 5.0}, (25_000.0, 31_000.0, 27_000.0), is_made_up=True),
+    Chunk(4, 30, 3000, {"web": 2900}, {("", "background"): 4.0}),
+)
+
+
+@pytest.fixture
+def planned() -> Plan:
+    return plan.make([study.read("hashes", TEXT, where="hashes.toml")], seed=1)
+
+
+@pytest.fixture
+def store(planned: Plan, tmp_path: Path) -> Iterator[Store]:
+    """A new run, all proved, under folders that were not there."""
+    store = results.create(planned, tmp_path / "of" / "runs", command=("run",), libraries=(), fingerprint={"cpu": "x"})
+    for cell in planned.cells:
+        store.record_proof(Proven(cell.study, cell.key, Outcome.OK, None, 2, ("right",), ("wrong",), ("other: why",)))
+    yield store
+    store.close()
+
+
+def record(store: Store, planned: Plan, *chunks: Chunk, block: int = 0, load: LoadRecord | None = None) -> None:
+    """One trial of the second cell with these chunks."""
+    of = {"study": "hashes", "cell": planned.cells[1].key, "chunks": chunks, "paid_by": ("web",), "load": load}
+    store.record([replace(builders.trial(1.0, block=block), **of)])
+
+
+def refused(do: object, *arguments: object) -> TollbarError:
+    with pytest.raises(TollbarError) as caught:
+        do(*arguments)  # type: ignore[operator]
+    return caught.value
+
+
+def test_chunks_come_back_with_probes_parts_and_what_was_seen() -> None:
+    """Of several probes within a chunk the slowest is kept; what a chunk does not have it does not get."""
+    series = {(component, metric): json.loads(text) for component, metric, text in series_of(PROBED)}
+    assert PROBED == chunks_of(series)
+    many = replace(PROBED[1], probes_ns=(1.0, 5.0, 9.0, 7.0, 2.0))
+    (one,) = chunks_of({(c, m): json.loads(text) for c, m, text in series_of([many])})
+    assert (1.0, 9.0, 2.0) == one.probes_ns
+    assert () == chunks_of({})
+    assert [] == [*series_of([])]
+    bare = [Chunk(0, 10, 1000, {"web": 900})]
+    assert ["round", "operations", "wall", "cpu"] == [metric for _, metric, _ in series_of(bare)]
+    assert tuple(bare) == chunks_of({(c, m): json.loads(text) for c, m, text in series_of(bare)})
+
+
+def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, planned: Plan, tmp_path: Path) -> None:
+    """Its cell, its trial, its probes, what each component paid and what was observed; a load's figures beside it."""
+    load = LoadRecord(requests=5, wall_ns=1000, client_cpu_ns=250, bytes_sent=77, client_libraries=("a", "b", "a"))
+    record(store, planned, *PROBED, load=load)
+    run = results.read(store.directory)
+    assert [(), ("a", "b")] == [row.client_libraries for row in run.studies[0].rows]
+    results.export(run, "json", tmp_path / "chunks.json")
+    rows = json.loads((tmp_path / "chunks.json").read_text())
+    of_cell = {"study": "hashes", "choice": "sha-256", "provider": run.studies[0].rows[1].provider, "server": None}
+    of_cell |= {"standing": "recommended", "strength": 128, "twin": False, "outcome": "ok", "bytes_sent": 77}
+    of_cell |= {"client_busy": 0.25, "requests": 5, "requests_per_s": 5e6, "steal_ns": 0, "machine_load": 1.0}
+    assert [of_cell] * 3 == [{name: row[name] for name in of_cell} for row in rows]
+    names = ("round", "made_up", "probe_before_ns", "probe_within_ns", "probe_after_ns", "operations", "cpu_ns")
+    assert [
+        (0, False, 25_000.0, None, 26_000.0, 10, 900),
+        (3, True, 25_000.0, 31_000.0, 27_000.0, 20, 1900),
+        (4, False, None, None, None, 30, 2900),
+    ] == [tuple(row[name] for name in names) for row in rows]
+    assert [(7, 3.0, None), (None, None, 5.0), (None, 4.0, None)] == [
+        (row.get("client_cpu_ns"), row.get("background"), row.get("web_reads")) for row in rows
+    ]
+
+
+def test_rows_are_written_in_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns as they first come, on standard output or in a file; in Markdown those without a value are left out."""
+    rows = [{"a": 1.23456789, "b": None}, {"a": "x|y\nz", "c": 2, "b": None}]
+    results.write(lambda: rows, "markdown", None)
+    assert "| a | c |\n| --- | --- |\n| 1.23457 |  |\n| x\\|y z | 2 |\n" == capsys.readouterr().out
+    results.write(lambda: rows, "json", None)
+    assert rows == json.loads(capsys.readouterr().out)
+    results.write(lambda: rows, "csv", tmp_path / "rows.csv")
+    text = (tmp_path / "rows.csv").read_text()
+    assert [{"a": "1.23456789", "b": "", "c": ""}, {"a": "x|y\nz", "b": "", "c": "2"}] == [
+        *csv.DictReader(io.StringIO(text, newline=""))
+    ]
+    for form in ("csv", "parquet"):
+        fault = refused(results.write, lambda: rows[:1], form, tmp_path / "gone" / "rows")
+        assert ("cannot be written", str(tmp_path / "gone" / "rows")) == (fault.what.split(":")[0], fault.where)
+    fault = refused(results.write, lambda: rows, "parquet", None)
+    assert ("parquet is written to a file", "say which with --to FILE.parquet") == (fault.what, fault.hint)
+    fault = refused(results.export, None, "markdown", None)
+    assert "export cells, with --per cell" == fault.hint
+
+
+def test_a_study_is_judged_by_the_families_of_its_run(store: Store) -> None:
+    """Whatever they say by now; to be measured on it has those that are installed."""
+    kept = store.directory / "families" / "digest" / "family.toml"
+    was = results.studies(store.directory)[0].family.title
+    text = kept.read_text()
+    assert 1 == text.count(f'"{was}"')
+    kept.write_text(text.replace(f'"{was}"', '"As it was"'))
+    assert "As it was" == results.studies(store.directory)[0].family.title
+    assert was == results.studies(store.directory, to_measure=True)[0].family.title
+    assert "As it was" == results.read(store.directory).studies[0].study.family.title
+    for path in sorted((store.directory / "families").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    (store.directory / "families").rmdir()
+    assert was == results.studies(store.directory)[0].family.title
+
+
+def test_what_the_command_asked_for_is_kept(store: Store) -> None:
+    """Blocks, precision, time and cells are of the run, and not of the file of the study."""
+    said = results.about(store.directory)
+    entry = {"looks": [], "blocks": 8, "precision": None, "longest_s": None, "cells": "all"}
+    assert {"hashes": entry} == said["studies"]
+    asked = {**entry, "blocks": 21, "precision": 0.01, "longest_s": 60.0, "cells": "claimed"}
+    results.update_about(store.directory, {"studies": {"hashes": asked}})
+    (one,) = results.studies(store.directory)
+    measure = one.measure
+    assert (21, 0.01, 60.0, "claimed") == (measure.blocks, measure.precision, measure.longest_s, measure.cells)
+    assert asked == {"looks": [], **results.measured_as(one)}
+    run = results.read(store.directory)
+    assert (("run",), 1, {"cpu": "x"}, None) == (run.command, run.seed, run.fingerprint, run.best_probe_ns)
+
+
+def test_what_was_set_aside_is_tried_again_when_it_is_resumed(store: Store, planned: Plan) -> None:
+    """Once, and then it is set aside no more."""
+    cell = planned.cells[1].key
+    aside = SetAside("hashes", cell, 4, 2, 3, "it fell over", 5.0)
+    of = {"study": "hashes", "cell": cell, "outcome": Outcome.FAILED, "reason": "it fell over", "chunks": ()}
+    store.record([replace(builders.trial(1.0), **of)], [aside])
+    assert aside == results.read(store.directory).studies[0].rows[1].set_aside
+    assert [1, 0] == [store.resume(), store.resume()]
+    one = results.read(store.directory).studies[0]
+    assert one.rows[1].set_aside is None
+    (noted,) = one.set_aside
+    assert aside == replace(noted, tried_again_s=None)
+    assert noted.tried_again_s
+    assert [("resumed",)] * 2 == list(store.database.execute("select what from event"))
+
+
+def test_runs_of_one_second_have_directories_of_their_own(planned: Plan, tmp_path: Path) -> None:
+    """Numbered from the second on; a file in its way is said, and how to have another place."""
+    made = [storing_directory(tmp_path) for _ in range(3)]
+    assert ["x", "x-2", "x-3"] == [path.name for path in made]
+    assert all(path.is_dir() for path in made)
+    for number in range(4, 1000):
+        (tmp_path / f"x-{number}").mkdir()
+    with pytest.raises(FileExistsError, match=f"{tmp_path}/x and a thousand like it"):
+        storing_directory(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TollbarError) as caught:
+        results.create(planned, tmp_path / "file", command=(), libraries=(), fingerprint={})
+    assert (str(tmp_path / "file"), "choose another with --runs DIRECTORY") == (caught.value.where, caught.value.hint)
+    assert caught.value.what.startswith("cannot make the run's directory: ")
+
+
+def storing_directory(parent: Path) -> Path:
+    from tollbar.results.store import _new_directory
+
+    return _new_directory(parent, "x")
+
+
+def test_a_run_that_cannot_be_had_says_where_and_what_to_do(store: Store, tmp_path: Path) -> None:
+    """Written by another process; not there; not JSON; without its results, or its studies."""
+    at = str(store.directory)
+    fault = refused(results.reopen, store.directory)
+    assert ("another process is writing this run", at, "wait for it to end") == (fault.what, fault.where, fault.hint)
+    fault = refused(results.about, tmp_path)
+    assert ("not a run: it has no run.json", str(tmp_path)) == (fault.what, fault.where)
+    assert "give a directory that `tollbar run` made" == fault.hint
+    store.close()
+    (path,) = store.directory.glob("studies/*.toml")
+    path.write_bytes(b"\xff")
+    fault = refused(results.studies, store.directory)
+    assert (str(path), True) == (fault.where, fault.what.startswith("cannot be read: "))
+    database = store.directory / "results.sqlite"
+    database.write_text("no database at all, and long enough to be looked at" * 20)
+    for read in (results.read, results.present):
+        fault = refused(read, store.directory)
+        assert (str(database), True) == (fault.where, fault.what.startswith("the results cannot be read: "))
+    database.unlink()
+    database.mkdir()
+    fault = refused(results.reopen, store.directory)
+    assert (at, True) == (fault.where, fault.what.startswith("cannot open the run: "))
+    (store.directory / "run.json").write_text("{")
+    fault = refused(results.about, store.directory)
+    assert (f"{at}/run.json", True) == (fault.where, fault.what.startswith("cannot be read: "))
+
+
+def test_what_cannot_be_written_says_that_the_rest_is_safe(store: Store, planned: Plan) -> None:
+    """And how to go on."""
+    store.database.close()
+    store.database = sqlite3.connect(f"file:{store.directory}/results.sqlite?mode=ro", uri=True)
+    with pytest.raises(TollbarError) as caught:
+        record(store, planned, *PROBED)
+    hint = "what was committed is safe; make room and go on with `tollbar run --resume`"
+    assert (str(store.directory), hint) == (caught.value.where, caught.value.hint)
+    assert caught.value.what.startswith("cannot write the results: ")
+
+
+def test_what_differs_between_two_makes_is_a_line_each() -> None:
+    """The engine, a provider's name, its code or its absence, a server's version, a choice's parameters and inputs."""
+
+    def made(**more: object) -> dict[str, object]:
+        choice = {"setting": {"rounds": 5, "old": 1}, "inputs": "ab"}
+        provider = {"name": "aws 1", "digest": "1", "path": "/x", "engine": "7", "offers": []}
+        return {
+            "engine": "7",
+            "providers": {"aws": provider, "gone": {"name": "gone 2"}},
+            "servers": {"nginx": {"version": "1.2"}, "httpd": {"unavailable": "not installed"}},
+            "choices": {"study": {"x": choice}, "other": {"x": choice}},
+            **more,
+        }
+
+    begun = made()
+    assert [] == results.changes(begun, made())
+    assert ["the engine: 7 → 8"] == results.changes(begun, made(engine="8"))
+    assert [] == results.changes({**begun, "engine": None}, made(engine="8"))
+    other = {"name": "aws 1", "digest": "2", "path": "/y", "engine": "9", "offers": [1]}
+    assert ["aws: its digest: 1 → 2", "gone: gone 2 → not here"] == results.changes(
+        begun, made(providers={"aws": other})
+    )
+    other = {"name": "aws 2", "digest": "2"}
+    assert ["aws: aws 1 → aws 2", "gone: gone 2 → not here"] == results.changes(begun, made(providers={"aws": other}))
+    servers = {"nginx": {"version": "1.3"}, "httpd": {"version": "2"}}
+    assert ["nginx: 1.2 → 1.3"] == results.changes(begun, made(servers=servers))
+    assert ["nginx: 1.2 → not available here"] == results.changes(begun, made(servers={}))
+    choice = {"setting": {"rounds": 6, "new": 2}, "inputs": "cd"}
+    assert [
+        "the choice x: its new: None → 2",
+        "the choice x: its old: 1 → None",
+        "the choice x: its rounds: 5 → 6",
+        "the choice x: its key or other inputs are not those of the run",
+    ] == results.changes(begun, made(choices={"study": {"x": choice}, "other": {"x": choice}}))
+    assert [] == results.changes(begun, made(choices={"other": {"y": choice}}))
