@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from bench.ground import Ground, a_ground
-from bench.survive import KINDS
+from bench.survival.kinds import KINDS
 
 from conftest import here
 from tollbar.beds import proc
