@@ -57,6 +57,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             log=log,
             # Its files are then of the account that the component has.
             account=sandbox.account_of(component),
+            keeps=component.capabilities,
             stdin=packed,
         )
         try:
@@ -101,6 +102,7 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
                 work_dir=directory,
                 log=log,
                 account=account,
+                keeps=component.capabilities,
                 environment=rendered.environment,
             )
             _finish(command, component, deadline, "preparing", logs)
