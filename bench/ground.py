@@ -127,6 +127,11 @@ class Ground:
         return self.folder / "tmp"
 
     @property
+    def cache(self) -> Path:
+        """Where runs keep what they have prepared or built."""
+        return Path(os.environ.get("XDG_CACHE_HOME", self.folder / ".cache"))
+
+    @property
     def environment(self) -> dict[str, str]:
         """Of runs: temporary files and a home of their own.
 

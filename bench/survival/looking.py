@@ -97,22 +97,24 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
         yield f"of {len(committed)} trials that were committed {len(before)} are there, or they are others"
     status = ground.finish("--resume", run, *EXACTLY)
     reasons = [reason for outcome, reason in cells_of(run) if outcome != "ok"]
+    after = trials_of(run)
+    reasons += sorted({trial.reason or trial.outcome for trial in after if trial.outcome != "ok"})
     kill.note["resumed"] = status
+    # What has failed is a failed trial for good, and the run says so; others may have been made up for.
     if status != 0 and not (status == 1 and reasons):
         yield f"resumed, it ended with status {status}: {ground.output()[-300:]}"
     if (left := ground.left()) != NOTHING:
         yield f"left by the resumed run: { {what: value for what, value in left.items() if value} }"
-    after = trials_of(run)
     if after[: len(before)] != before:
         yield "trials that were committed have changed"
     sizes, whole = heat_sizes(before), heat_sizes(after)
     if parts := [heat for heat, size in sizes.items() if size != whole[heat]]:
         yield f"of the heats {parts} a part was there"
     if reasons:
-        kill.note["harmed"] = reasons
+        kill.note["harmed"] = [str(reason)[:200] for reason in reasons]
     elif len(after) != reference.trials:
         yield f"{len(after)} trials, and {reference.trials} when undisturbed"
-    yield from _answers(kill, reference, harmed=bool(reasons) or any(trial.outcome != "ok" for trial in after))
+    yield from _answers(kill, reference, harmed=bool(reasons))
 
 
 def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[str]:

@@ -202,7 +202,7 @@ MEANS: dict[str, Means] = {
     ),
     "SIGKILL of a database": Means(_part(r"^\S*(postgres|mariadbd)"), HARMED, WITH_DATABASES),
     "SIGTERM": Means(_signals(signal.SIGTERM), (0, -signal.SIGTERM)),
-    "SIGINT": Means(_signals(signal.SIGINT), (0, 130)),
+    "SIGINT": Means(_signals(signal.SIGINT), (0, 130, -signal.SIGINT)),
     "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT)),
     "closed terminal": Means(_hang_up, (0, -signal.SIGHUP), needs="terminal"),
     "power loss": Means(_lose_power, (0, -signal.SIGKILL)),

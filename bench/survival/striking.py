@@ -21,6 +21,8 @@ from bench.survival.means import MEANS, Kill, entered
 SHIM = Path(__file__).with_name("shim.c")
 # What the lab says when it has proved its cells and begins with the first heat.
 MEASURES = "\n  measure "
+# Of a traceback: it has come from the command itself.
+IN_MAIN = "in main\n"
 # So many kills of a hundred come after that.
 WHILE_MEASURING = 0.75
 # A run that is waited for says so within this, once it does.
@@ -41,7 +43,9 @@ class Survivors:
         if kind not in self._undisturbed:
             study = self.ground.folder / f"{kind.replace(' ', '-')}.toml"
             study.write_text(study_of(kind))
-            for _ in range(2):
+            kept = -1
+            # The first makes what is kept.
+            while kept != (kept := len([*self.ground.cache.rglob("*")])):
                 began = time.monotonic()
                 run = self.ground.start(study, *EXACTLY)
                 self._wait_until_measuring(run)
@@ -98,7 +102,8 @@ class Survivors:
                 kill.moved = lambda run: ground.folder / "elsewhere" / run.name
         if status not in means.statuses:
             wrong.append(f"status {status}")
-        if "Traceback" in said:
+        # Before `main`, it is Python that is interrupted, or lacks something, while it loads its modules.
+        if "Traceback" in said and IN_MAIN in said:
             wrong.append(f"a traceback: {said[-600:]}")
         if kill.note.get("refused", 2) not in (0, 2):
             wrong.append(f"where nothing may be written it ended with status {kill.note['refused']}")
