@@ -110,6 +110,9 @@ class Survivors:
         if (left := ground.left()) != NOTHING:
             wrong.append(f"left: { {what: value for what, value in left.items() if value} }")
         wrong += resumed(kill, reference, committed)
+        if wrong:
+            # What is left is this kill's, and not the next one's.
+            self.clear()
         self._clear_runs()
         if beside := files_beside(ground):
             wrong.append(f"files outside the run: {beside}")
@@ -127,6 +130,11 @@ class Survivors:
                 os.kill(pid, signal.SIGKILL)
         self.ground.left()
         self._clear_runs()
+        for path in self.ground.temporary.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def _clear_runs(self) -> None:
         for folder in ("runs", "elsewhere"):
