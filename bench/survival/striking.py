@@ -67,6 +67,9 @@ class Survivors:
         """Strikes a run once, and says what became of it; `wrong` names all that should not be."""
         ground, means, chance = self.ground, MEANS[name], random.Random(seed)
         reference = self.undisturbed(kind)
+        # The kernel gives the numbers of what earlier runs had to others.
+        for noted in (ground.ports, ground.memory, ground.spaces):
+            noted.clear()
         is_measuring, share = chance.random() < WHILE_MEASURING, chance.random()
         after_s = share * (reference.measuring_s if is_measuring else reference.starting_s)
         began = time.monotonic()
