@@ -107,7 +107,8 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
             )
             _finish(command, component, deadline, "preparing", logs)
         # Not compressed: unpacking is what every start waits for.
-        with open(archive, "xb") as packed:
+        # There are keys and passwords in it, and others may pass through the directory.
+        with os.fdopen(os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as packed:
             tar = Guarded(
                 ["tar", "--create", "--sparse", "."], sandbox=sandbox, work_dir=directory, log=log, stdout=packed
             )
