@@ -254,7 +254,7 @@ def program(pid: int) -> str:
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         if words != [""]:
-            return f"{pid} {' '.join(words)[:200]}"
+            return f"{pid} {' '.join(words)[:400]}"
     return ""
 
 
