@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.ground import NOTHING, RUN_LIMIT_S, Ground, trials_of
+from bench.ground import NOTHING, RUN_LIMIT_S, Ground, spaces, trials_of
 from bench.survival.kinds import EXACTLY, study_of
 from bench.survival.looking import Undisturbed, committed_in, committed_in_mounts, files_beside, resumed, tolls_of
 from bench.survival.means import MEANS, Kill, entered
@@ -87,6 +87,8 @@ class Survivors:
                 run.wait(after_s)
             struck_s = time.monotonic() - began
             programs = len(ground.under_way(run))
+            # Of the bench's own making, and its number may be another program's a moment after its end.
+            ground.spaces -= spaces(place.holder)
             runs = Path(f"/proc/{place.holder}/root{ground.folder}/runs") if place.holder else ground.folder / "runs"
             committed = committed_in_mounts(ground, run, runs) if place.holder else committed_in(runs)
             late = run.poll() is not None
