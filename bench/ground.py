@@ -127,6 +127,20 @@ class Ground:
         return self.folder / "tmp"
 
     @property
+    def cache(self) -> Path:
+        """Where runs keep what they have prepared or built."""
+        return Path(os.environ.get("XDG_CACHE_HOME", self.folder / ".cache"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of runs: temporary files and a home of their own.
+
+        pip asks for rustc's version when it installs something, and rustup makes a folder in a home that has none.
+        """
+        rustup = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))
+        return {"TMPDIR": str(self.temporary), "HOME": str(self.folder), "RUSTUP_HOME": rustup}
+
+    @property
     def runs(self) -> list[Path]:
         """The runs that were begun here."""
         return sorted(path.parent for path in (self.folder / "runs").glob("*/run.json"))
@@ -157,7 +171,7 @@ class Ground:
             return subprocess.Popen(
                 words,
                 cwd=self.folder,
-                env={**os.environ, "TMPDIR": str(self.temporary), "HOME": str(self.folder), **(environment or {})},
+                env={**os.environ, **self.environment, **(environment or {})},
                 stdin=stdin,
                 stdout=stdout or said,
                 stderr=output,
@@ -243,7 +257,7 @@ def program(pid: int) -> str:
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         if words != [""]:
-            return f"{pid} {' '.join(words)[:200]}"
+            return f"{pid} {' '.join(words)[:400]}"
     return ""
 
 

@@ -104,7 +104,8 @@ def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeBed) -> None:
 
 
 def test_a_run_without_a_cache_prepares_for_itself(fake: FakeBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be kept for later, the trials of a run share what the run has prepared."""
+    """Where nothing can be kept for later, the trials of a run share what the run has prepared, which others cannot
+    read: there are keys in it, and they may pass through the run's directory."""
     Path(fake.folder / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(fake.folder / "file"))
     found = fake.of(fake.component(prepare=fake.preparation()))
@@ -113,6 +114,7 @@ def test_a_run_without_a_cache_prepares_for_itself(fake: FakeBed, monkeypatch: p
             for _ in range(2):
                 with start(at, found):
                     assert "whole" == (work_dir_of(at, "web") / "state").read_text()
+            assert [0o600] == [stat.S_IMODE(path.stat().st_mode) for path in at.directory.glob("*.tar")]
         assert runs == fake.times_prepared
 
 

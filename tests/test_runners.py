@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tollbar import families, runners
+from tollbar.beds import proc
 from tollbar.families import Answer
 from tollbar.measure.conformance import hold
 from tollbar.records import CONTRACT, Outcome
-from tollbar.runner import ask
+from tollbar.runner import Session, Stopped, ask
 from tollbar.runners import Platform
 
 PACKAGES = [(platform, package) for platform in runners.all_platforms().values() for package in platform.packages]
@@ -158,6 +162,23 @@ def _prove(
         assert len(record.proof.refused) >= (1 if family == "digest" else 2), where
         proved.add((choice, op))
     assert {(choice, op) for choice in choices if choice in offered for op in operations} == proved
+
+
+@pytest.mark.parametrize("platform", runners.all_platforms().values(), ids=lambda platform: platform.name)
+def test_a_runner_that_is_killed_leaves_no_file(
+    platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of its runtime's own is in the place for temporary files, which only a good end would remove."""
+    command = built(platform)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    task = task_of(platform, platform.packages[0], "digest", "hash", "sha-256", next(settings_of("digest")))
+    with Session(command, {**task, "mode": "measure"}) as session:
+        session.ready(LIMIT_S)
+        for pid in proc.tree(session.pid)[1:]:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(Stopped):
+            session.advance(0.001, 1, LIMIT_S)
+    assert [] == [*tmp_path.iterdir()]
 
 
 @each_package

@@ -107,6 +107,9 @@ class Component:
     """Names of further ports that it listens on, each one that is free."""
     run_as: Literal["lab", "unprivileged"] = "lab"
     """The account it is started under when the lab is root."""
+    capabilities: tuple[Annotated[str, Field(pattern="^[a-z_]+$")], ...] = ()
+    """Those of root's that it keeps when the lab is root, as `setpriv` names them; it can gain no others. The right to
+    a port below 1024 it has where it needs one."""
     prepare: Preparation | None = None
     render: tuple[str, ...] = ()
     """Files to make in its directory, each from the template of that name, or as it is where there is no template."""

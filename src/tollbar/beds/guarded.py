@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -27,6 +27,8 @@ KEPT_LOG_BYTES = 16 * 1024
 KEPT = ("TOLLBAR_COUNT_CALLS",)
 # The guard's status when a process outlived SIGKILL.
 NOT_ENDED = 125
+# The kernel's number of the capability to drop others for good.
+CAP_SETPCAP = 8
 
 
 class Guarded:
@@ -40,6 +42,7 @@ class Guarded:
         work_dir: Path,
         log: Path,
         account: Account | None = None,
+        keeps: Collection[str] | None = None,
         low_port: bool = False,
         stop: str = "TERM",
         grace_s: float = TERM_GRACE_S,
@@ -50,8 +53,9 @@ class Guarded:
     ) -> None:
         """`log` is in the sandbox; `stdout` is the log too, unless it is given. Raises OSError.
 
-        `account` is whose processes they are; `low_port` lets that account listen on a port below 1024. Without
-        `cores` it stays where the lab is.
+        `account` is whose processes they are; `low_port` lets that account listen on a port below 1024. `keeps`: of the
+        capabilities of root's lab it has these alone, and can gain none; None: what the lab has. Without `cores` it
+        stays where the lab is.
         """
         self.name = Path(words[0]).name
         self.log = log
@@ -64,7 +68,7 @@ class Guarded:
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
         with open(log, "ab") as output:
             self.process = start_engine(
-                [*guard, "--", *(_as_account(account, low_port=low_port) if account else ()), *words],
+                [*guard, "--", *_confined(account, keeps, low_port=low_port), *words],
                 stdin=stdin or subprocess.DEVNULL,
                 stdout=output if stdout is None else stdout,
                 stderr=output,
@@ -149,10 +153,25 @@ class Guarded:
             self.end()
 
 
-def _as_account(account: Account, *, low_port: bool) -> list[str]:
-    """The words that make a program of root's run under this account."""
-    bind = ["--inh-caps=-all,+net_bind_service", "--ambient-caps=-all,+net_bind_service"] if low_port else []
-    return ["setpriv", f"--reuid={account.user}", f"--regid={account.group_id}", "--clear-groups", *bind, "--"]
+def _confined(account: Account | None, keeps: Collection[str] | None, *, low_port: bool) -> list[str]:
+    """The words before a program of root's lab that leave it no more than this; none for another user's lab."""
+    options = []
+    bind = {"net_bind_service"} if low_port else set()
+    if account:
+        options += [f"--reuid={account.user}", f"--regid={account.group_id}", "--clear-groups"]
+        options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in bind]
+    if keeps is not None and os.geteuid() == 0:
+        options += ["--no-new-privs"]
+        if _may_drop():
+            options += ["--bounding-set=" + ",".join(["-all", *(f"+{name}" for name in sorted({*keeps} | bind))])]
+    return ["setpriv", *options, "--"] if options else []
+
+
+def _may_drop() -> bool:
+    """Whether this process may take capabilities from what it starts: a container's root may not."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return bool(effective >> CAP_SETPCAP & 1)
 
 
 def _plain_environment(work_dir: Path) -> dict[str, str]:

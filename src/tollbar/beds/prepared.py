@@ -57,6 +57,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             log=log,
             # Its files are then of the account that the component has.
             account=sandbox.account_of(component),
+            keeps=component.capabilities,
             stdin=packed,
         )
         try:
@@ -101,11 +102,13 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
                 work_dir=directory,
                 log=log,
                 account=account,
+                keeps=component.capabilities,
                 environment=rendered.environment,
             )
             _finish(command, component, deadline, "preparing", logs)
         # Not compressed: unpacking is what every start waits for.
-        with open(archive, "xb") as packed:
+        # There are keys and passwords in it, and others may pass through the directory.
+        with os.fdopen(os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as packed:
             tar = Guarded(
                 ["tar", "--create", "--sparse", "."], sandbox=sandbox, work_dir=directory, log=log, stdout=packed
             )

@@ -64,6 +64,7 @@ class Running(Guarded):
             "sandbox": sandbox,
             "work_dir": work_dir,
             "account": account,
+            "keeps": component.capabilities,
             "environment": {**environment, **rendered.environment},
         }
         write_files(rendered.files, work_dir, account)

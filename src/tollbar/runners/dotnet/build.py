@@ -38,9 +38,11 @@ here=${0%/*}
 """
 # No libicu is needed, and no locale has a part in what is measured. The compiler's second tier comes after 30 calls of
 # a method, without the usual 100 ms in which nothing new may be called: warm after a second, and the same code in the
-# end. .NET Core 3.1 knows the one name of this knob, later ones both.
+# end. Without diagnostics there are no pipes and no socket for a debugger among the temporary files, where they would
+# outlive a killed trial. .NET Core 3.1 knows the one name of these knobs, later ones both.
 SETTINGS = """export DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1
 export COMPlus_TC_CallCountingDelayMs=0 DOTNET_TC_CallCountingDelayMs=0
+export COMPlus_EnableDiagnostics=0 DOTNET_EnableDiagnostics=0
 """
 CONFIGURATION = """{"runtimeOptions": {"tfm": "netcoreapp3.1",
  "framework": {"name": "Microsoft.NETCore.App", "version": "3.1.23"}}}

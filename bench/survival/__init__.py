@@ -1,0 +1,1 @@
+"""What `python -m bench survive` strikes, by what, and what it looks for afterwards."""

@@ -1,0 +1,111 @@
+"""What is run: a study for each kind, small enough that a kill and what is done after it take some seconds."""
+
+from __future__ import annotations
+
+from bench.ground import EVERY_SERVER, STUDY
+from tollbar.stats import FEWEST_BLOCKS
+
+BLOCKS = FEWEST_BLOCKS
+# No more of them where a machine is busy.
+EXACTLY = ("--blocks", BLOCKS)
+PRIMITIVES = """
+question  = "What is left of this?"
+family    = "digest"
+choices   = ["sha-256"{more}]
+providers = {providers}
+baseline  = {baseline}
+
+[vary]
+op    = ["hash"]
+bytes = ["4 KiB"]
+{vary}
+
+[measure]
+chunk  = "2 ms"
+rounds = 4
+blocks = BLOCKS
+"""
+STORAGE = """
+question  = "What is left of this?"
+family    = "storage"
+choices   = ["plaintext", "aes-256-gcm"]
+{where}
+baseline  = "plaintext"
+
+[vary]
+op   = ["read"]
+rows = [200]
+
+[measure]
+chunk  = "2 ms"
+rounds = 4
+blocks = BLOCKS
+"""
+
+
+SIGN_IN = """
+question  = "What is left of this?"
+family    = "web-auth"
+choices   = ["anonymous", "{choice}"]
+providers = ["libcrypto"]
+beds      = ["{bed}"]
+baseline  = "anonymous"
+
+[vary]
+op        = ["request"]
+accounts  = [1]
+transport = ["clear"]
+{vary}
+
+[load]
+users   = [2]
+request = {{ get = "/bytes/{{bytes}}" }}
+expect  = {{ bytes = "{{bytes}}" }}
+
+[measure]
+chunk  = "2 ms"
+rounds = 4
+blocks = BLOCKS
+"""
+
+
+def _platform(name: str) -> str:
+    """A hash through this platform, beside the engine's own."""
+    baseline = '{ provider = "libcrypto" }'
+    return PRIMITIVES.format(
+        more="", providers=f'["libcrypto", "{name}"]', baseline=baseline, vary='lookup = ["implicit"]'
+    )
+
+
+def _served(bed: str) -> str:
+    return STUDY.format(beds=f'["{bed}"]', rounds=4, blocks="BLOCKS").replace('["tls-1.3"]', '["tls-1.3", "plaintext"]')
+
+
+def _by_ticket(bed: str, directory: str, runs: str) -> str:
+    """Kerberos with this directory, and who checks the ticket."""
+    vary = f'groups    = [100]\ndirectory = ["{directory}"]\nruns      = ["{runs}"]'
+    return SIGN_IN.format(choice="kerberos", bed=bed, vary=vary)
+
+
+KINDS: dict[str, str] = {
+    "primitives": PRIMITIVES.format(more=', "sha3-256"', providers='["libcrypto"]', baseline='"sha-256"', vary=""),
+    **{bed: _served(bed) for bed in ("embedded", "nginx", "httpd")},
+    "samba": _by_ticket("httpd", "samba", "in-server"),
+    "kdc": _by_ticket("httpd", "mit", "gssproxy"),
+    "authenticator": _by_ticket("nginx", "mit", "auth-request"),
+    "accounts": SIGN_IN.format(choice="basic", bed="httpd", vary='store = ["sql"]\npassword-hash = ["sha-1"]'),
+    "every server": EVERY_SERVER,
+    "sqlite": STORAGE.format(where='providers = ["sqlite"]'),
+    **{bed: STORAGE.format(where=f'beds = ["{bed}"]\nproviders = ["aws-lc"]') for bed in ("postgresql", "mariadb")},
+    **{name: _platform(name) for name in ("python", "node", "java", "go", "dotnet")},
+}
+# Of these no run has more than one kind of process beside the lab.
+WITHOUT_SERVERS = frozenset({"primitives", "sqlite", "python", "node", "java", "go", "dotnet"})
+SERVED = frozenset(KINDS) - WITHOUT_SERVERS
+WITH_SERVERS_OF_OTHERS = SERVED - {"embedded", "postgresql", "mariadb"}
+WITH_DATABASES = frozenset({"postgresql", "mariadb", "accounts", "every server"})
+
+
+def study_of(kind: str) -> str:
+    """The text of its study."""
+    return KINDS[kind].replace("BLOCKS", str(BLOCKS))

@@ -1,0 +1,150 @@
+"""What is looked for after a kill: what is left, what is lost, and whether the run comes to the same end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.ground import NOTHING, Ground, Kept, cells_of, trials_of
+from bench.survival.kinds import EXACTLY
+from bench.survival.means import Kill
+
+# What a run may put beside itself on a ground: temporary files, what it says, what the shim is told, the user's cache.
+BESIDE = {"tmp", "output", "said.json", "told", ".cache"}
+# What tolls are made of.
+COSTS = ("cpu", "server-cpu")
+MADE_BY_THE_BENCH = (".toml", ".c", ".so")
+
+
+class Undisturbed(NamedTuple):
+    """What a run of a kind comes to when nothing happens to it."""
+
+    study: Path
+    starting_s: float
+    """From its start to its first heat."""
+    measuring_s: float
+    """From there to its end."""
+    trials: int
+    tolls: Mapping[str, Any]
+
+
+def tolls_of(ground: Ground) -> dict[str, Any]:
+    """Those of a cost that the last run printed, by what they are of."""
+    try:
+        said = json.loads((ground.folder / "said.json").read_text())
+    except ValueError:
+        return {}
+    keys = ("choice", "provider", "bed", "setting")
+    return {
+        json.dumps([toll[key] for key in keys]): toll
+        for study in said["studies"]
+        for toll in study["tolls"]
+        if toll["metric"] in COSTS and not toll["twin"]
+    }
+
+
+def heat_sizes(trials: list[Kept]) -> Counter[tuple[str, int, int]]:
+    """How many trials there are of each heat: all are committed at once."""
+    return Counter((trial.study, trial.block, trial.heat) for trial in trials)
+
+
+def committed_in(runs: Path) -> list[Kept]:
+    """The trials that are on the disk at this moment."""
+    for about in runs.glob("*/run.json"):
+        return trials_of(about.parent)
+    return []
+
+
+def committed_in_mounts(ground: Ground, run: subprocess.Popen[bytes], runs: Path) -> list[Kept]:
+    """The same of a copy, made while the lab is stopped: SQLite resolves links, and leaves those mounts by that."""
+    looked = ground.folder / "looked"
+    if not runs.exists():
+        return []
+    run.send_signal(signal.SIGSTOP)
+    try:
+        shutil.copytree(runs, looked)
+    finally:
+        run.send_signal(signal.SIGCONT)
+    try:
+        return committed_in(looked)
+    finally:
+        shutil.rmtree(looked)
+
+
+def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterator[str]:
+    """Goes on with the run, and yields what is not as it should be."""
+    ground = kill.ground
+    made = [path.parent for name in ("runs", "elsewhere") for path in sorted((ground.folder / name).glob("*/run.json"))]
+    if not made:
+        if committed:
+            yield "the run is lost"
+        kill.note["resumed"] = "begun anew"
+        if ground.finish(reference.study, *EXACTLY) != 0:
+            yield f"cannot be begun anew: {ground.output()[-300:]}"
+        elif len(trials_of(ground.runs[0])) != reference.trials:
+            yield f"begun anew: {len(trials_of(ground.runs[0]))} trials, and {reference.trials} when undisturbed"
+        yield from _answers(kill, reference, harmed=False)
+        return
+    run = kill.moved(made[0]) if kill.moved else made[0]
+    before = trials_of(run)
+    if before[: len(committed)] != committed:
+        yield f"of {len(committed)} trials that were committed {len(before)} are there, or they are others"
+    status = ground.finish("--resume", run, *EXACTLY)
+    reasons = [reason for outcome, reason in cells_of(run) if outcome != "ok"]
+    after = trials_of(run)
+    reasons += sorted({trial.reason or trial.outcome for trial in after if trial.outcome != "ok"})
+    kill.note["resumed"] = status
+    # What has failed is a failed trial for good, and the run says so; others may have been made up for.
+    if status != 0 and not (status == 1 and reasons):
+        yield f"resumed, it ended with status {status}: {ground.output()[-300:]}"
+    if (left := ground.left()) != NOTHING:
+        yield f"left by the resumed run: { {what: value for what, value in left.items() if value} }"
+    if after[: len(before)] != before:
+        yield "trials that were committed have changed"
+    sizes, whole = heat_sizes(before), heat_sizes(after)
+    if parts := [heat for heat, size in sizes.items() if size != whole[heat]]:
+        yield f"of the heats {parts} a part was there"
+    if reasons:
+        kill.note["harmed"] = [str(reason)[:200] for reason in reasons]
+    elif len(after) != reference.trials:
+        yield f"{len(after)} trials, and {reference.trials} when undisturbed"
+    yield from _answers(kill, reference, harmed=bool(reasons))
+
+
+def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[str]:
+    """Compares its tolls with the undisturbed run's, notes how many agree and by what, and yields those that do not."""
+    tolls, same, overlapping = tolls_of(kill.ground), 0, 0
+    for key, toll in reference.tolls.items():
+        other = tolls.get(key)
+        if other is None or other["low"] is None or toll["low"] is None:
+            if not harmed and (other is None or other["verdict"] != toll["verdict"]):
+                yield f"no toll of {key}: {other and other['reason']}"
+        elif other["verdict"] == toll["verdict"]:
+            same += 1
+        elif other["low"] <= toll["high"] and toll["low"] <= other["high"]:
+            overlapping += 1
+        else:
+            yield f"another answer: {key}: {toll['low']}-{toll['high']} became {other['low']}-{other['high']}"
+    kill.note["answers"] = {"verdict": same, "interval": overlapping}
+
+
+def files_beside(ground: Ground) -> list[str]:
+    """Files outside the run, which are removed."""
+    found = sorted(
+        path.name
+        for path in ground.folder.iterdir()
+        if path.suffix not in MADE_BY_THE_BENCH and path.name not in {*BESIDE, "runs", "elsewhere"}
+    )
+    for name in found:
+        path = ground.folder / name
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    return found

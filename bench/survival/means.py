@@ -1,0 +1,218 @@
+"""The means by which a run is struck."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.ground import RUN_LIMIT_S, Ground, program
+from bench.survival.kinds import KINDS, SERVED, WITH_DATABASES, WITH_SERVERS_OF_OTHERS
+from tollbar.beds import proc
+
+# What the shim is told, by place.
+
+CLOCK, SLOW = 0, 1
+
+
+@dataclass
+class Kill:
+    """One run that is struck."""
+
+    ground: Ground
+    chance: random.Random
+    run: subprocess.Popen[bytes]
+    suspended_s: float
+    note: dict[str, Any] = field(default_factory=dict)
+    """What was done, for the log."""
+    holder: int = 0
+    """The process that holds the mounts in which the run is, where it is in mounts of its own."""
+    moved: Callable[[Path], Path] | None = None
+    """Makes of the run's directory the one to go on with, once the run has ended."""
+    terminal: int | None = None
+    """The other end of its controlling terminal, where it has one of its own."""
+
+    def tell(self, what: int, value: int) -> None:
+        """Changes what the shim says."""
+        with open(self.ground.folder / "told", "r+b") as told:
+            told.seek(8 * what)
+            told.write(value.to_bytes(8, sys.byteorder, signed=True))
+
+    def close_terminal(self) -> None:
+        """Hangs up, unless that was done."""
+        if self.terminal is not None:
+            os.close(self.terminal)
+            self.terminal = None
+
+
+def _signals(*signals: signal.Signals) -> Callable[[Kill], None]:
+    def strike(kill: Kill) -> None:
+        for number, one in enumerate(signals):
+            if number:
+                time.sleep(kill.chance.uniform(0.0, 0.3))
+            kill.run.send_signal(one)
+
+    return strike
+
+
+def _part(words: str) -> Callable[[Kill], None]:
+    """Kills a process whose program and words these are, once there is one."""
+
+    def strike(kill: Kill) -> None:
+        while kill.run.poll() is None:
+            pids = [pid for pid in proc.tree(kill.run.pid)[1:] if re.search(words, program(pid).partition(" ")[2])]
+            if pids:
+                pid = kill.chance.choice(pids)
+                kill.note["part"] = program(pid).partition(" ")[2][:80]
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                return
+            time.sleep(0.005)
+        kill.note["part"] = None
+
+    return strike
+
+
+def _hang_up(kill: Kill) -> None:
+    kill.close_terminal()
+
+
+def _suspend(kill: Kill) -> None:
+    """Stops the whole tree, those that start others first, and lets it go on in the opposite order."""
+    pids = proc.tree(kill.run.pid)
+    for how, those in ((signal.SIGSTOP, pids), (signal.SIGCONT, pids[::-1])):
+        for pid in those:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
+        if how is signal.SIGSTOP:
+            time.sleep(kill.suspended_s)
+
+
+def _set_clock(kill: Kill) -> None:
+    """Back or forth by up to a day, and once more a moment later."""
+    for _ in range(2):
+        seconds = kill.chance.randrange(-86400, 86400)
+        kill.tell(CLOCK, seconds)
+        time.sleep(kill.chance.uniform(0.0, 1.0))
+
+
+def _slow_disk(kill: Kill) -> None:
+    kill.tell(SLOW, kill.chance.randrange(20_000, 200_000))
+
+
+def _lose_power(kill: Kill) -> None:
+    """What was written by one moment is all there is, with a torn write at the end of the log; opened elsewhere."""
+    kill.run.send_signal(signal.SIGSTOP)
+    # Stopped once the kernel has done what it was asked last.
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PID, kill.run.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    copied = kill.ground.folder / "elsewhere"
+    shutil.copytree(kill.ground.folder / "runs", copied) if (kill.ground.folder / "runs").exists() else copied.mkdir()
+    torn = kill.chance.randbytes(kill.chance.randrange(1, 9000))
+    for run in copied.iterdir():
+        (run / "results.sqlite-shm").unlink(missing_ok=True)
+        if (log := run / "results.sqlite-wal").exists():
+            with open(log, "ab") as file:
+                file.write(torn)
+    kill.run.kill()
+    kill.moved = lambda run: copied / run.name
+
+
+def _run_out_of(kind: int, now: Callable[[int], int], spare: int) -> Callable[[Kill], None]:
+    def strike(kill: Kill) -> None:
+        # Before there is a run, Python itself is still being loaded, and says in its own way what it lacks.
+        while kill.run.poll() is None and not kill.ground.runs:
+            time.sleep(0.005)
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            limit = now(kill.run.pid) + kill.chance.randrange(spare)
+            resource.prlimit(kill.run.pid, kind, (limit, limit))
+
+    return strike
+
+
+def entered(holder: int, folder: Path) -> list[str]:
+    """Words before a command that runs in this folder, as the mounts of that process show it."""
+    return ["nsenter", f"--mount=/proc/{holder}/ns/mnt", "env", f"--chdir={folder}"]
+
+
+def _address_space_bytes(pid: int) -> int:
+    return resource.getpagesize() * int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+
+
+def _in_mounts(kill: Kill, *words: str) -> int:
+    entered = ["nsenter", f"--mount=/proc/{kill.holder}/ns/mnt"]
+    return subprocess.run([*entered, *words], stderr=subprocess.DEVNULL, check=False).returncode
+
+
+def _fill_disk(kill: Kill) -> None:
+    """No page is left where the runs are. The run is then copied to where there is room."""
+    runs = f"/proc/{kill.holder}/root{kill.ground.folder}/runs"
+    about = os.statvfs(runs)
+    used = (about.f_blocks - about.f_bfree) * about.f_bsize
+    _in_mounts(
+        kill, "mount", "-o", f"remount,size={used + 4096 * kill.chance.randrange(3)}", f"{kill.ground.folder}/runs"
+    )
+
+
+def _write_protect(kill: Kill) -> None:
+    """Killed, then resumed where nothing may be written, which is refused in words; then copied elsewhere."""
+    kill.run.kill()
+    kill.run.wait()
+    folder = kill.ground.folder
+    _in_mounts(kill, "mount", "-o", "remount,ro", f"{folder}/runs")
+    made = sorted(Path(f"/proc/{kill.holder}/root{folder}/runs").glob("*/run.json"))
+    if made:
+        resumed = kill.ground.start("--resume", f"runs/{made[0].parent.name}", before=entered(kill.holder, folder))
+        kill.note["refused"] = resumed.wait(RUN_LIMIT_S)
+
+
+class Means(NamedTuple):
+    """A way in which a run is struck."""
+
+    strike: Callable[[Kill], None]
+    statuses: tuple[int, ...]
+    """What the command may end with; 0 where the run came to its end first, or was not to end."""
+    kinds: frozenset[str] = frozenset(KINDS)
+    needs: str = ""
+    """`terminal`, `mounts` or `shim`."""
+
+
+# A part that was killed is a failed trial, or a cell that could not be proved; a shortage is an error in words.
+HARMED = (0, 1, 2, 3)
+MEANS: dict[str, Means] = {
+    "SIGKILL of the lab": Means(_signals(signal.SIGKILL), (0, -signal.SIGKILL)),
+    "SIGKILL of the engine": Means(_part(r"^\S*tollbar-engine (op|load|store|serve)\b"), HARMED),
+    "SIGKILL of a guard": Means(_part(r"^\S*tollbar-engine guard "), HARMED),
+    "SIGKILL of the keeper": Means(_part(r"^\S*tollbar-engine keep "), HARMED, SERVED | {"sqlite"}),
+    "SIGKILL of a server": Means(
+        _part(r"^(?!\S*tollbar-engine)\S*(nginx|apache2|httpd|samba|smbd|winbindd|slapd|krb5kdc|gssproxy)"),
+        HARMED,
+        WITH_SERVERS_OF_OTHERS,
+    ),
+    "SIGKILL of a database": Means(_part(r"^\S*(postgres|mariadbd)"), HARMED, WITH_DATABASES),
+    "SIGTERM": Means(_signals(signal.SIGTERM), (0, -signal.SIGTERM)),
+    "SIGINT": Means(_signals(signal.SIGINT), (0, 130, -signal.SIGINT)),
+    "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT)),
+    "closed terminal": Means(_hang_up, (0, -signal.SIGHUP), needs="terminal"),
+    "power loss": Means(_lose_power, (0, -signal.SIGKILL)),
+    "clock set": Means(_set_clock, (0,), needs="shim"),
+    "slow disk": Means(_slow_disk, (0,), needs="shim"),
+    "suspended": Means(_suspend, HARMED),
+    "disk full": Means(_fill_disk, HARMED, needs="mounts"),
+    "disk read-only": Means(_write_protect, (0, -signal.SIGKILL), needs="mounts"),
+    "memory limit": Means(_run_out_of(resource.RLIMIT_AS, _address_space_bytes, 4 << 20), HARMED),
+    "descriptors": Means(
+        _run_out_of(resource.RLIMIT_NOFILE, lambda pid: max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1, 6), HARMED
+    ),
+}

@@ -1,0 +1,199 @@
+"""A kill: a run that is begun, struck, looked at and resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.ground import NOTHING, RUN_LIMIT_S, Ground, spaces, trials_of
+from bench.survival.kinds import EXACTLY, study_of
+from bench.survival.looking import Undisturbed, committed_in, committed_in_mounts, files_beside, resumed, tolls_of
+from bench.survival.means import MEANS, Kill, entered
+
+SHIM = Path(__file__).with_name("shim.c")
+# What the lab says when it has proved its cells and begins with the first heat.
+MEASURES = "\n  measure "
+# Of a traceback: it has come from the command itself.
+IN_MAIN = "in main\n"
+# So many kills of a hundred come after that.
+WHILE_MEASURING = 0.75
+# A run that is waited for says so within this, once it does.
+POLL_S = 0.005
+
+
+class Survivors:
+    """A ground, and what runs of each kind are like on it."""
+
+    def __init__(self, ground: Ground, suspended_s: float) -> None:
+        self.ground = ground
+        self.suspended_s = suspended_s
+        self._undisturbed: dict[str, Undisturbed] = {}
+        self._shim: Path | None = None
+
+    def undisturbed(self, kind: str) -> Undisturbed:
+        """Measured once, after a run that prepares what is kept. Raises RuntimeError where it cannot be run."""
+        if kind not in self._undisturbed:
+            study = self.ground.folder / f"{kind.replace(' ', '-')}.toml"
+            study.write_text(study_of(kind))
+            kept = -1
+            # The first makes what is kept.
+            while kept != (kept := len([*self.ground.cache.rglob("*")])):
+                began = time.monotonic()
+                run = self.ground.start(study, *EXACTLY)
+                self._wait_until_measuring(run)
+                starting_s = time.monotonic() - began
+                if run.wait(RUN_LIMIT_S) != 0:
+                    raise RuntimeError(f"{kind}: {self.ground.output()}")
+                measuring_s = time.monotonic() - began - starting_s
+                trials = trials_of(self.ground.runs[-1])
+                found = Undisturbed(study, starting_s, measuring_s, len(trials), tolls_of(self.ground))
+                shutil.rmtree(self.ground.folder / "runs")
+            if (left := self.ground.left()) != NOTHING:
+                raise RuntimeError(f"{kind}: an undisturbed run leaves {left}")
+            if faults := {trial.reason for trial in trials if trial.outcome != "ok"}:
+                raise RuntimeError(f"{kind}: trials of an undisturbed run fail: {faults}")
+            self._undisturbed[kind] = found
+        return self._undisturbed[kind]
+
+    def kill(self, kind: str, name: str, seed: int) -> dict[str, Any]:
+        """Strikes a run once, and says what became of it; `wrong` names all that should not be."""
+        ground, means, chance = self.ground, MEANS[name], random.Random(seed)
+        reference = self.undisturbed(kind)
+        # The kernel gives the numbers of what earlier runs had to others.
+        for noted in (ground.ports, ground.memory, ground.spaces):
+            noted.clear()
+        is_measuring, share = chance.random() < WHILE_MEASURING, chance.random()
+        after_s = share * (reference.measuring_s if is_measuring else reference.starting_s)
+        began = time.monotonic()
+        wrong: list[str] = []
+        with self._prepared(means.needs) as place:
+            run = ground.start(
+                reference.study, *EXACTLY, before=place.before, environment=place.environment, stdin=place.stdin
+            )
+            kill = Kill(ground, chance, run, self.suspended_s, holder=place.holder, terminal=place.terminal)
+            if place.stdin is not None:
+                os.close(place.stdin)
+            if is_measuring:
+                self._wait_until_measuring(run)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.wait(after_s)
+            struck_s = time.monotonic() - began
+            programs = len(ground.under_way(run))
+            # Of the bench's own making, and its number may be another program's a moment after its end.
+            ground.spaces -= spaces(place.holder)
+            runs = Path(f"/proc/{place.holder}/root{ground.folder}/runs") if place.holder else ground.folder / "runs"
+            committed = committed_in_mounts(ground, run, runs) if place.holder else committed_in(runs)
+            late = run.poll() is not None
+            means.strike(kill)
+            try:
+                status = run.wait(RUN_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                run.kill()
+                status = run.wait()
+                wrong.append(f"the run went on for {RUN_LIMIT_S} s")
+            kill.close_terminal()
+            said = ground.output()
+            if place.holder and runs.exists():
+                # Where there is room, and may be written.
+                shutil.copytree(runs, ground.folder / "elsewhere")
+                kill.moved = lambda run: ground.folder / "elsewhere" / run.name
+        if status not in means.statuses:
+            wrong.append(f"status {status}")
+        # Before `main`, it is Python that is interrupted, or lacks something, while it loads its modules.
+        if "Traceback" in said and IN_MAIN in said:
+            wrong.append(f"a traceback: {said[-600:]}")
+        if kill.note.get("refused", 2) not in (0, 2):
+            wrong.append(f"where nothing may be written it ended with status {kill.note['refused']}")
+        if (left := ground.left()) != NOTHING:
+            wrong.append(f"left: { {what: value for what, value in left.items() if value} }")
+        wrong += resumed(kill, reference, committed)
+        if wrong:
+            # What is left is this kill's, and not the next one's.
+            self.clear()
+        self._clear_runs()
+        if beside := files_beside(ground):
+            wrong.append(f"files outside the run: {beside}")
+        return {
+            "seed": seed, "kind": kind, "means": name, "while": "measuring" if is_measuring else "starting",
+            "after_s": round(after_s, 3), "struck_s": round(struck_s, 3), "late": late, "processes": programs,
+            "committed": len(committed), "status": status, **kill.note, "took_s": round(time.monotonic() - began, 1),
+            "said": said.strip().splitlines()[-1:], "wrong": wrong,
+        }  # fmt: skip
+
+    def clear(self) -> None:
+        """Ends and removes what an attempt that came to nothing has left."""
+        for pid in self.ground.descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.ground.left()
+        self._clear_runs()
+        for path in self.ground.temporary.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def _clear_runs(self) -> None:
+        for folder in ("runs", "elsewhere"):
+            shutil.rmtree(self.ground.folder / folder, ignore_errors=True)
+
+    def _wait_until_measuring(self, run: subprocess.Popen[bytes]) -> None:
+        """Returns with the first heat, or with the run. Raises subprocess.TimeoutExpired."""
+        deadline = time.monotonic() + RUN_LIMIT_S
+        while run.poll() is None and MEASURES not in self.ground.output():
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(run.args, RUN_LIMIT_S)
+            time.sleep(POLL_S)
+
+    @contextlib.contextmanager
+    def _prepared(self, needs: str) -> Iterator[Place]:
+        """Where the command is run."""
+        folder = self.ground.folder
+        match needs:
+            case "terminal":
+                terminal, stdin = os.openpty()
+                yield Place(["setsid", "--ctty"], {}, stdin=stdin, terminal=terminal)
+            case "shim":
+                (folder / "told").write_bytes(bytes(16))
+                yield Place([], {"LD_PRELOAD": str(self._compiled()), "SURVIVE_TOLD": str(folder / "told")})
+            case "mounts":
+                (folder / "runs").mkdir()
+                held = f"mount -t tmpfs -o size=64m none {folder}/runs && echo held && exec sleep 600"
+                holder = subprocess.Popen(["unshare", "--mount", "sh", "-c", held], stdout=subprocess.PIPE)
+                assert holder.stdout is not None
+                assert holder.stdout.readline() == b"held\n", "no file system can be mounted here"
+                children, self.ground.children = self.ground.children, self.ground.children | {holder.pid}
+                try:
+                    yield Place(entered(holder.pid, folder), {}, holder=holder.pid)
+                finally:
+                    holder.kill()
+                    holder.wait()
+                    holder.stdout.close()
+                    self.ground.children = children
+                    (folder / "runs").rmdir()
+            case _:
+                yield Place([], {})
+
+    def _compiled(self) -> Path:
+        if self._shim is None:
+            self._shim = self.ground.folder / "shim.so"
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", self._shim, SHIM], check=True)
+        return self._shim
+
+
+class Place(NamedTuple):
+    """Where a run is begun: what is put before its command, its environment, its terminal, who holds its mounts."""
+
+    before: list[str]
+    environment: dict[str, str]
+    stdin: int | None = None
+    terminal: int | None = None
+    holder: int = 0

@@ -1,0 +1,120 @@
+"""Twenty kills of `python -m bench survive`: all means, by fixed seeds, on kinds of run that take a second or two."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from bench import ground
+from bench.ground import a_ground
+from bench.survival.kinds import KINDS, study_of
+from bench.survival.means import MEANS, Kill, Means
+from bench.survival.striking import Survivors
+
+from conftest import here, lacking
+
+pytestmark = pytest.mark.timeout(600)
+
+KILLS = 20
+SEED = 25
+# Each wants an undisturbed run of its own: these are quick, and between them every means has a kind to strike. With
+# the beds that have to be here for each.
+QUICK = {
+    "primitives": (),
+    "sqlite": (),
+    "embedded": ("embedded",),
+    "nginx": ("nginx",),
+    "accounts": ("httpd", "postgresql-accounts"),
+}
+
+
+def drawn() -> list[tuple[str, str, int]]:
+    """Kind, means and seed of each kill: every means once, and some of them twice."""
+    chance = random.Random(SEED)
+    means = [*MEANS, *chance.sample([*MEANS], KILLS - len(MEANS))]
+    kinds = (chance.choice(sorted({*QUICK} & MEANS[name].kinds)) for name in means)
+    return [(kind, name, seed) for seed, (kind, name) in enumerate(zip(kinds, means, strict=True), SEED)]
+
+
+@pytest.fixture(scope="module")
+def survivors() -> Iterator[Survivors]:
+    """One ground for all kills, with what runs of each kind come to."""
+    with a_ground() as place:
+        yield Survivors(place, suspended_s=0.5)
+
+
+# One worker has all kills of a kind, and its one undisturbed run.
+@pytest.mark.parametrize(
+    ("kind", "means", "seed"),
+    [
+        pytest.param(*kill, id="-".join(map(str, kill)), marks=pytest.mark.xdist_group(f"kills-{kill[0]}"))
+        for kill in sorted(drawn())
+    ],
+)
+def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: int) -> None:
+    """Nothing is left, nothing that was committed is lost, and the run comes to its end and to the same answers."""
+    if MEANS[means].needs == "mounts" and os.geteuid() != 0:
+        lacking("the disks of a kill are mounted, which is for root")
+    for bed in QUICK[kind]:
+        here(bed)
+    line = survivors.kill(kind, means, seed)
+    assert [] == line["wrong"], line
+
+
+def test_all_means_are_drawn() -> None:
+    """Twenty, of which each has a kind that it can strike."""
+    assert KILLS == len(drawn())
+    assert {*MEANS} == {name for _, name, _ in drawn()}
+    assert {*QUICK} == {kind for kind, _, _ in drawn()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_a_study_of_the_fewest_blocks(kind: str) -> None:
+    """It is small, and carries an interval all the same."""
+    assert "\nblocks = 4\n" in study_of(kind)
+
+
+# Strikes when about two thirds of the measuring are done.
+WITH_HEATS = 21
+
+
+def leave_a_process(kill: Kill) -> None:
+    """A process that outlives the run."""
+    os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
+    kill.run.kill()
+
+
+def lose_a_trial(kill: Kill) -> None:
+    """Half of the last heat that was committed is gone."""
+    kill.run.kill()
+    kill.run.wait()
+    with contextlib.closing(sqlite3.connect(kill.ground.runs[0] / "results.sqlite")) as database:
+        database.execute("delete from trial where ord = (select max(ord) from trial)")
+        database.commit()
+
+
+def leave_a_file(kill: Kill) -> None:
+    """A file beside the run."""
+    (kill.ground.folder / "stray").write_text("")
+    kill.run.kill()
+
+
+@pytest.mark.xdist_group("kills-primitives")
+@pytest.mark.parametrize(
+    ("strike", "found"),
+    [(leave_a_process, "left: {'processes': "), (lose_a_trial, "that were committed"), (leave_a_file, "['stray']")],
+)
+def test_what_is_left_or_lost_is_noticed(
+    survivors: Survivors, monkeypatch: pytest.MonkeyPatch, strike: object, found: str
+) -> None:
+    """A kill after which something is wrong says so."""
+    monkeypatch.setitem(MEANS, "wrong", Means(strike, (0, -signal.SIGKILL)))  # type: ignore[arg-type]
+    monkeypatch.setattr(ground, "PATIENCE_S", 1.0)
+    line = survivors.kill("primitives", "wrong", WITH_HEATS)
+    assert any(found in wrong for wrong in line["wrong"]), line
+    survivors.clear()
