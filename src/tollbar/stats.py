@@ -172,10 +172,7 @@ def crossing(
         return found
 
     found = _interval(_together([*line, level], moments), moments, confidence, falls_to, float)
-    if found is None or math.isnan(found.estimate):
-        return None
-    # Without some block it does not fall.
-    return replace(found, low=-math.inf, high=math.inf) if math.isnan(found.low) else found
+    return None if found is None or math.isnan(found.estimate) else found
 
 
 def best(undisturbed: Interval | None, disturbed: Interval | None) -> Interval | None:
