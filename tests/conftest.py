@@ -199,6 +199,15 @@ def machines_are_made() -> None:
         lacking(str(error))
 
 
+@pytest.fixture(autouse=True)
+def cores_are_given_back() -> Iterator[None]:
+    """What a test leaves on one core would take the other from the tests after it in this process."""
+    before = os.sched_getaffinity(0)
+    yield
+    if os.sched_getaffinity(0) != before:
+        os.sched_setaffinity(0, before)
+
+
 def ray_is_there() -> None:
     """Ray, which is an extra, or a skip that can be seen."""
     if find_spec("ray") is None:

@@ -29,7 +29,15 @@ STUDIES = {
     "mariadb": ("mariadb",),
 }
 # The numbers that the kernel gives them.
-NUMBERS = {"chown": 0, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "net_bind_service": 10}
+NUMBERS = {
+    "chown": 0,
+    "dac_override": 1,
+    "dac_read_search": 2,
+    "kill": 5,
+    "setgid": 6,
+    "setuid": 7,
+    "net_bind_service": 10,
+}
 # The name of a component's work directory, by which its guard is found: its log is there.
 LOG = re.compile(r"/tollbar-\w+/(?P<bed>[a-z-]+)-(?P<component>[a-z]+)-\d+/(?P=component)\.log$")
 

@@ -52,7 +52,7 @@ class Probe:
         return self._last if self._last is not None else self.read()
 
 
-WATCH: Any = SimpleNamespace(is_quick=lambda ns: ns <= QUIET_NS, note=lambda ns: None)
+WATCH: Any = SimpleNamespace(is_quick=lambda ns: ns <= QUIET_NS, longest_quick_ns=QUIET_NS, note=lambda ns: None)
 
 
 @pytest.fixture

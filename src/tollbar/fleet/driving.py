@@ -260,8 +260,8 @@ class Fleets:
     def _look_at(self, one: Driven) -> None:
         assert one.part is not None
         found = one.part.call("progress", self.directory.name)
-        planned = found["planned"]
-        one.done, one.planned = int(found["done"]), None if planned is None else int(planned)
+        one.done, planned = int(found["done"]), found["planned"]
+        one.planned = None if planned is None else int(planned)
         if one.member.run is None and found["run"] is not None:
             # Before any of it is home: that is how it is found again.
             one.home.begin(found["run"])
