@@ -13,10 +13,10 @@ from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
 from tollbar.judge.decisions import Terms, apart, reach
-from tollbar.judge.factors import factors
+from tollbar.judge.factors import factors, split_as_one_of
 from tollbar.judge.measurements import limit_of, measurements
 from tollbar.judge.noise import twins, worst_noise
-from tollbar.judge.tolls import Compared, tolls
+from tollbar.judge.tolls import Compared, one_of, tolls
 from tollbar.judge.trust import drift, trust
 from tollbar.judge.verdicts import (
     BreakEven,
@@ -66,6 +66,7 @@ __all__ = [
     "RowChange",
     "Split",
     "StudyJudgement",
+    "Terms",
     "Together",
     "Toll",
     "Trust",
@@ -74,8 +75,10 @@ __all__ = [
     "judge",
     "judge_study",
     "limit_of",
+    "one_of",
     "quickness",
     "reach",
+    "split_as_one_of",
 ]
 
 

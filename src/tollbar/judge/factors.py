@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import decide, reach
+from tollbar.judge.decisions import Terms, decide, jointly, reach
 from tollbar.judge.verdicts import FactorPart, FactorsResult, Split, Together, Verdict
 from tollbar.plan.pairs import factored
 from tollbar.results import Row, StudyRun
@@ -71,7 +72,14 @@ def _split(rows: Sequence[Row], ledger: Ledger, floor: float | None) -> Split | 
     if whole is None or alike is None or left is None:
         return None
     one, other, last = (decide(ratio, floor, ledger.terms) for ratio in (whole, alike, left))
-    return Split(whole, alike, left, (one, other, last))
+    return Split(whole, alike, left, (one, other, last), floor)
+
+
+def split_as_one_of(among: int, split: Split, terms: Terms) -> Split:
+    """The same with intervals that hold together with so many others, and with the verdicts that these carry."""
+    whole, alike, rest = (jointly(ratio, among) for ratio in (split.whole, split.alike, split.rest))
+    first, second, third = (decide(ratio, split.floor, terms) for ratio in (whole, alike, rest))
+    return replace(split, whole=whole, alike=alike, rest=rest, verdicts=(first, second, third))
 
 
 def _effect(of: int, cells: int) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms, decide, jointly, reach
+from tollbar.judge.decisions import Terms, decide, jointly, more_blocks, reach
 from tollbar.judge.verdicts import StudyJudgement, Toll, Verdict
 from tollbar.results import Row
 from tollbar.study import Coordinates
@@ -68,8 +68,14 @@ class Compared:
             toll = self._compare(row, against)
         if toll is None or toll.ratio is None:
             return None
-        if among < 2:
-            return toll
-        ratio, noise = jointly(toll.ratio, among), toll.noise or self._noise
-        undecided = decide(ratio, reach(noise) if noise else None, self._terms) is Verdict.UNCLEAR
-        return replace(toll, ratio=ratio, verdict=Verdict.UNCLEAR if undecided else toll.verdict)
+        return one_of(among, replace(toll, noise=toll.noise or self._noise), self._terms)
+
+
+def one_of(among: int, toll: Toll, terms: Terms) -> Toll:
+    """The toll as one of so many that hold together: its interval is wider, and what that leaves open is unclear."""
+    if among < 2 or toll.ratio is None:
+        return toll
+    ratio, floor = jointly(toll.ratio, among), reach(toll.noise) if toll.noise else None
+    if decide(ratio, floor, terms) is not Verdict.UNCLEAR:
+        return replace(toll, ratio=ratio)
+    return replace(toll, ratio=ratio, verdict=Verdict.UNCLEAR, more_blocks=more_blocks(ratio, floor, terms))

@@ -246,6 +246,8 @@ class Split:
     """The whole, less that."""
     verdicts: tuple[Verdict, Verdict, Verdict]
     """On the three, in this order."""
+    floor: float | None = None
+    """How far from one noise alone may take a ratio of these cells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from tollbar import beds
 from tollbar.beds.loading import libssl_beside
 from tollbar.families import Family
-from tollbar.judge import FactorsResult, Judgement, StudyJudgement, Toll, Verdict, reach
+from tollbar.judge import (
+    FactorsResult,
+    Judgement,
+    StudyJudgement,
+    Terms,
+    Toll,
+    Verdict,
+    one_of,
+    reach,
+    split_as_one_of,
+)
 from tollbar.records import Outcome
 from tollbar.results import Row
 from tollbar.stats import Interval
@@ -90,6 +100,8 @@ class Upgrade:
     """Rows that neither build has, each with the reason."""
     not_asked: tuple[tuple[str, str], ...] = ()
     """Rows that this machine has nothing to ask with, each with the reason."""
+    among: int = 1
+    """How many comparisons hold together: each interval is of so much more confidence."""
 
     @property
     def what(self) -> str:
@@ -132,7 +144,20 @@ def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
                 continue
             failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
             changes.append(_change(study, toll, [*failed, *unasked], lacking))
-    return Upgrade(old, new, judged, tuple(changes), tuple(_apart(judged, old, new)), tuple(neither), tuple(not_asked))
+    apart = tuple(_apart(judged, old, new))
+    # "What became dearer" is one answer, of all rows: they hold together. Of a change that is taken apart the rest is a
+    # comparison of its own; the whole and what holds alike are rows.
+    among = sum(change.ratio is not None for change in changes) + sum(one.found.split is not None for one in apart)
+    return Upgrade(
+        old,
+        new,
+        judged,
+        tuple(_together(among, change) for change in changes),
+        tuple(_apart_together(among, one) for one in apart),
+        tuple(neither),
+        tuple(not_asked),
+        among,
+    )
 
 
 def _change(study: StudyJudgement, toll: Toll, failed: Sequence[Row], lacking: Mapping[Kind, Row]) -> Change:
@@ -144,6 +169,21 @@ def _change(study: StudyJudgement, toll: Toll, failed: Sequence[Row], lacking: M
     if toll.ratio is None:
         return Change(study, Kind.FAILED, toll, toll.reason)
     return Change(study, _OF_VERDICT[toll.verdict], toll)
+
+
+def _together(among: int, change: Change) -> Change:
+    """The change as one of so many that hold together."""
+    if change.kind not in _OF_VERDICT.values():
+        return change
+    toll = one_of(among, change.toll, Terms.of(change.study.study))
+    return replace(change, toll=toll, kind=_OF_VERDICT[toll.verdict])
+
+
+def _apart_together(among: int, one: Apart) -> Apart:
+    if one.found.split is None:
+        return one
+    split = split_as_one_of(among, one.found.split, Terms.of(one.study.study))
+    return replace(one, found=replace(one.found, split=split))
 
 
 def _cannot_be_asked(row: Row, of: Thing) -> bool:

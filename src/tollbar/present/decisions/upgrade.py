@@ -91,10 +91,13 @@ def _how(found: Upgrade) -> Iterator[str]:
     worth = max(study.about.worth for study in found.judged.studies)
     found_in = {moments_words(study) for study in found.judged.studies}
     moments = next((one for one in Moments if found_in == {one}), Moments.UNDISTURBED)
+    confidence_words = f"{percent(confidence)} intervals"
+    if found.among > 1:
+        confidence_words = f"intervals that hold together, all {found.among}, at {percent(confidence)}"
     yield (
-        f"CPU time per operation, both sides in the same heats, {moments}; {percent(confidence)} intervals; a change"
-        f" is told where the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was"
-        f" measured twice may differ; none where it is within {percent(worth)}."
+        f"CPU time per operation, both sides in the same heats, {moments}; {confidence_words}; a change is told where"
+        f" the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was measured twice"
+        f" may differ; none where it is within {percent(worth)}."
     )
 
 
