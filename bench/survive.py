@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.ground import a_ground
 from bench.survival.kinds import KINDS
@@ -28,6 +30,15 @@ def pairs(kinds: list[str], means: list[str]) -> list[tuple[str, str]]:
     found = [(kind, name) for kind in kinds for name in means if kind in MEANS[name].kinds]
     random.Random(0).shuffle(found)
     return found
+
+
+def outcome(line: Mapping[str, Any]) -> str:
+    """What a line of the log counts as. A run that had ended before it was struck survived nothing."""
+    if "not_run" in line:
+        return "not run"
+    if line["wrong"]:
+        return "wrong"
+    return "too late" if line["late"] else "survived"
 
 
 def main(arguments: list[str]) -> None:
@@ -59,6 +70,6 @@ def main(arguments: list[str]) -> None:
             print(
                 f"{seed:6} {kind:13} {means:22} {'; '.join(line['wrong']) or line.get('not_run') or 'ok'}", flush=True
             )
-            found["not run" if "not_run" in line else "wrong" if line["wrong"] else "survived"] += 1
+            found[outcome(line)] += 1
     print(f"{asked.kills} kills: {dict(found)}; log: {asked.log}")
     sys.exit(1 if found["wrong"] else 0)

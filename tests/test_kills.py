@@ -15,6 +15,7 @@ from bench.ground import a_ground
 from bench.survival.kinds import KINDS, study_of
 from bench.survival.means import MEANS, Kill, Means
 from bench.survival.striking import Survivors
+from bench.survive import outcome
 
 from conftest import here, lacking
 
@@ -118,3 +119,17 @@ def test_what_is_left_or_lost_is_noticed(
     line = survivors.kill("primitives", "wrong", WITH_HEATS)
     assert any(found in wrong for wrong in line["wrong"]), line
     survivors.clear()
+
+
+@pytest.mark.parametrize(
+    ("line", "counts_as"),
+    [
+        ({"wrong": [], "late": False}, "survived"),
+        ({"wrong": [], "late": True}, "too late"),
+        ({"wrong": ["status 1"], "late": True}, "wrong"),
+        ({"wrong": [], "not_run": "it did not end"}, "not run"),
+    ],
+)
+def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts_as: str) -> None:
+    """One that had ended before, or was never begun, shows nothing."""
+    assert counts_as == outcome(line)
