@@ -74,6 +74,9 @@ def test_one_row_has_the_interval_that_it_has_by_itself() -> None:
     assert alone.ratio.estimate == one.ratio.estimate
     assert 1.1 < (one.ratio.high - one.ratio.low) / (alone.ratio.high - alone.ratio.low) < 1.4
     assert (0.96, 0.98) == (alone.ratio.confidence, one.ratio.confidence)
+    said = document(of(*pair("a", 1.0), *pair("b", 1.0)))
+    assert 2 == said.among
+    assert [0.98, 0.98] == [change.ratio.confidence for change in said.changes if change.ratio]
 
 
 def test_what_one_build_lacks_is_new_or_gone() -> None:
@@ -219,6 +222,26 @@ def test_a_change_by_default_is_taken_apart() -> None:
     split = found.split
     added = split.alike.estimate - 1 + split.rest.estimate - 1
     assert split.whole.estimate - 1 == pytest.approx(added, rel=1e-9)
+
+
+def test_parts_hold_together_with_the_rows() -> None:
+    """Two rows and three parts: each has a fifth of the error, and what that leaves open cannot be told."""
+    # The library takes 4 % more, and each process has a luck of 1 %.
+    judged = taken_apart({**DEFAULTS, ("held", NEW): 208.0}, 0.0125)
+    found = upgrading.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
+    (apart,) = found.apart
+    (alone,), split = judged.factors, apart.found.split
+    assert split is not None
+    assert alone.split is not None
+    assert 5 == found.among == document(found).among
+    for name in ("whole", "alike", "rest"):
+        wider, own = getattr(split, name), getattr(alone.split, name)
+        assert (0.04 / 5) == pytest.approx(1 - wider.confidence)
+        assert own.estimate == wider.estimate
+        assert 1.2 < (wider.high - wider.low) / (own.high - own.low) < 1.6
+    assert (Verdict.COSTS, Verdict.COSTS, Verdict.COSTS) == alone.split.verdicts
+    assert (Kind.DEARER, Kind.OPEN, Kind.DEARER) == apart.kinds
+    assert "+4.3 % the library (cannot tell)" in apart_sentence(apart)
 
 
 def test_what_was_negotiated_is_said_beside_the_parts() -> None:

@@ -145,9 +145,9 @@ def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
             failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
             changes.append(_change(study, toll, [*failed, *unasked], lacking))
     apart = tuple(_apart(judged, old, new))
-    # "What became dearer" is one answer, of all rows: they hold together. Of a change that is taken apart the rest is a
-    # comparison of its own; the whole and what holds alike are rows.
-    among = sum(change.ratio is not None for change in changes) + sum(one.found.split is not None for one in apart)
+    # "What became dearer" is one answer, of all rows and all parts: they hold together.
+    parts = sum(len(one.kinds) for one in apart)
+    among = sum(change.ratio is not None for change in changes) + parts
     return Upgrade(
         old,
         new,

@@ -26,7 +26,9 @@ class RatioForm(Form):
     estimate: Number
     """the new one's over the old one's"""
     interval: Ends | None
-    """null where there were too few blocks"""
+    """null where there were too few blocks; all of this document hold together"""
+    confidence: Number
+    """of this interval by itself"""
     moments: str
     """`undisturbed`, or `as disturbed` where the core was left alone in too few blocks"""
 
@@ -76,6 +78,8 @@ class Document(Form):
     """the directory of what was measured"""
     cores: Literal[1] = 1
     """on how many each operation ran"""
+    among: int
+    """how many intervals there are; together they miss no oftener than one of a run's would"""
     changes: list[ChangeForm]
     apart: list[ApartForm]
     """changes as shipped, taken apart into the library's and the new defaults'"""
@@ -92,6 +96,7 @@ def document(found: Upgrade, above: float | None = None) -> Document:
         old=_side(found.old),
         new=_side(found.new),
         run=str(found.judged.run.directory),
+        among=found.among,
         changes=[_change(one, id(one) in beyond) for one in found.changes],
         apart=[_apart(one, found.what) for one in found.apart],
         neither=dict(found.neither),
@@ -111,7 +116,12 @@ def _ratio(of: Interval | None) -> RatioForm | None:
 
 def _values(of: Interval) -> dict[str, Any]:
     interval = (of.low, of.high) if of.is_bounded else None
-    return {"estimate": of.estimate, "interval": interval, "moments": of.moments.value}
+    return {
+        "estimate": of.estimate,
+        "interval": interval,
+        "confidence": of.confidence,
+        "moments": of.moments.value,
+    }
 
 
 def _change(one: Change, above: bool) -> ChangeForm:
