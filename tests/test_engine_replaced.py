@@ -47,7 +47,7 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     with subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as lab:
         wait_for(lambda: heats_there(tmp_path / "runs"))
         REPLACED[why](own)
-        _, talk = lab.communicate(timeout=60)
+        _, talk = lab.communicate(timeout=120)
     assert 2 == lab.returncode, talk
     assert f"cannot be started now: {why}" in " ".join(talk.split())
     assert "--resume" in talk

@@ -142,16 +142,17 @@ def test_the_chart_follows_another_baseline(browser: webdriver.Chrome, pages: Pa
     assert [] == browser.get_log("browser")
 
 
-def _redrawn(browser: webdriver.Chrome, study: WebElement, before: object) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + 30
-    while (found := browser.execute_script(_DOTS, study)) == before and time.monotonic() < deadline:
+def _redrawn(browser: webdriver.Chrome, study: WebElement, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The panels once the title of each, which names the baseline, is another: they are drawn one after the other."""
+    deadline = time.monotonic() + 60
+    titles = [dots["title"] for dots in before]
+    while True:
+        found: list[dict[str, Any]] = browser.execute_script(_DOTS, study)
+        now = [dots["title"] for dots in found]
+        is_done = all(now) and not any(map(str.__eq__, now, titles))
+        if is_done or time.monotonic() > deadline:
+            return found
         time.sleep(0.05)
-    # The panels are drawn one after the other.
-    while (later := browser.execute_script(_DOTS, study)) != found:
-        found = later
-        time.sleep(0.2)
-    made: list[dict[str, Any]] = found
-    return made
 
 
 def test_the_table_is_filtered_by_provider(browser: webdriver.Chrome, pages: Pages) -> None:

@@ -293,7 +293,7 @@ def sessions(work: RequestWork) -> int:
         "-d",
         "postgres",
     ]
-    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=60, check=True)
     return int(done.stdout)
 
 
