@@ -57,7 +57,7 @@ def ask(
 ) -> Answer:
     """One request."""
     host, port = address.split(":")
-    connection = socket.create_connection((host, int(port)), 10)
+    connection = socket.create_connection((host, int(port)), 60)
     if context:
         connection = context.wrap_socket(connection, server_hostname="localhost", session=session)
     with connection:

@@ -31,6 +31,7 @@ from tollbar.errors import TollbarError
 from tollbar.fleet import driving, namespaces
 from tollbar.libraries import Provider
 from tollbar.measure.schedule import Pace
+from tollbar.records import Observed
 from tollbar.workloads import request
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
@@ -258,8 +259,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     # Which OpenSSL Python runs on is no property of any bed.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
     monkeypatch.setattr(request, "REQUEST_LIMIT_S", ANSWERED_S)
-    # However slowly a busy machine warms them up, cells meet their faults in the round that a test says.
+    # However slowly a busy machine warms them up, and lets them come to rest, cells have a chunk of each round.
     monkeypatch.setattr(Pace, "turns", lambda pace, how: range(how.rounds))
+    monkeypatch.setattr(Observed, "is_exact", True)
     cores = os.sched_getaffinity(0)
     before = set(proc._children(os.getpid()))
     with Sandbox(tmp_path / "logs") as sandbox:
