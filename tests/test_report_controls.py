@@ -145,12 +145,10 @@ def test_the_chart_follows_another_baseline(browser: webdriver.Chrome, pages: Pa
 def _redrawn(browser: webdriver.Chrome, study: WebElement, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The panels once the title of each, which names the baseline, is another: they are drawn one after the other."""
     deadline = time.monotonic() + 60
-    titles = [dots["title"] for dots in before]
     while True:
         found: list[dict[str, Any]] = browser.execute_script(_DOTS, study)
-        now = [dots["title"] for dots in found]
-        is_done = all(now) and not any(map(str.__eq__, now, titles))
-        if is_done or time.monotonic() > deadline:
+        pairs = [(now["title"], then["title"]) for now, then in zip(found, before, strict=True)]
+        if all(now and now != then for now, then in pairs) or time.monotonic() > deadline:
             return found
         time.sleep(0.05)
 

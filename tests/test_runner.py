@@ -217,8 +217,9 @@ def test_an_engine_that_is_gone_once_its_guard_is_there_is_no_failed_trial(
     own.write_text(f'#!/bin/sh\nrm "$0"\nexec {engine()} "$@"\n')
     own.chmod(0o755)
     monkeypatch.setattr(process, "engine", lambda: own)
-    with pytest.raises(TollbarError, match="cannot be started now: No such file or directory") as error:
-        Session([str(own), "op"], TASK).ready(LIMIT_S)
+    lost = pytest.raises(TollbarError, match="cannot be started now: No such file or directory")
+    with lost as error, Session([str(own), "op"], TASK) as runner:
+        runner.ready(LIMIT_S)
     assert str(own) == error.value.where
 
 
