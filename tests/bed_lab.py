@@ -28,7 +28,7 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
 
 PR_SET_CHILD_SUBREAPER = 36
-PATIENCE_S = 8.0
+PATIENCE_S = 60.0
 NOBODY = 65534
 CANNOT_READ = 77
 PLAINTEXT = {"choice": "plaintext", "bytes": 4096}
@@ -57,7 +57,7 @@ def ask(
 ) -> Answer:
     """One request."""
     host, port = address.split(":")
-    connection = socket.create_connection((host, int(port)), 10)
+    connection = socket.create_connection((host, int(port)), 60)
     if context:
         connection = context.wrap_socket(connection, server_hostname="localhost", session=session)
     with connection:
@@ -125,7 +125,7 @@ def query(server: driver.Server, sql: str) -> list[str]:
     if (folder / "private").exists():
         socket_path = str(folder / "private" / "mariadb.sock")
         words = ["mariadb", "--no-defaults", "-N", "-B", "-u", "tollbar", "-S", socket_path, "-D", "tollbar", "-e"]
-    done = subprocess.run([*words, sql], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([*words, sql], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

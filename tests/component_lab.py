@@ -10,7 +10,8 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tollbar.beds.sandbox import Sandbox
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]
 """Of readiness."""
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 
@@ -122,6 +123,15 @@ def request(
 def kept(fake: FakeBed) -> list[str]:
     """What is in the user's cache."""
     return [path.suffix for path in (fake.folder.parent / "cache").rglob("*") if path.is_file()]
+
+
+def commands_of(pids: Iterable[int]) -> list[str]:
+    """The command of each of these processes that is still there: what serves one connection ends with it."""
+    found = []
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_text(errors="replace"))
+    return found
 
 
 def tree_of(server: Server) -> set[int]:

@@ -16,19 +16,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
 from selenium import webdriver
 
 import report_lab
 from component_lab import FakeBed
 from report_lab import Pages
-from served_lab import Lab
+from served_lab import ANSWERED_S, Lab
 from tollbar import beds, libraries
 from tollbar.beds import loading, proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.fleet import driving, namespaces
 from tollbar.libraries import Provider
+from tollbar.measure.schedule import Pace
+from tollbar.records import Observed
 from tollbar.workloads import request
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
@@ -42,6 +45,16 @@ os.environ["XDG_CACHE_HOME"] = str(KEPT / "cache")
 os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(KEPT / "compiled")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# The same examples each time, so that a test fails because of a change and never by chance; other ones where more are
+# asked for. How long one takes says how busy the machine is.
+hypothesis.settings.register_profile(
+    "tollbar",
+    deadline=None,
+    derandomize="TOLLBAR_EXAMPLES" not in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("tollbar")
 
 REAL = beds.all_beds()
 
@@ -245,7 +258,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setattr(beds, "all_beds", lambda: {**REAL, "fake": beds.read(tmp_path / "fake")})
     # Which OpenSSL Python runs on is no property of any bed.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
-    monkeypatch.setattr(request, "REQUEST_LIMIT_S", 0.5)
+    monkeypatch.setattr(request, "REQUEST_LIMIT_S", ANSWERED_S)
+    # However slowly a busy machine warms them up, and lets them come to rest, cells have a chunk of each round.
+    monkeypatch.setattr(Pace, "turns", lambda pace, how: range(how.rounds))
+    monkeypatch.setattr(Observed, "is_exact", True)
     cores = os.sched_getaffinity(0)
     before = set(proc._children(os.getpid()))
     with Sandbox(tmp_path / "logs") as sandbox:

@@ -89,10 +89,18 @@ def whole_ns(nodes: list[Node]) -> int:
     total = 0
     for node in nodes:
         pids = proc.tree(node._process.pid)
-        words = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}
+        words = {pid: _words(pid) for pid in pids}
         own = [pid for pid in pids if b"tollbar.beds.agent" in words[pid] or b"account" in words[pid]]
         total += proc.cpu_ns(pid for pid in pids if pid not in own and b"keep" not in words[pid])
     return total
+
+
+def _words(pid: int) -> list[bytes]:
+    """Its command; none where it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def main(path: str, choice: str, *roles: str) -> dict[str, Any]:

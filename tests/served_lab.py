@@ -71,11 +71,14 @@ rounds = {rounds}
 blocks = {blocks}
 """
 
-# Enough for a fault to come in the middle. A chunk is long enough for Python to shake hands four times, so that no cell
-# is so slow that it has its turn in fewer rounds.
+# Enough for a fault to come in the middle.
 ROUNDS = 4
 # The cell that goes wrong, and the baseline that it is compared with.
 STRUCK, BASELINE = 1000, 2000
+
+
+# More than an answer of the fake server takes on a busy machine; what never comes is waited for so long.
+ANSWERED_S, NEVER_S = 10.0, 2.0
 
 
 class Lab:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from builders import Outcome, lognormal, measured, row, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.families import Standing, Value, cells_of, families
+from tollbar.judge import Toll
 from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, wanted
 from tollbar.policies import Ruling
 from tollbar.results import Row, StudyRun
@@ -55,6 +57,22 @@ def test_what_qualifies_stands_from_the_cheapest_and_shares_places() -> None:
     failed = [(one.coordinates["choice"], one.unmeasured) for one in found.unpriced]
     assert [("sha-384", "the runner fell over")] == failed
     assert {"provider": "openssl 3.0.19", "op": "hash", "bytes": 4096} == dict(found.where)
+
+
+def test_costs_are_compared_where_places_are_asked_for() -> None:
+    """What qualifies and its order need no comparison; of a run's dozens of places an answer shows a few."""
+    (found,) = choose(asked("digest"), digests(), {})
+    compared: list[Row] = []
+
+    def compare(one: Row, other: Row) -> Toll:
+        compared.append(one)
+        return found.compare(one, other)
+
+    watched = replace(found, compare=compare)
+    assert "blake3" == watched.qualifies[0].coordinates["choice"]
+    assert not compared
+    assert found.ranks == watched.ranks
+    assert len(watched.priced) - 1 == len(compared)
 
 
 def test_what_does_not_qualify_has_its_rules_and_its_cost() -> None:

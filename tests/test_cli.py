@@ -99,7 +99,7 @@ def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
     """The shown task can be handed to the engine as it stands."""
     shown = json.loads(tollbar("show", "digests", "sha-256 rustcrypto 4096", "--json").stdout)
     task = {**shown["task"], "mode": "verify"}
-    answer = subprocess.run(shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=30)
+    answer = subprocess.run(shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=60)
     assert "ok" == json.loads(answer.stdout)["outcome"]
 
 

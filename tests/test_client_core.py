@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
 
 def cores_of(*roots: int) -> Cores:
     """The cores that any thread of these processes, or of any below them, may use."""
-    threads = [
-        Path(f"/proc/{pid}/task/{thread}/status").read_text()
-        for root in roots
-        for pid in proc.tree(root)
-        for thread in os.listdir(f"/proc/{pid}/task")
-    ]
+    threads = []
+    for pid in (pid for root in roots for pid in proc.tree(root)):
+        # Some of a database's end meanwhile, by themselves.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    threads.append(Path(f"/proc/{pid}/task/{thread}/status").read_text())
     lists = (text.split("Cpus_allowed_list:")[1].split("\n")[0].strip() for text in threads)
     ranges = (part.partition("-") for one in lists for part in one.split(","))
     return frozenset(n for low, _, high in ranges for n in range(int(low), int(high or low) + 1))

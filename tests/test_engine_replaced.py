@@ -47,7 +47,7 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     with subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as lab:
         wait_for(lambda: heats_there(tmp_path / "runs"))
         REPLACED[why](own)
-        _, talk = lab.communicate(timeout=60)
+        _, talk = lab.communicate(timeout=120)
     assert 2 == lab.returncode, talk
     assert f"cannot be started now: {why}" in " ".join(talk.split())
     assert "--resume" in talk
@@ -57,7 +57,9 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     assert {"ok"} == {trial.outcome for trial in kept}
     own.unlink(missing_ok=True)
     shutil.copy(engine(), own)
-    on = subprocess.run([*words, "--resume", str(run), "--no-report"], capture_output=True, text=True, timeout=120)
+    # As many as were said, and no more of them where the machine is busy.
+    resumed = [*words, "--resume", str(run), "--no-report", "--blocks", "40"]
+    on = subprocess.run(resumed, capture_output=True, text=True, timeout=120)
     assert 0 == on.returncode, on.stderr
     assert kept == trials_of(run)[: len(kept)]
     assert 40 * HEAT == len(trials_of(run))

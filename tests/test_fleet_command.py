@@ -47,7 +47,7 @@ def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Pa
     ray_is_there()
     (tmp_path / "spin.toml").write_text(spin(1))
     words, environment = [command(), "run", "spin.toml", "--on", "ray"], {**os.environ, "RAY_ADDRESS": address}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert 2 == done.returncode, done.stderr
     assert f"RAY_ADDRESS={address}" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

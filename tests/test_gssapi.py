@@ -126,7 +126,7 @@ class Site:
                 words, env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **more
             )
         address = f"127.0.0.1:{self.ports[name]}"
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not listens(address):
             assert self.processes[name].poll() is None, out.name
             assert time.monotonic() < end, out.name
@@ -135,7 +135,7 @@ class Site:
     def stop(self, name: str) -> None:
         process = self.processes.pop(name)
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
     def authentications(self) -> int:
         """How often the web server has authenticated."""
@@ -417,6 +417,6 @@ def test_the_embedded_server_does_not_offer_it(scheme: str) -> None:
     """It says so, and does not start."""
     config = {"listen": "127.0.0.1:0", "sign_in": {"scheme": scheme}}
     done = subprocess.run(
-        [str(engine()), "serve"], input=json.dumps(config), capture_output=True, text=True, timeout=20, check=False
+        [str(engine()), "serve"], input=json.dumps(config), capture_output=True, text=True, timeout=60, check=False
     )
     assert f"the embedded server does not offer {scheme}" in done.stdout + done.stderr

@@ -40,7 +40,7 @@ family    = "digest"
 choices   = ["sha-256", "sha-1"]
 providers = [{providers}]
 """
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Ground:

@@ -82,13 +82,13 @@ def test_a_session_is_ended_by_who_is_in_it() -> None:
         assert leader.stdout is not None
         left = int(leader.stdout.readline())
     assert proc.start_time(left) is not None
-    assert proc.end_session(leader.pid, 5.0)
+    assert proc.end_session(leader.pid, 60.0)
     assert proc.start_time(left) is None
 
 
 def test_who_got_the_id_of_a_dead_leader_is_left_alone() -> None:
     """Once a session is empty its id may be another's, who is alive to lead it."""
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
-        assert proc.end_session(stranger.pid, 5.0)
+        assert proc.end_session(stranger.pid, 60.0)
         assert stranger.poll() is None
         stranger.kill()

@@ -142,16 +142,15 @@ def test_the_chart_follows_another_baseline(browser: webdriver.Chrome, pages: Pa
     assert [] == browser.get_log("browser")
 
 
-def _redrawn(browser: webdriver.Chrome, study: WebElement, before: object) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + 30
-    while (found := browser.execute_script(_DOTS, study)) == before and time.monotonic() < deadline:
+def _redrawn(browser: webdriver.Chrome, study: WebElement, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The panels once the title of each, which names the baseline, is another: they are drawn one after the other."""
+    deadline = time.monotonic() + 60
+    while True:
+        found: list[dict[str, Any]] = browser.execute_script(_DOTS, study)
+        pairs = [(now["title"], then["title"]) for now, then in zip(found, before, strict=True)]
+        if all(now and now != then for now, then in pairs) or time.monotonic() > deadline:
+            return found
         time.sleep(0.05)
-    # The panels are drawn one after the other.
-    while (later := browser.execute_script(_DOTS, study)) != found:
-        found = later
-        time.sleep(0.2)
-    made: list[dict[str, Any]] = found
-    return made
 
 
 def test_the_table_is_filtered_by_provider(browser: webdriver.Chrome, pages: Pages) -> None:

@@ -16,7 +16,7 @@ import builders
 from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan
-from tollbar.records import Chunk, LoadRecord, Outcome, Proven, SetAside
+from tollbar.records import Chunk, Chunks, LoadRecord, Outcome, Proven, SetAside
 from tollbar.results import Store
 from tollbar.results.observations import chunks_of, series_of
 
@@ -74,6 +74,21 @@ def test_chunks_come_back_with_probes_parts_and_what_was_seen() -> None:
     bare = [Chunk(0, 10, 1000, {"web": 900})]
     assert ["round", "operations", "wall", "cpu"] == [metric for _, metric, _ in series_of(bare)]
     assert tuple(bare) == chunks_of({(c, m): json.loads(text) for c, m, text in series_of(bare)})
+
+
+def test_chunks_in_rows_say_what_they_say_one_by_one() -> None:
+    """Whether they were read or made: what each component paid, what was seen of any, and the probes as they stood."""
+    read = Chunks.of(chunks_of({(c, m): json.loads(text) for c, m, text in series_of(PROBED)}))
+    for chunks in Chunks.of(PROBED), read:
+        assert PROBED == chunks
+        assert PROBED[1:] == chunks[1:]
+        assert PROBED[0] == chunks[0]
+        assert [900, 1900, 2900] == chunks.paid(["web"])
+        assert [907, 1900, 2900] == chunks.paid(["client", "web", "none such"])
+        assert [0, 0, 0] == chunks.paid(["none such"])
+        assert [("", "background"), ("web", "reads")] == chunks.seen
+        assert [one.probes_ns for one in PROBED] == chunks.probed
+    assert [None] == Chunks.of([replace(PROBED[2], observed={})]).probed
 
 
 def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, planned: Plan, tmp_path: Path) -> None:

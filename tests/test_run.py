@@ -58,10 +58,11 @@ def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
     return [tuple(row[name] for name in names) for row in rows if not row["made_up"] and row["block"] < BLOCKS]
 
 
-# A machine that others use may be too uneven for a moment; one that is so three times in a row is not fit.
-REHEARSALS = 3
+# A machine that others use may be too uneven for a while, and intervals of 96 % miss; one that always is is not fit.
+REHEARSALS = 10
 
 
+@pytest.mark.timeout(1200)
 def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
     """On this machine, now: ×2.00 within 0.5 %, and no difference where there is none."""
     for _ in range(REHEARSALS):
@@ -147,7 +148,7 @@ def heats_there(folder: Path) -> int:
 def finish(run: Path) -> None:
     """Goes on with a run to its end."""
     words = [command(), "run", "--resume", str(run), "--json", "--no-report", "--blocks", str(SHORT_BLOCKS)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert 0 == done.returncode, done.stderr
 
 
@@ -178,7 +179,7 @@ def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path
     # The lab, and for each runner of the heat its guard, itself and what it has started in each chunk but two.
     wait_for(lambda: len(proc.tree(process.pid)) > 1 + 4 * 3)
     process.send_signal(how)
-    process.wait(30)
+    process.wait(60)
     assert [] == marked_processes(mark)
 
 
@@ -200,7 +201,7 @@ def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> No
     # From the line that names its directory on, there is a run to go on with.
     assert any("  data  " in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    _, talk = process.communicate(timeout=20)
+    _, talk = process.communicate(timeout=60)
     assert 130 == process.returncode
     assert "tollbar run --resume runs/" in talk
     assert "Traceback" not in talk
@@ -251,7 +252,7 @@ def test_two_runs_at_once_do_not_mix(short_study: Path, tmp_path: Path) -> None:
     started = [
         subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)
     ]
-    outputs = [process.communicate(timeout=60)[0] for process in started]
+    outputs = [process.communicate(timeout=120)[0] for process in started]
     assert [0, 0, 0] == [process.returncode for process in started]
     assert 3 == len({json.loads(output)["run"] for output in outputs})
     assert 3 == len(list((tmp_path / "runs").iterdir()))

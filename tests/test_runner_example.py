@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from test_conformance import TASK as HASH
+from test_conformance import held
 from tollbar import plan, study
-from tollbar.measure.conformance import hold
 from tollbar.runners import Platform
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "runners.md"
@@ -114,5 +114,5 @@ def test_the_program_in_bash_keeps_the_contract() -> None:
     """Its processes are in its account, and it is held against the contract like any other."""
     path = TOY / "bash-runner"
     verify = {**TASK, "setting": {"bytes": 4096, "cpu": "native"}, "inputs": {"of": "abc", "expected_hex": KNOWN}}
-    findings = list(hold([str(path)], {**verify, "mode": "measure"}, verify))
+    findings = held([str(path)], {**verify, "mode": "measure"}, verify)
     assert [] == [one for one in findings if one.kept is not True]

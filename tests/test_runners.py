@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from test_conformance import held
 from tollbar import families, runners
 from tollbar.beds import proc
 from tollbar.families import Answer
-from tollbar.measure.conformance import hold
 from tollbar.records import CONTRACT, Outcome
 from tollbar.runner import Session, Stopped, ask
 from tollbar.runners import Platform
@@ -236,5 +236,5 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
     tasks = (task_of(platform, package, family, op, choice, setting, inputs=inputs) for setting in settings_of(family))
     command = built(platform)
     verify = next(task for task in tasks if ask(command, task, limit_s=LIMIT_S).outcome is Outcome.OK)
-    findings = list(hold(command, {**verify, "mode": "measure"}, verify))
+    findings = held(command, {**verify, "mode": "measure"}, verify)
     assert [] == [one for one in findings if one.kept is not True]

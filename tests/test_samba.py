@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bed_lab import ACCOUNTS, before
-from component_lab import tree_of
+from component_lab import commands_of, tree_of
 from conftest import here
 from tollbar import beds
 from tollbar.beds import driver
@@ -114,7 +114,7 @@ def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
         about = (domain.work_dir / name).stat()
         assert (0o600, owner.user_id if owner else os.geteuid()) == (stat.S_IMODE(about.st_mode), about.st_uid)
     said = domain.server.configuration + domain.text("directory.log")
-    said += "".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in tree_of(domain.server))
+    said += "".join(commands_of(tree_of(domain.server)))
     secrets = [domain.password(name) for name in OF_GROUPS.values()] + [domain.text("bind.password")]
     assert [] == [secret for secret in secrets if secret in said]
 

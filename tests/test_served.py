@@ -17,7 +17,7 @@ import pytest
 from conftest import FAKE_RUNNER
 from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
-from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
+from served_lab import BASELINE, NEVER_S, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
 from tollbar.beds import loading, proc
 from tollbar.libraries import Provider
@@ -32,15 +32,15 @@ from tollbar.workloads import Work, request
 from tollbar.workloads.request import RequestWorkload
 
 # Whatever a server does, nothing here waits for long.
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 # The lab has another in its place.
 PROVE = loading.prove
 
 # Faults of every cell's start, and what the row says.
 AT_START = {
-    "unready": (Outcome.TIMED_OUT, "fake-server was not ready within 2 s"),
-    "mute": (Outcome.TIMED_OUT, "fake-server was not ready within 2 s"),
+    "unready": (Outcome.TIMED_OUT, "fake-server was not ready within 5 s"),
+    "mute": (Outcome.TIMED_OUT, "fake-server was not ready within 5 s"),
     "refuse": (Outcome.UNSUPPORTED, "fake-server refuses: no such curve in line 7"),
     "leave": (Outcome.FAILED, "fake-server ended with status 1: out of luck"),
     "crash": (Outcome.FAILED, "fake-server was ended by SIGSEGV"),
@@ -67,6 +67,14 @@ OF_HANDSHAKES = {
     "handshake-garbage": ("tls", "InvalidContentType"),
     "handshake-stall": ("timeout", "the handshake not done after"),
 }
+
+
+def waited_for(fault: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same fault; where it is that no answer comes, it is not waited for as long as others may take."""
+    if {**OF_ANSWERS, **OF_HANDSHAKES}[fault][0] == "timeout":
+        monkeypatch.setattr(request, "REQUEST_LIMIT_S", NEVER_S)
+    return fault
+
 
 # What a server takes that it must not: only a proof can tell.
 GULLIBLE = {
@@ -105,7 +113,8 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
 @pytest.mark.parametrize("fault", AT_START)
 def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str) -> None:
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
-    lab.bed(fault, limit="2 s")
+    # Those in good health have as long.
+    lab.bed(fault, limit="5 s" if AT_START[fault][0] is Outcome.TIMED_OUT else "60 s")
     planned = lab.study()
     proven, trials = lab.prove(planned), lab.trials(planned)
     assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
@@ -132,9 +141,9 @@ def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: p
 
 
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
-def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str) -> None:
+def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails at the first request has no proof, and says how it failed."""
-    lab.bed(fault)
+    lab.bed(waited_for(fault, monkeypatch))
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     proven = lab.prove(lab.study(*asked(fault)))
     reason = proven[STRUCK].reason or ""
@@ -165,13 +174,15 @@ def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str
 
 
 def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Callable[[Member], object]) -> None:
-    """Has something done before the cell of this many bytes is advanced in this round."""
+    """Has something done before the cell of this many bytes is advanced in this round; a thread of it ends by then."""
     advance = Rounds._advance
 
     def do_and_advance(rounds: Rounds, member: Member, at: int, **how: bool) -> None:
-        if (at, member.visit.cell.coordinates["bytes"], member.visit.twin) == (number, size, False):
-            do(member)
+        is_meant = (at, member.visit.cell.coordinates["bytes"], member.visit.twin) == (number, size, False)
+        done = do(member) if is_meant else None
         advance(rounds, member, at, **how)
+        if isinstance(done, threading.Thread):
+            done.join()
 
     monkeypatch.setattr(Rounds, "_advance", do_and_advance)
 
@@ -183,7 +194,7 @@ MIDDLE = ROUNDS // 2
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in mid-round: what was let down is counted by its kind, and the heat's others go on."""
-    lab.bed(fault, after=None)
+    lab.bed(waited_for(fault, monkeypatch), after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     trials = lab.trials(lab.study(*asked(fault)))
@@ -199,10 +210,10 @@ def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("fault", ["die", "stall", "wrong-status", "handshake-garbage"])
-def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str) -> None:
+def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails before the first chunk has no cost; its cell is set aside after the second time."""
     # There are two users, so there is a second request however slow the machine is.
-    lab.bed(fault, after=1)
+    lab.bed(waited_for(fault, monkeypatch), after=1)
     kind, _ = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     trials = lab.trials(lab.study(*asked(fault), blocks=3))
     assert [(Outcome.FAILED, 0, 0), (Outcome.FAILED, 1, 0)] == [
@@ -224,10 +235,12 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
             servers.setdefault(cell.coordinates["bytes"], []).extend(work.task["load"]["components"].values())
             yield work
 
-    def kill(member: Member) -> None:
+    def kill(member: Member) -> threading.Thread:
         (guard,) = servers[STRUCK]
         # While the other is asked: a tenth of its chunk has passed, or it has not yet begun.
-        threading.Timer(0.0002, os.kill, (proc.tree(guard)[1], signal.SIGKILL)).start()
+        killing = threading.Timer(0.0002, os.kill, (proc.tree(guard)[1], signal.SIGKILL))
+        killing.start()
+        return killing
 
     monkeypatch.setattr(RequestWorkload, "up", noted)
     before_chunk(monkeypatch, MIDDLE, BASELINE, kill)
@@ -256,9 +269,10 @@ def test_a_load_client_that_goes_wrong_is_a_row(
 ) -> None:
     """The load client is believed no more than the server, and neither is left running."""
     monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
-    monkeypatch.setattr(request, "PROOF_LIMIT_S", 1.0)
-    for module, limit in [(members, "READY_LIMIT_S"), (members, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:
-        monkeypatch.setattr(module, limit, 1.0)
+    if fault == "hang":
+        monkeypatch.setattr(request, "PROOF_LIMIT_S", 1.0)
+        for module, limit in [(members, "READY_LIMIT_S"), (members, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:
+            monkeypatch.setattr(module, limit, 1.0)
     monkeypatch.setenv("FAKE_FAULT", f"{moment}:{fault}")
     lab.bed()
     outcome, words = {

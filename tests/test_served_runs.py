@@ -20,7 +20,7 @@ from tollbar.document import of_run
 from tollbar.errors import ExitStatus
 from tollbar.records import Trial
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 
 def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from component_lab import tree_of
+from component_lab import commands_of, tree_of
 from conftest import here
 from tollbar import beds, measure, plan, study, workloads
 from tollbar.beds import driver
@@ -285,7 +285,7 @@ def test_another_server_may_check_passwords(lab: Sandbox, cell: Cell) -> None:
 
 def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
     """The status of an answer, and its headers."""
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=60)
     connection.request("GET", "/bytes/1024", headers=more)
     answer = connection.getresponse()
     answer.read()
@@ -332,7 +332,8 @@ def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
     assert isinstance(workload, RequestWorkload)
     with driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab)) as server:
         words = secrets_of(lab, server)
-        commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in tree_of(server)]
+        commands = commands_of(tree_of(server))
+        assert commands
         seen = [server.configuration, *commands, *(path.read_text() for path in lab.directory.glob("*/*.log"))]
         assert [] == [word for word, text in itertools.product(words, seen) if word in text]
         for folder in (server.work_dirs["web"], *lab.directory.glob("accounts-*")):

@@ -81,7 +81,7 @@ def ours(cell: Cell) -> Iterator[tuple[str, Accounts]]:
 
 def asked(address: str, headers: Headers, path: str = "/bytes/100", method: str = "GET") -> tuple[int, str | None]:
     """The status of an answer, and the user that the server saw."""
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=60)
     connection.request(method, path, headers={"X-Tell-User": "yes", **headers})
     answer = connection.getresponse()
     answer.read()
@@ -148,7 +148,7 @@ def curl(*words: str) -> tuple[int, str]:
     done = subprocess.run(
         [program, "-s", "-S", "-i", "-o", "-", "-w", "\n%{http_code}", "--max-time", "10", *words],
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert 0 == done.returncode, done.stderr

@@ -242,6 +242,9 @@ CONNECTIONS = [
 ]
 
 
+CHUNKS = 10
+
+
 @pytest.mark.parametrize(("database", "connection", "authentication"), CONNECTIONS)
 @pytest.mark.parametrize("op", ["read", "insert"])
 def test_a_connection_lasts_as_long_as_was_asked_for(
@@ -264,7 +267,11 @@ def test_a_connection_lasts_as_long_as_was_asked_for(
             before = sessions(work) if database == "postgresql" else 0
             with Session(work.command, work.task, core=work.core) as session:
                 session.ready(PROOF_LIMIT_S)
-                chunk = session.advance(0.0, work.fewest, PROOF_LIMIT_S)
+                # On a busy machine the database may not come to rest in time, and then its account is not exact.
+                for _ in range(CHUNKS):
+                    chunk = session.advance(0.0, work.fewest, PROOF_LIMIT_S)
+                    if chunk.observed.is_exact:
+                        break
                 session.finish()
             made = sessions(work) - before if database == "postgresql" else 0
     assert work.contradiction(chunk) is None
@@ -293,7 +300,7 @@ def sessions(work: RequestWork) -> int:
         "-d",
         "postgres",
     ]
-    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=60, check=True)
     return int(done.stdout)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -342,3 +345,16 @@ def test_the_interval_of_a_crossing_covers_the_truth() -> None:
         found = known(stats.crossing([0, 50, 90, 100], line, level, QUIET))
         covered += found.low <= 20.0 <= found.high
     assert 930 <= covered <= 970
+
+
+def test_numpy_has_one_thread_and_what_is_started_is_not_told_so() -> None:
+    """Threads of its library would be on the cores that are measured; what a user says of them holds."""
+    program = (
+        "import os, tollbar.stats; print(len(os.listdir('/proc/self/task')), os.environ.get('OPENBLAS_NUM_THREADS'))"
+    )
+    for said, expected in ({}, "1 None"), ({"OPENBLAS_NUM_THREADS": "1"}, "1 1"):
+        here = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=here | said, capture_output=True, text=True, check=True
+        )
+        assert expected == done.stdout.strip()

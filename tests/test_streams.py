@@ -56,7 +56,7 @@ def test_a_reader_who_leaves_changes_no_status(tollbar: Tollbar, fake_study: Pat
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as left:
-        done = subprocess.run([command(), *words], cwd=tmp_path, env=env, stdout=left, stderr=left, timeout=60)
+        done = subprocess.run([command(), *words], cwd=tmp_path, env=env, stdout=left, stderr=left, timeout=120)
     assert usual.returncode == done.returncode
     assert 2 == len(list((tmp_path / "runs").iterdir()))
     # What is left to be read is no traceback either.
@@ -80,7 +80,7 @@ def test_sigterm_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
         assert run.stderr is not None
         assert any("  data  " in line for line in run.stderr)
         run.terminate()
-        _, said = run.communicate(timeout=20)
+        _, said = run.communicate(timeout=60)
     assert -signal.SIGTERM == run.returncode
     assert "tollbar run --resume runs/" in said
     assert "Traceback" not in said
@@ -101,11 +101,18 @@ def test_an_attempt_that_ends_in_an_error_leaves_no_study(tollbar: Tollbar, tmp_
 
 def test_the_doctor_prints_as_it_finds(tmp_path: Path) -> None:
     """The first line is there while the rest is still looked for."""
-    with subprocess.Popen([command(), "doctor"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as doctor:
+    # It asks this one for its version, however quickly it comes to that.
+    (programs := tmp_path / "programs").mkdir()
+    (programs / "nginx").write_text("#!/bin/sh\nexec sleep 60\n")
+    (programs / "nginx").chmod(0o755)
+    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    with subprocess.Popen(
+        [command(), "doctor"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as doctor:
         assert doctor.stdout is not None
         assert "engine" in doctor.stdout.readline()
         assert doctor.poll() is None
-        doctor.kill()
+        os.killpg(doctor.pid, signal.SIGKILL)
 
 
 def test_completion_has_every_command_and_its_options(tollbar: Tollbar, tmp_path: Path) -> None:
@@ -126,7 +133,7 @@ def _in_shell(line: str, words: list[str], folder: Path) -> subprocess.Completed
         env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -135,6 +142,6 @@ def test_a_shortage_is_said_in_words(short_study: Path, descriptors: int) -> Non
     """Too few file descriptors for a run end it with an error and a hint, however few they are."""
     limited = ["sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', command()]
     run = ["run", str(short_study), "--no-report"]
-    done = subprocess.run([*limited, *run], cwd=short_study.parent, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*limited, *run], cwd=short_study.parent, capture_output=True, text=True, timeout=120)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode != 2 or "no file descriptors left" in done.stderr, done.stderr

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import time
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -98,7 +98,7 @@ def quickness_of(readings: Sequence[float], best_ns: float | None = None) -> Qui
         return Quickness(best_ns=best_ns)
     ordered = sorted(readings)
     found = Quickness(_quickest(ordered), best_ns)
-    return replace(found, quick_share=found.share_of(ordered) or 0.0)
+    return replace(found, quick_share=bisect_right(ordered, found.longest_quick_ns) / len(ordered))
 
 
 def _quickest(ordered: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 
-import numpy as np
+from tollbar.arrays import np
 
 # What one looks for by custom; a reader who wants another level has the raw chunks.
 CONFIDENCE = 0.95
@@ -217,6 +217,7 @@ def total(parts: Sequence[Interval]) -> Interval:
 
 Sums = dict[int, np.ndarray]
 """By block: what was spent, on how many operations, in how many rounds."""
+_NOTHING = np.zeros(3)
 
 
 def _by_block(of: Sequence[Visit], moments: Moments) -> Sums:
@@ -284,7 +285,7 @@ def _interval(
     statistic = statistic or _log
     blocks = sorted(set().union(*sides))
     # (side, block, spent | operations | rounds)
-    table = np.array([[side.get(block, np.zeros(3)) for block in blocks] for side in sides])
+    table = np.array([[side.get(block, _NOTHING) for block in blocks] for side in sides])
     if not blocks or (table.sum(axis=1) <= 0).any():
         return None
     value = float(statistic(table.sum(axis=1)))

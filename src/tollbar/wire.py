@@ -18,8 +18,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 
 from tollbar.errors import TollbarError, nearest
 
-KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
-"""For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error."""
+KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"), defer_build=True)
+"""For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error.
+
+A model is built when it first reads: that of a file has those of its tables in it, which by themselves read none.
+"""
 
 MOST_PARTS = 100
 """Of a key, with dots between them."""

@@ -138,35 +138,50 @@ fn ended(pid: i32) -> bool {
         && children.iter().all(|child| proc::Stat::read(*child).is_some_and(|stat| stat.ended))
 }
 
+/// A busy machine may keep a process from its rest for longer than that is waited for. What is true of one that came to
+/// rest is seen once it did in one of so many attempts.
+const ATTEMPTS: usize = 100;
+
 /// What a server still does after its last answer is waited for.
 #[test]
 fn an_account_is_closed_at_rest() {
-    let mut shell = Shell::start("burn 12000");
-    let mut accounts = shell.accounts();
-    assert!(accounts.settle());
-    let before_ns = used_ns(&accounts.read());
-    shell.say();
-    assert!(accounts.settle());
-    let settled_ns = used_ns(&accounts.read());
-    shell.hear();
-    let later_ns = used_ns(&accounts.read());
-    assert!(later_ns - before_ns > 1_000_000, "it burned {} ns only", later_ns - before_ns);
-    assert!(later_ns - settled_ns < 300_000, "{} ns after it had settled", later_ns - settled_ns);
-    shell.end();
+    for _ in 0..ATTEMPTS {
+        let mut shell = Shell::start("burn 12000");
+        let mut accounts = shell.accounts();
+        let mut settled = accounts.settle();
+        let before_ns = used_ns(&accounts.read());
+        shell.say();
+        settled &= accounts.settle();
+        let settled_ns = used_ns(&accounts.read());
+        shell.hear();
+        let later_ns = used_ns(&accounts.read());
+        shell.end();
+        if settled {
+            assert!(later_ns - before_ns > 1_000_000, "it burned {} ns only", later_ns - before_ns);
+            assert!(later_ns - settled_ns < 300_000, "{} ns after it had settled", later_ns - settled_ns);
+            return;
+        }
+    }
+    panic!("it was not at rest once in {ATTEMPTS}");
 }
 
 /// What a server still does for what came before is no part of a bill that is begun then.
 #[test]
 fn a_bill_is_begun_at_rest() {
-    let mut shell = Shell::start("burn 12000");
-    let mut accounts = shell.accounts();
-    shell.say();
-    let opening = accounts.begin();
-    shell.hear();
-    let bill = accounts.bill(&opening);
-    assert!(!bill.unsettled);
-    assert!(bill.components_ns() < 300_000, "{} ns of what came before", bill.components_ns());
-    shell.end();
+    for _ in 0..ATTEMPTS {
+        let mut shell = Shell::start("burn 12000");
+        let mut accounts = shell.accounts();
+        shell.say();
+        let opening = accounts.begin();
+        shell.hear();
+        let bill = accounts.bill(&opening);
+        shell.end();
+        if !bill.unsettled {
+            assert!(bill.components_ns() < 300_000, "{} ns of what came before", bill.components_ns());
+            return;
+        }
+    }
+    panic!("it was not at rest once in {ATTEMPTS}");
 }
 
 /// A bill that was begun while a server was at work says so, though it was at rest when it was closed.

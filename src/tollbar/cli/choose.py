@@ -10,16 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, lab, plan, results, study
-from tollbar.cli.options import (
-    DEFAULT_LAYOUT,
-    Layout,
-    Libraries,
-    command_line,
-    full_paths,
-    read_seconds,
-    show_answer,
-)
+from tollbar import console, results, study
+from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.families import Family, Standing, Value
 from tollbar.judge import quickness
@@ -27,7 +19,6 @@ from tollbar.judge.candidates import Nearby, nearby
 from tollbar.judge.choosing import Candidate, Choosing, Wanted, wanted
 from tollbar.judge.choosing import choose as choose_from
 from tollbar.libraries import normal
-from tollbar.measure import schedule
 from tollbar.present.decisions.choose import Answered, answer
 from tollbar.results import Run
 from tollbar.stats import FEWEST_BLOCKS
@@ -53,7 +44,7 @@ def choose(
     run: Path | None = None,
     for_: Annotated[str | None, Parameter(name="--for")] = None,
     seed: int | None = None,
-    library: Libraries = (),
+    library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
@@ -105,7 +96,7 @@ def choose(
         found = _from_run(asked, given, run)
     else:
         within = read_seconds("--for", for_ or (DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR))
-        found = _measured(asked, given, coordinates, began_s, within, seed, full_paths(library), runs)
+        found = _measured(asked, given, coordinates, began_s, within, seed, library, runs)
     said = answer(found)
 
     def document() -> object:
@@ -194,13 +185,18 @@ def _measured(
     began_s: float,
     within_s: float,
     seed: int | None,
-    named: Sequence[str],
+    library: Sequence[Path],
     runs: Path,
 ) -> Answered:
     """Measures what matters: as many of the cells that are nearest to qualifying as there is time for."""
+    # What measures takes a fifth of the time that an answer from a run takes without it.
+    from tollbar import lab
+    from tollbar.cli.options import full_paths
+
     near = nearby(asked, _judged_by(asked.family, given))
     if not near.candidates:
         raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
+    named = full_paths(library)
     question = _fitting(asked, near, words, within_s, named)
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
     planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
@@ -226,6 +222,9 @@ def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mappin
 
 def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:
     """The question of as many cells as there is time for, by what such cells usually take."""
+    from tollbar import plan
+    from tollbar.measure import schedule
+
     most = min(MOST_CELLS, len(near.candidates))
     slow_s = SLOW_CELL_S if asked.family.parameters else 0.0
     while True:

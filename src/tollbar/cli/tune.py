@@ -6,8 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, families, tuning, units
+from tollbar import families, tuning, units
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
+from tollbar.console.progress import Progress
 from tollbar.document.decisions.tune import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.present.decisions.tune import tune_answer
@@ -71,7 +72,7 @@ def tune(
         memory_bytes=None if memory is None else _read_size(memory),
         providers=provider,
     )
-    with console.Progress() as progress:
+    with Progress() as progress:
         found = tuning.of(asked, progress.follow("tuning", tuning.tune(asked), len(asked.choices)))
     show_answer(tune_answer(found), lambda: document(found), layout)
     return ExitStatus.DONE if found.tuned else ExitStatus.SOME_FAILED

@@ -10,6 +10,7 @@ from pathlib import Path
 from tollbar import console, families, libraries, measure, study, wire
 from tollbar import plan as planning
 from tollbar.cli.options import AsJson, Libraries, make_plan
+from tollbar.console.progress import Progress
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
@@ -64,7 +65,7 @@ def verify(
 
 def _proven(planned: Plan) -> list[Proven]:
     cells = planned.cells
-    with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
+    with Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
         return list(progress.follow("verify", proofs, len(cells), [f"{cell.study}: {cell.label}" for cell in cells]))
 

@@ -1,12 +1,13 @@
-"""The terminal: data to standard output, messages to standard error, readable without colour."""
+"""The terminal: data to standard output, messages to standard error, readable without colour.
+
+`progress` is imported by what measures: an answer shows none.
+"""
 
 from tollbar.console.markdown import show_brief_markdown, show_comparison_markdown, show_markdown
-from tollbar.console.progress import Progress
 from tollbar.console.streams import print_json, say, say_error, say_log, stderr, stdout
 from tollbar.console.tables import show_brief, show_comparison, show_judgement, show_published, show_rows
 
 __all__ = [
-    "Progress",
     "print_json",
     "say",
     "say_error",

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.markup import escape
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from tollbar.console import layout
@@ -73,6 +71,9 @@ def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
 
 def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
     """Prints a table with a column for each name that any of the rows has."""
+    from rich import box
+    from rich.table import Table as RichTable
+
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:

@@ -24,6 +24,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from tollbar import __version__, console, gathering, judge, results
+from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError, nearest
 from tollbar.files import write_atomically
 from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
@@ -206,7 +207,7 @@ class Fleets:
         return [found.get(at) for at in range(len(places))]
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:
-        with console.Progress() as progress:
+        with Progress() as progress:
             while left := [one for one in self.nodes if one.member.state in (State.WAITING, State.MEASURING)]:
                 busy = [one for one in left if one.member.state is State.MEASURING]
                 for one in [one for one in left if one.member.state is State.WAITING][: at_once - len(busy)]:

@@ -351,9 +351,9 @@ class _Measured:
     def places(self, use: Use) -> Iterator[_Place]:
         """Those in which something that meets the policies was measured."""
         for choosing in self._chosen:
-            if not choosing.ranks:
+            measured = choosing.priced
+            if not measured:
                 continue
-            measured = [one for rank in choosing.ranks for one in rank.candidates]
             alike = self._own(use, choosing)
             # What the asset leaves open is no reason for a difference: its replacement has the same.
             beside = ((own, [one for one in measured if not _not_given(use, own, one)]) for own in alike)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 
 from tollbar import families, policies
 from tollbar.families import Degree, Family, Standing, Value
@@ -95,14 +96,14 @@ class Rank:
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choosing:
     """What there is to choose from in one place."""
 
     wanted: Wanted
     where: Coordinates
     """What is asked of all of them and is no choice: the operation, the size, the provider."""
-    ranks: tuple[Rank, ...]
+    priced: tuple[Candidate, ...]
     """What qualifies and has a cost, from the cheapest."""
     unpriced: tuple[Candidate, ...]
     """What qualifies and has none."""
@@ -120,13 +121,18 @@ class Choosing:
     study: str | None = None
     """By which study its costs are; None: nothing was measured."""
 
+    @cached_property
+    def ranks(self) -> tuple[Rank, ...]:
+        """What qualifies and has a cost, by places; compared when it is asked for, as few of dozens are shown."""
+        return ranked(self.priced, self.compare)
+
     @property
     def qualifies(self) -> tuple[Candidate, ...]:
-        return (*(one for rank in self.ranks for one in rank.candidates), *self.unpriced)
+        return (*self.priced, *self.unpriced)
 
     def beside_cheapest(self, one: Candidate) -> Toll | None:
         """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
-        first = self.ranks[0].candidates[0] if self.ranks else None
+        first = self.priced[0] if self.priced else None
         if first is None or first.row is None or one.row is None or one.cost is None or one is first:
             return None
         return self.compare(one.row, first.row)
@@ -242,7 +248,7 @@ def chosen(
     return Choosing(
         wanted,
         where,
-        ranks=ranked([one for one in qualifies if one.cost is not None], compare),
+        priced=tuple(one for one in qualifies if one.cost is not None),
         unpriced=tuple(one for one in qualifies if one.cost is None),
         refused=of[Ruling.BREAKS],
         unsaid=of[Ruling.CANNOT_SAY],

@@ -6,26 +6,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from tollbar import stats
+from tollbar.arrays import np
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
 from tollbar.moments import Quickness, quickness_of
-from tollbar.records import Chunk, LoadRecord, Outcome, Trial
+from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments, Visit
 
 Visits = tuple[Visit, ...]
-Amount = Callable[[Trial, Chunk], float]
-"""What a chunk spent altogether of something."""
+Amount = Callable[[Trial, Chunks], Sequence[float]]
+"""What each chunk of a trial spent altogether of something."""
 
 
-def spent(trial: Trial, chunk: Chunk) -> float:
+def spent(trial: Trial, chunks: Chunks) -> Sequence[float]:
     """Of the study's cost, in nanoseconds."""
-    return sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by)
+    return chunks.paid(trial.paid_by)
 
 
 # What users notice is one number a trial, of its stretch.
@@ -64,6 +63,18 @@ class Quantity:
 COST = Quantity()
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A trial's chunks that went well, and what they tell whatever they spent: one entry for each chunk."""
+
+    chunks: Chunks
+    operations: np.ndarray
+    rounds: np.ndarray
+    quiet: np.ndarray
+    first: np.ndarray
+    """Whether it was its round's first try."""
+
+
 class Ledger:
     """What every cell of a study cost, worked out once, with intervals of one confidence; and what is judged of two."""
 
@@ -87,21 +98,29 @@ class Ledger:
         self.quickness = quickness or quickness_of(readings(rows))
         self._longest_quick_ns = self.quickness.longest_quick_ns
         # By the trial's identity: rows keep their trials.
-        self._told: dict[int, tuple[Sequence[Chunk], np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = {}
-        measured = [row for row in rows if row.outcome is Outcome.OK]
-        self._visits = {row.key: self.visits_of(row.trials) for row in measured}
-        self._twins = {row.key: self.visits_of(row.twins) for row in measured if row.twins}
+        self._told: dict[int, _Told] = {}
+        self._visits: dict[str, Visits] = {}
+        self._twins: dict[str, Visits] = {}
         self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
 
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
-        return self._visits.get(row.key, ())
+        if row.key not in self._visits:
+            self._visits[row.key] = self.visits_of(own.trials) if (own := self._measured(row)) else ()
+        return self._visits[row.key]
 
     def twins(self, row: Row) -> Visits:
         """The same of a baseline's trials beside itself."""
-        return self._twins.get(row.key, ())
+        if row.key not in self._twins:
+            self._twins[row.key] = self.visits_of(own.twins) if (own := self._measured(row)) else ()
+        return self._twins[row.key]
+
+    def _measured(self, row: Row) -> Row | None:
+        """The study's own row of this cell, where it was measured."""
+        own = self.by_key.get(row.key)
+        return own if own is not None and own.outcome is Outcome.OK else None
 
     def undisturbed(self, row: Row) -> Interval | None:
         """Nanoseconds per operation while the core is left alone, as far as it was; None where nothing was measured."""
@@ -199,11 +218,12 @@ class Ledger:
     def observing(self, trials: Iterable[Trial], metric: Metric, component: str = "") -> Visits:
         """The chunks of these trials at what was observed in them; of the whole, or of a component."""
         key = component, metric.name
-        return self.visits_of(
-            [trial for trial in trials if any(key in chunk.observed for chunk in trial.chunks)],
-            lambda _, chunk: chunk.observed.get(key, 0.0),
-            is_per_operation=metric.is_per_operation,
-        )
+
+        def observed(_: Trial, chunks: Chunks) -> Sequence[float]:
+            return [value or 0.0 for value in chunks.observed.get(key, [None] * len(chunks))]
+
+        seen = [trial for trial in trials if key in Chunks.of(trial.chunks).seen]
+        return self.visits_of(seen, observed, is_per_operation=metric.is_per_operation)
 
     def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
         """The visits that a ratio of these two is made of: none where no block has both."""
@@ -215,24 +235,26 @@ class Ledger:
         """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
         made = []
         for trial in trials:
-            chunks, operations, *told = self._told_of(trial)
-            if chunks:
-                costs = np.array([amount(trial, chunk) for chunk in chunks], float)
-                operations = operations if is_per_operation else np.ones(len(chunks), int)
-                made.append(Visit(trial.block, trial.heat, told[0], costs, operations, *told[1:]))
+            told = self._told_of(trial)
+            if told.chunks:
+                costs = np.array(amount(trial, told.chunks), float)
+                operations = told.operations if is_per_operation else np.ones(len(costs), int)
+                made.append(Visit(trial.block, trial.heat, told.rounds, costs, operations, told.quiet, told.first))
         return tuple(made)
 
-    def _told_of(self, trial: Trial) -> tuple[Sequence[Chunk], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The chunks of a trial that went well; their operations and rounds, which were quiet, and which came first."""
+    def _told_of(self, trial: Trial) -> _Told:
+        """The chunks of a trial that went well, and what they tell whatever they spent."""
         found = self._told.get(id(trial))
         if found is None:
-            chunks = [chunk for chunk in trial.chunks if chunk.operations > 0 and trial.outcome is Outcome.OK]
-            found = self._told[id(trial)] = (
+            chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
+            if min(chunks.operations, default=1) < 1:
+                chunks = Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
+            found = self._told[id(trial)] = _Told(
                 chunks,
-                np.array([chunk.operations for chunk in chunks]),
-                np.array([chunk.round for chunk in chunks]),
-                np.array([self._is_quiet(chunk) for chunk in chunks]),
-                np.array([not chunk.is_made_up for chunk in chunks]),
+                np.array(chunks.operations, int),
+                np.array(chunks.rounds, int),
+                np.array([probes is not None and max(probes) <= longest_ns for probes in chunks.probed], bool),
+                ~np.array(chunks.made_up, bool),
             )
         return found
 
@@ -247,7 +269,7 @@ class Ledger:
 
     def blocks(self) -> tuple[int, ...]:
         """Every block in which some cell was measured, in order."""
-        return tuple(sorted({visit.block for visits in self._visits.values() for visit in visits}))
+        return tuple(sorted({visit.block for row in self.rows for visit in self.visits(row)}))
 
     def why_unmeasured(self, row: Row) -> str | None:
         """Why this cell has no cost, or None if it has one."""
@@ -255,7 +277,7 @@ class Ledger:
             return row.reason or f"the cell's outcome was `{row.outcome}`"
         if not self.visits(row):
             return row.reason or "none of its trials was completed"
-        if self.typical(row) is None:
+        if not any((visit.costs[visit.first] > 0).any() for visit in self.visits(row)):
             return "its clock saw no CPU time in any chunk"
         return None
 
@@ -307,10 +329,10 @@ class Ledger:
                 lambda trial: _NOTICED[what.metric](trial.load) if trial.load else 0.0,
             )
         if what.metric == "wall":
-            return self.visits_of(trials, lambda _, chunk: chunk.wall_ns)
+            return self.visits_of(trials, lambda _, chunks: chunks.wall_ns)
         if what.component is not None:
-            name = what.component
-            return self.visits_of(trials, lambda _, chunk: chunk.cpu_ns.get(name, 0))
+            of = (what.component,)
+            return self.visits_of(trials, lambda _, chunks: chunks.paid(of))
         observed = self._observed(what)
         return self.visits_of(trials) if observed is None else self.observing(trials, observed)
 
@@ -322,15 +344,12 @@ class Ledger:
         observed = self._observed(what)
         return observed is not None and observed.unit not in _TIMES
 
-    def _is_quiet(self, chunk: Chunk) -> bool:
-        return chunk.probes_ns is not None and max(chunk.probes_ns) <= self._longest_quick_ns
-
     def _best(self, of: Callable[..., Interval | None], *what: object) -> Interval | None:
         """Undisturbed, where the core was left alone in blocks enough; else as disturbed."""
-        disturbed = of(Moments.AS_DISTURBED, *what)
-        if not self.quickness.was_ever_quiet:
-            return disturbed
-        return stats.best(of(Moments.UNDISTURBED, *what), disturbed)
+        undisturbed = of(Moments.UNDISTURBED, *what) if self.quickness.was_ever_quiet else None
+        if undisturbed is not None and undisturbed.is_bounded:
+            return undisturbed
+        return stats.best(undisturbed, of(Moments.AS_DISTURBED, *what))
 
     def _cost(self, moments: Moments, row: Row) -> Interval | None:
         key = (moments, row.key)
@@ -367,8 +386,9 @@ def readings(rows: Iterable[Row], *, unselected: bool = False) -> list[float]:
         probe_ns
         for row in rows
         for trial in row.all_trials
-        for chunk in trial.chunks
-        if chunk.probes_ns and not (unselected and chunk.is_made_up)
+        for chunks in (Chunks.of(trial.chunks),)
+        for probes_ns, is_made_up in zip(chunks.probed, chunks.made_up, strict=True)
+        if probes_ns and not (unselected and is_made_up)
         # Those within a long chunk are its slowest, which say less of all moments.
-        for probe_ns in (chunk.probes_ns[0], chunk.probes_ns[-1])
+        for probe_ns in (probes_ns[0], probes_ns[-1])
     ]

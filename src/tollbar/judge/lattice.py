@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
+from tollbar.arrays import np
 from tollbar.records import Outcome, Trial
 
 # Of the scheduler, at 1000, 250 and 100 a second.

@@ -9,7 +9,7 @@ from tollbar import stats
 from tollbar.judge.costs import Ledger, Visits, settled
 from tollbar.judge.verdicts import Limit, Measurement
 from tollbar.metrics import METRICS, TYPICAL, Metric
-from tollbar.records import CLIENT, Chunk, LoadRecord, Outcome, Trial
+from tollbar.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
 from tollbar.study import is_paced
@@ -24,9 +24,9 @@ _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
 }
 ROUND_TRIP = "network-round-trip-time"
 # CPU nanoseconds of either side in a chunk; where no process of the server is known, it has none.
-_OF_SIDE: dict[str, Callable[[Chunk], int]] = {
-    "client-cpu": lambda chunk: chunk.cpu_ns.get(CLIENT, 0),
-    "server-cpu": lambda chunk: sum(ns for name, ns in chunk.cpu_ns.items() if name != CLIENT),
+_OF_SIDE: dict[str, Callable[[Chunks], Sequence[float]]] = {
+    "client-cpu": lambda chunks: chunks.paid([CLIENT]),
+    "server-cpu": lambda chunks: chunks.paid([name for name in chunks.cpu_ns if name != CLIENT]),
 }
 # Above this the client's core is what limits the requests, below it the server's core has time to spare.
 BUSY = 0.70
@@ -66,11 +66,11 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _components(row, trials, ledger)
     yield from _round_trips(row, trials, ledger)
     if not any(trial.load for trial in trials):
-        yield from _typical(row, "wall", ledger.visits_of(trials, lambda _, chunk: chunk.wall_ns), ledger)
+        yield from _typical(row, "wall", ledger.visits_of(trials, lambda _, chunks: chunks.wall_ns), ledger)
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
     other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
-    visits = ledger.visits_of(trials, lambda _, chunk: _OF_SIDE[other](chunk))
+    visits = ledger.visits_of(trials, lambda _, chunks: _OF_SIDE[other](chunks))
     yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and is_paced(row.coordinates):
@@ -100,13 +100,13 @@ def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[M
     """What each of several that pay the cost pays: a server's components, or a client beside its database."""
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
     for name in names if len(names) > 1 else ():
-        visits = ledger.visits_of(trials, lambda _, chunk, name=name: chunk.cpu_ns.get(name, 0))  # type: ignore[misc]
+        visits = ledger.visits_of(trials, lambda _, chunks, name=name: chunks.paid([name]))  # type: ignore[misc]
         yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
 
 
 def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
     """What runners observed beside the cost, of the whole and of each component that has it."""
-    seen = dict.fromkeys(key for trial in trials for chunk in trial.chunks for key in chunk.observed)
+    seen = dict.fromkeys(key for trial in trials for key in Chunks.of(trial.chunks).seen)
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
             visits = ledger.observing(row.trials, metric, component)

@@ -12,6 +12,7 @@ from typing import Any
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
 from tollbar.beds.places import Place
 from tollbar.beds.sandbox import Sandbox
+from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.measure import Aside, schedule
@@ -53,7 +54,7 @@ def measure_into(
     core = machine.measuring_core()
     watch = Watch(results.about(store.directory)["best_probe_ns"])
     with (
-        console.Progress() as progress,
+        Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds", places) as sandbox,
     ):
         if sandbox is not None and sandbox.nodes:
@@ -94,7 +95,7 @@ def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directo
             )
 
 
-def _prove(store: Store, planned: Plan, progress: console.Progress, sandbox: Sandbox | None, core: int | None) -> Paces:
+def _prove(store: Store, planned: Plan, progress: Progress, sandbox: Sandbox | None, core: int | None) -> Paces:
     """Proves what is not proved yet. Returns what trials take of the cells that may be measured."""
     unproven = store.unproven()
     left = [cell for cell in planned.cells if (cell.study, cell.key) in unproven]
@@ -126,7 +127,7 @@ class _Lab:
 
     store: Store
     planned: Plan
-    progress: console.Progress
+    progress: Progress
     sandbox: Sandbox | None
     core: int | None
     watch: Watch

@@ -3,9 +3,10 @@
 Measuring writes them, results store them, judging reads them. They import nothing else of Tollbar.
 """
 
+from tollbar.records.chunks import Chunk, Chunks, Observations
 from tollbar.records.contract import CONTRACT, ChunkRecord, Made, Observed, Outcome, Proof, Ready, Record, failed
 from tollbar.records.load import ComponentRecord, LoadRecord, Negotiated, Requested, Steady, Totals
-from tollbar.records.trial import CLIENT, RUNNER, Chunk, Observations, Proven, SetAside, Trial, TrialKey
+from tollbar.records.trial import CLIENT, RUNNER, Proven, SetAside, Trial, TrialKey
 
 __all__ = [
     "CLIENT",
@@ -13,6 +14,7 @@ __all__ = [
     "RUNNER",
     "Chunk",
     "ChunkRecord",
+    "Chunks",
     "ComponentRecord",
     "LoadRecord",
     "Made",

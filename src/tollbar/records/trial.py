@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from tollbar.records.chunks import Chunk
 from tollbar.records.contract import Outcome
 from tollbar.records.load import LoadRecord
 
@@ -12,9 +13,6 @@ RUNNER = "runner"
 """The component of a runner that performs the operations itself."""
 CLIENT = "client"
 """The component of a load client: what asking costs, which is no part of what the server pays."""
-
-Observations = Mapping[tuple[str, str], float]
-"""By (component, metric), what a chunk showed beside its operations and its CPU time; component "": the whole."""
 
 TrialKey = tuple[str, str, bool, int, int]
 """(study, cell, whether it is the twin, block, heat) of a trial."""
@@ -36,25 +34,6 @@ class Proven:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """A few milliseconds of one trial's work, and what it cost."""
-
-    round: int
-    """Chunks of one heat and round were measured milliseconds apart."""
-    operations: int
-    wall_ns: int
-    cpu_ns: Mapping[str, int]
-    """CPU nanoseconds of each component: `RUNNER`; or each of a server's, and `CLIENT`."""
-    observed: Observations = field(default_factory=dict)
-    probes_ns: tuple[float, ...] | None = None
-    """What a probe of its core took right before and right after; of a long chunk, between the two, the slowest of
-    those that were asked while it lasted (but for one in twenty). None where that core had none."""
-    is_made_up: bool = False
-    """Whether its round stands for one that was lost, and the lab waited for a quiet moment: then nothing can be said
-    by it of the machine as it was."""
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
     """One visit to one cell: a fresh process, advanced chunk by chunk beside the others of its heat."""
 
@@ -70,7 +49,7 @@ class Trial:
     """Seconds since the epoch."""
     outcome: Outcome
     reason: str | None
-    chunks: tuple[Chunk, ...]
+    chunks: Sequence[Chunk]
     paid_by: tuple[str, ...]
     """The components whose CPU time is the study's cost."""
     memory_bytes: int

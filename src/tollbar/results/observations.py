@@ -6,11 +6,12 @@ One row for each value would be as right and take ten times the room and the tim
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from tollbar.records import Chunk
+from tollbar.records import Chunk, Chunks
 
-Series = Mapping[tuple[str, str], Sequence[float | None]]
+Series = Mapping[tuple[str, str], Sequence[Any]]
 """By (component, metric), the value of each round."""
 
 TRIAL = ""
@@ -41,41 +42,23 @@ def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
         yield component, metric, _text([chunk.observed.get((component, metric)) for chunk in chunks])
 
 
-def chunks_of(series: Series) -> tuple[Chunk, ...]:
-    """A trial's chunks, in the order of its rounds."""
-    paid = {component: values for (component, metric), values in series.items() if metric == CPU}
-    observed = {key: values for key, values in series.items() if key[1] not in _OWN}
-    probes = [values for metric in _PROBES if (values := series.get((TRIAL, metric)))]
+def chunks_of(series: Series) -> Sequence[Chunk]:
+    """A trial's chunks, in the order of its rounds. Raises ValueError where a series is of other rounds."""
     operations = series.get((TRIAL, OPERATIONS), ())
     if not operations:
         return ()
-    none: Sequence[None] = (None,) * len(operations)
-    return tuple(
-        Chunk(
-            int(number or 0),
-            int(done or 0),
-            int(wall_ns or 0),
-            {name: int(ns) for name, ns in zip(paid, cpu_ns, strict=True) if ns is not None},
-            {key: value for key, value in zip(observed, seen, strict=True) if value is not None} if seen else {},
-            tuple(ns for ns in probed if ns is not None) or None,
-            bool(made_up),
-        )
-        for number, done, wall_ns, cpu_ns, seen, probed, made_up in zip(
-            series[TRIAL, ROUND],
-            operations,
-            series[TRIAL, WALL],
-            _by_round(paid.values(), none),
-            _by_round(observed.values(), none),
-            _by_round(probes, none),
-            series.get((TRIAL, MADE_UP), none),
-            strict=True,
-        )
+    if len({*map(len, series.values())}) > 1:
+        raise ValueError("not a value of each round")
+    made_up = series.get((TRIAL, MADE_UP))
+    return Chunks(
+        rounds=series[TRIAL, ROUND],
+        operations=operations,
+        wall_ns=series[TRIAL, WALL],
+        cpu_ns={component: values for (component, metric), values in series.items() if metric == CPU},
+        observed={key: values for key, values in series.items() if key[1] not in _OWN},
+        probes_ns=[series[TRIAL, metric] for metric in _PROBES if (TRIAL, metric) in series],
+        made_up=[bool(one) for one in made_up] if made_up else [False] * len(operations),
     )
-
-
-def _by_round(values: Collection[Sequence[float | None]], none: Sequence[None]) -> Iterable[Sequence[float | None]]:
-    """Of each round what these series have of it."""
-    return zip(*values, strict=True) if values else ((),) * len(none)
 
 
 def _before_within_after(chunk: Chunk) -> tuple[float | None, float | None, float | None]:

@@ -60,12 +60,16 @@ def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes
     except OSError as error:
         if error.filename != program:
             raise
-        # Every cell of the run needs it, so that this is no failure of the one that was about to be measured.
-        raise TollbarError(
-            f"the engine was there when the run began, and cannot be started now: {error.strerror}",
-            where=program,
-            hint="once it is back (`make run` builds and installs it), go on with: tollbar run --resume RUN",
-        ) from error
+        raise _lost(error.strerror) from error
+
+
+def _lost(why: str | None) -> TollbarError:
+    """Every cell of the run needs the engine, so that this is no failure of the one that was about to be measured."""
+    return TollbarError(
+        f"the engine was there when the run began, and cannot be started now: {why}",
+        where=str(engine()),
+        hint="once it is back (`make run` builds and installs it), go on with: tollbar run --resume RUN",
+    )
 
 
 class Ended(Exception):
@@ -211,6 +215,7 @@ class Process:
         return True
 
     def _how_it_ended(self, limit_s: float) -> str:
+        """In words. Raises TollbarError where it is the engine, which its guard could not start any more."""
         if not self._has_ended(limit_s):
             raise Ended("it said nothing more and did not end", timed_out=True)
         status = self._process.returncode
@@ -222,7 +227,12 @@ class Process:
         with suppress(OSError):
             self._take_in(0)
         messages = self._messages.decode(errors="replace").strip()
-        return f"{how}: {messages.splitlines()[-1]}" if messages else how
+        if not messages:
+            return how
+        last = messages.splitlines()[-1]
+        if last.startswith(without_engine := f"guard: cannot start {engine()}: "):
+            raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
+        return f"{how}: {last}"
 
 
 def _signal_name(number: int) -> str:

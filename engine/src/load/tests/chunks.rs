@@ -96,7 +96,7 @@ fn what_is_counted_was_done_while_all_asked() {
     let server = Server::start(move |stream, _| {
         // Of two connections that are kept, the one that asked first.
         let peer = stream.peer_addr().expect("a client");
-        std::thread::sleep(Duration::from_millis(if *slow.get_or_init(|| peer) == peer { 20 } else { 0 }));
+        std::thread::sleep(Duration::from_millis(if *slow.get_or_init(|| peer) == peer { 100 } else { 0 }));
         say(stream, GOOD, Then::GoOn)
     });
     let change = json!({"threads": 2, "users": 2, "cores": [core, core]});

@@ -93,8 +93,9 @@ fn another_body() {
 /// A port without a listener.
 #[test]
 fn no_listener() {
-    let address = Server::good().address;
-    thread::sleep(Duration::from_millis(50));
+    let server = Server::good();
+    let address = server.address;
+    server.end();
     for change in [json!({}), json!({"connection": "new"}), json!({"shape": "open", "rate_hz": 1000.0})] {
         let before = Instant::now();
         let stop = advanced(&load(address, change), 0.2, 1).expect_err("no server to connect to");
@@ -124,8 +125,7 @@ fn dying_between_chunks() {
     let server = Server::good();
     let mut trial = trial(&load(server.address, json!({})));
     trial.advance(Advance { seconds: 0.01, operations: 1 }).expect("a chunk");
-    drop(server);
-    thread::sleep(Duration::from_millis(50));
+    server.end();
     let stop = trial.advance(Advance { seconds: 0.01, operations: 1 }).expect_err("no server to connect to");
     let reason = stop.into_words();
     assert!(reason.starts_with("while asking before a chunk: "), "{reason}");
@@ -171,8 +171,8 @@ fn a_component_that_is_gone() {
     let missing = Trial::open(&load(server.address, change(i32::MAX as u32)), 7).err();
     assert!(format!("{missing:?}").contains("web: there is no process 2147483647"), "{missing:?}");
 
-    let mut child = std::process::Command::new("sleep").arg("0.1").spawn().expect("sleep");
-    let stop = advanced(&load(server.address, change(child.id())), 0.4, 1).expect_err("an end");
+    let mut child = std::process::Command::new("sleep").arg("1").spawn().expect("sleep");
+    let stop = advanced(&load(server.address, change(child.id())), 2.0, 1).expect_err("an end");
     let _ = child.wait();
     assert_eq!(format!("web (process {}) ended during the trial", child.id()), stop.into_words());
 }

@@ -87,6 +87,14 @@ impl Server {
         self.shared.most_open.load(SeqCst)
     }
 
+    /// Ends it, and waits until nothing of it listens or answers.
+    pub fn end(self) {
+        self.shared.dead.store(true, SeqCst);
+        while TcpStream::connect(self.address).is_ok() || self.shared.open.load(SeqCst) > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// The first line of every request.
     pub fn lines(&self) -> Vec<String> {
         self.shared.lines.lock().expect("lines").clone()

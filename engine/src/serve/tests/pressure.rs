@@ -81,7 +81,7 @@ fn clients_that_go_away_are_forgotten() {
         }
     }
     assert_eq!(5, served.ask("/bytes/5").body.len());
-    for _ in 0..500 {
+    for _ in 0..6000 {
         if descriptors(&served) == at_rest {
             return;
         }

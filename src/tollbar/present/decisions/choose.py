@@ -97,7 +97,7 @@ def _question(wanted: Wanted) -> str:
 def _headline(of: Answered, names: Sequence[str]) -> str:
     if not of.qualifies:
         return "Nothing qualifies."
-    first = next((one for one in of.places if one.ranks), None)
+    first = next((one for one in of.places if one.priced), None)
     found = {name: one for name, (_, one) in of.candidates(names).items() if one.ruling is Ruling.MEETS}
     if first is None and of.places and not any(place.qualifies for place in of.places):
         were = "was" if len(found) == 1 else "were"
@@ -111,7 +111,7 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
     like = [_name(of, one, names) for one in others]
     shared = f"; {_few(like)} {'is' if len(like) == 1 else 'are'} not told apart from it" if like else ""
-    count = sum(len(rank.candidates) for rank in first.ranks)
+    count = len(first.priced)
     has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
     and_measured = "" if has_all else " and were measured"
     if count == 1:
