@@ -18,6 +18,7 @@ from tollbar.inventory import reading
 from tollbar.inventory.mapping import Mapped, mapped
 from tollbar.inventory.reading import Inventory, parse
 
+OAEP = "RSA-OAEP is not among Tollbar's choices: its key transport is PKCS #1 v1.5"
 SAMPLES = sorted((Path(__file__).parent / "inventories").glob("*.json"))
 
 
@@ -74,7 +75,16 @@ def words(what: Mapped) -> list[str]:
             algorithm("RSASSA-PSS", primitive="signature", parameterSetIdentifier="2048"),
             ["signature rsa-2048 padding=pss"],
         ),
-        (algorithm("RSA-OAEP", parameterSetIdentifier="2048"), ["key-exchange rsa-2048"]),
+        # What is judged as RSA key transport has the padding of PKCS #1 v1.5.
+        (algorithm("RSAES-PKCS1-v1_5", parameterSetIdentifier="2048"), ["key-exchange rsa-2048"]),
+        (algorithm("RSA-OAEP", parameterSetIdentifier="2048"), [f"? {OAEP}"]),
+        (algorithm("RSA-3072-OAEP", primitive="pke", padding="oaep"), [f"? {OAEP}"]),
+        (algorithm("RSA-3072", primitive="pke", padding="oaep"), [f"? {OAEP}"]),
+        (algorithm("RSA-3072", algorithmFamily="RSAES-OAEP", cryptoFunctions=["encrypt"]), [f"? {OAEP}"]),
+        (algorithm("RSA-3072", padding="pss"), ["signature rsa-3072 padding=pss"]),
+        (algorithm("RSAES-PKCS1-3072", padding="oaep"), ["? its name says pkcs1, and its padding says oaep"]),
+        (algorithm("RSA-KEM", primitive="kem", parameterSetIdentifier="3072"), [
+            "? rsa-kem is not among Tollbar's choices"]),
         (algorithm("RSA-2048", primitive="pke"), ["signature rsa-2048", "key-exchange rsa-2048"]),
         (algorithm("EC", curve="secp256r1"), ["signature ecdsa-p256", "key-exchange ecdh-p256"]),
         (algorithm("ECDSA", ellipticCurve="nist/P-384"), ["signature ecdsa-p384"]),

@@ -196,6 +196,18 @@ def test_uses_that_differ_cannot_be_said() -> None:
     assert Ruling.CANNOT_SAY is line.ruling
 
 
+def test_a_padding_that_was_not_measured_breaks_nothing() -> None:
+    """OAEP is none of the weak padding schemes that the policy has a rule against, as PKCS #1 v1.5 is."""
+    found = priced(
+        algorithm("RSA-3072-OAEP", primitive="pke", padding="oaep"),
+        algorithm("RSAES-PKCS1-v1_5", parameterSetIdentifier="3072"),
+        policy=("asvs-level-1-5.0.0",),
+    )
+    assert {"RSA-3072-OAEP": Ruling.CANNOT_SAY, "RSAES-PKCS1-v1_5": Ruling.BREAKS} == {
+        line.name: line.ruling for line in found.lines
+    }
+
+
 def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
     """A suite whose cipher Tollbar has not may break what its other parts meet."""
     suite = {"name": "TLS_ECDHE_ECDSA_WITH_CAMELLIA_128_GCM_SHA256", "tlsGroups": ["x25519"]}
