@@ -153,6 +153,78 @@ def test_a_suite_stands_once_for_each_group(group: str) -> None:
     assert 2 == len(found)
 
 
+def suite(name: str, *algorithms: str, **more: object) -> dict[str, Any]:
+    """A protocol of one cipher suite."""
+    said = {"name": name, "algorithms": algorithms, **more}
+    version = "1.3" if name.startswith("TLS_AES") else "1.2"
+    return asset("front", "protocol", type="tls", version=version, cipherSuites=[said])
+
+
+@pytest.mark.parametrize(
+    ("group", "known"),
+    [
+        ("x25519", "x25519"),
+        ("Curve25519", "x25519"),
+        ("secp256r1", "ecdhe-p256"),
+        ("secp256r1 (P-256)", "ecdhe-p256"),
+        ("P-256", "ecdhe-p256"),
+        ("X25519MLKEM768", "x25519mlkem768"),
+        ("SecP256r1MLKEM768", "secp256r1mlkem768"),
+        ("p256_mlkem768", "secp256r1mlkem768"),
+        ("SecP384r1MLKEM1024", "secp384r1mlkem1024"),
+        ("MLKEM1024", "mlkem1024"),
+        ("ML-KEM-1024", "mlkem1024"),
+        ("ML-KEM-512", None),
+        ("secp384r1", None),
+        ("ffdhe3072", None),
+        ("X25519Kyber768Draft00", None),
+        ("p256_kyber768", None),
+        ("p384_mlkem768", None),
+        ("mlkem768x25519-sha256", None),
+        ("sntrup761x25519", None),
+        ("0x11EB", None),
+        # It is no exchange of keys that a group could be.
+        ("dhe", None),
+    ],
+)
+def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> None:
+    """A hybrid is not its half, nor a draft of it; one that is not known is said, and never left out."""
+    (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsGroups=[group])))
+    (use,) = found.uses
+    assert known == use.coordinates.get("key-exchange")
+    said = "-".join(group.lower().split("_"))
+    assert (() if known else (f"Tollbar's family tls has no key-exchange group {said}",)) == use.beyond
+
+
+@pytest.mark.parametrize(
+    ("components", "known", "beyond"),
+    [
+        ([algorithm("ECDH", "a", curve="nist/P-256")], "ecdhe-p256", ()),
+        ([algorithm("x25519", "a", curve="other/Curve25519")], "x25519", ()),
+        ([algorithm("X25519MLKEM768", "a")], "x25519mlkem768", ()),
+        ([algorithm("X25519Kyber768Draft00", "a")], None, (
+            "Tollbar's family tls has no key-exchange group x25519kyber768draft00",)),
+        ([algorithm("ECDH", "a", curve="secg/secp384r1")], None, (
+            "Tollbar's family tls has no key-exchange group secp384r1",)),
+        # What signs is no exchange of keys.
+        ([algorithm("ECDSA", "a", curve="secp256r1"), algorithm("Ed25519", "b", curve="Curve25519")], None, ()),
+        ([algorithm("AES-128-GCM", "a"), algorithm("SHA-256", "b")], None, ()),
+        ([algorithm("X25519", "a"), algorithm("ECDH", "b", curve="P-256")], None, (
+            "its algorithms say both x25519 and ecdhe-p256",)),
+        ([algorithm("X25519", "a"), algorithm("ML-KEM-768", "b")], None, (
+            "its algorithms say both x25519 and mlkem768",)),
+    ],
+)  # fmt: skip
+def test_the_algorithms_of_a_suite_say_its_group(
+    components: list[dict[str, Any]], known: str | None, beyond: tuple[str, ...]
+) -> None:
+    """Each by its whole name; where they say two groups it is not said which is used."""
+    named = [one["bom-ref"] for one in components]
+    found = mapped(made(*components, suite("TLS_AES_128_GCM_SHA256", *named)))
+    (use,) = found[-1].uses
+    assert (known, beyond) == (use.coordinates.get("key-exchange"), use.beyond)
+
+
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path) -> None:
     """All of them, where 95 of 100 are asked for; and not all of them by a reason, in all three together."""

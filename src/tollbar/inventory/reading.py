@@ -315,7 +315,7 @@ def _protocol(crypto: _Crypto, name: str) -> _Made:
         scheme = suite.tls_signature_schemes[0] if len(suite.tls_signature_schemes) == 1 else ""
         for group in dict.fromkeys(suite.tls_groups or ("",)):
             parts = ", ".join(filter(None, [f"{name}: {own}", shown(group)]))
-            of_suite = {**said, "suite": own, "group": group, "scheme": scheme}
+            of_suite = {**said, "suite": own, "group": shown(group), "scheme": scheme}
             yield "cipher suite", parts, of_suite, {"algorithm": suite.algorithms}
 
 
