@@ -19,6 +19,7 @@ from tollbar.inventory.mapping import Mapped, mapped
 from tollbar.inventory.reading import Inventory, parse
 
 OAEP = "RSA-OAEP is not among Tollbar's choices: its key transport is PKCS #1 v1.5"
+HYBRID = "a hybrid that is not among Tollbar's choices, which have X25519MLKEM768"
 SAMPLES = sorted((Path(__file__).parent / "inventories").glob("*.json"))
 
 
@@ -92,6 +93,19 @@ def words(what: Mapped) -> list[str]:
         (algorithm("Ed25519"), ["signature ed25519"]),
         (algorithm("ML-DSA", parameterSetIdentifier="65"), ["signature ml-dsa-65"]),
         (algorithm("id-alg-ml-kem-768", oid="2.16.840.1.101.3.4.4.2"), ["key-exchange ml-kem-768"]),
+        *((algorithm(name), ["key-exchange x25519mlkem768"]) for name in ("X25519MLKEM768", "x25519_ml-kem-768")),
+        # A hybrid is neither of its parts.
+        *((algorithm(name), [f"? {HYBRID}"]) for name in (
+            "SecP256r1MLKEM768", "SecP384r1MLKEM1024", "p521_mlkem1024", "x448_mlkem768", "mlkem768x25519-sha256",
+            "id-MLKEM1024-ECDH-P384-SHA3-256", "id-MLKEM768-RSA2048-SHA3-256", "sntrup761x25519-sha512@openssh.com",
+            "x25519_frodo640aes", "X-Wing")),
+        (algorithm("SecP384r1MLKEM1024", primitive="combiner", algorithmFamily="ML-KEM"), [f"? {HYBRID}"]),
+        (algorithm("X25519Kyber768Draft00", primitive="kem"), [
+            "? a hybrid with Kyber, the draft of ML-KEM, and not the same algorithm"]),
+        (algorithm("Kyber768"), ["? kyber is the draft of a NIST standard, and not the same algorithm"]),
+        *((algorithm(name), ["? two signatures in one: Tollbar's family signature judges each alone"]) for name in (
+            "id-MLDSA65-ECDSA-P256-SHA512", "MLDSA44-RSA2048-PSS-SHA256", "p384_mldsa65")),
+        (algorithm("HashML-DSA-65-with-SHA512"), ["signature ml-dsa-65"]),
         (algorithm("SLH-DSA-SHA2-128s"), ["signature slh-dsa-128s"]),
         (algorithm("SLH-DSA-SHAKE-128s"), ["? Tollbar's family signature has no slh-dsa-shake-128s"]),
         (algorithm("DH", parameterSetIdentifier="2048"), [
@@ -223,6 +237,23 @@ def test_the_algorithms_of_a_suite_say_its_group(
     found = mapped(made(*components, suite("TLS_AES_128_GCM_SHA256", *named)))
     (use,) = found[-1].uses
     assert (known, beyond) == (use.coordinates.get("key-exchange"), use.beyond)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "known", "beyond"),
+    [
+        ("ecdsa_secp256r1_sha256", "ecdsa-p256", ()),
+        ("mldsa65", "ml-dsa-65", ()),
+        ("mldsa44_ecdsa_secp256r1_sha256", None, ("Tollbar's family tls has no certificate with mldsa",)),
+    ],
+)
+def test_a_composite_is_not_the_half_of_it_that_is_known(
+    scheme: str, known: str | None, beyond: tuple[str, ...]
+) -> None:
+    """Nor is a certificate of ML-DSA one that is not given."""
+    (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsSignatureSchemes=[scheme])))
+    (use,) = found.uses
+    assert (known, beyond) == (use.coordinates.get("certificate"), use.beyond)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
