@@ -19,6 +19,7 @@ from tollbar.inventory.mapping import Mapped, mapped
 from tollbar.inventory.reading import Inventory, parse
 
 OAEP = "RSA-OAEP is not among Tollbar's choices: its key transport is PKCS #1 v1.5"
+CIPHER_WITH_MAC = "a cipher with a MAC in one: Tollbar's families cipher and mac judge each alone"
 HYBRID = "a hybrid that is not among Tollbar's choices, which have X25519MLKEM768"
 SAMPLES = sorted((Path(__file__).parent / "inventories").glob("*.json"))
 
@@ -67,6 +68,13 @@ def words(what: Mapped) -> list[str]:
         (algorithm("md5", primitive="hash", parameterSetIdentifier="128"), ["digest md5"]),
         (algorithm("HmacSHA256"), ["mac hmac-sha-256"]),
         (algorithm("HS512"), ["mac hmac-sha-512"]),
+        # Judged as the cipher alone it would be said to do nothing against tampering, as the MAC alone to hide nothing.
+        *((algorithm(name, primitive="ae"), [f"? {CIPHER_WITH_MAC}"]) for name in (
+            "AES-128-CBC-HMAC-SHA256", "AES-256-CBC-HMAC-SHA1", "A128CBC-HS256", "A256CBC-HS512",
+            "AES128_CTR_HMAC_SHA256", "HmacSHA256 with AES/CTR", "DES-EDE3-CBC-HMAC-SHA1", "3DES-CBC-HMAC-SHA1")),
+        (algorithm("A128CBC-HS256", algorithmFamily="AES", mode="cbc", oid="2.16.840.1.101.3.4.1.2"), [
+            f"? {CIPHER_WITH_MAC}"]),
+        (algorithm("PBEWithHmacSHA256AndAES_128"), ["? Tollbar has no family of key derivation"]),
         (algorithm("PBKDF2WithHmacSHA512"), ["password-hash pbkdf2-sha-512"]),
         (
             algorithm("SHA512withRSA", parameterSetIdentifier="512", oid="1.2.840.113549.1.1.13"),
