@@ -248,6 +248,30 @@ def test_the_algorithms_of_a_suite_say_its_group(
 
 
 @pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", "dhe"),
+        ("EDH-RSA-AES128-GCM-SHA256", "dhe"),
+        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "rsa"),
+        ("TLS_DHE_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("DHE-PSK-AES128-GCM-SHA256", "psk"),
+        ("TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("TLS_RSA_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("TLS_DH_anon_WITH_AES_128_GCM_SHA256", "anon"),
+        ("ADH-AES128-GCM-SHA256", "anon"),
+        ("AECDH-AES128-SHA", "anon"),
+    ],
+)
+def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name: str, known: str) -> None:
+    """A shared key beside DHE is none of Tollbar's certificates, and an anonymous peer has none."""
+    (found,) = mapped(made(suite(name)))
+    (use,) = found.uses
+    is_known = known in ("dhe", "rsa")
+    assert (known if is_known else None) == use.coordinates.get("key-exchange")
+    assert is_known or f"Tollbar's family tls has no key-exchange {known}" in use.beyond
+
+
+@pytest.mark.parametrize(
     ("scheme", "known", "beyond"),
     [
         ("ecdsa_secp256r1_sha256", "ecdsa-p256", ()),
