@@ -272,6 +272,29 @@ def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name:
 
 
 @pytest.mark.parametrize(
+    ("name", "known", "beyond"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "aes-128-cbc", None),
+        ("ECDHE-RSA-AES128-SHA", "aes-128-cbc", None),
+        ("TLS_ECDHE_RSA_AES_128_CBC_SHA1", "aes-128-cbc", None),
+        ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", None, "aes-256-cbc"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", None, "aes-128-cbc with hmac-sha256: its CBC has HMAC-SHA-1"),
+        ("ECDHE-RSA-AES128-SHA256", None, "aes-128-cbc with hmac-sha256: its CBC has HMAC-SHA-1"),
+        ("ECDHE-RSA-AES256-SHA384", None, "aes-256-cbc with hmac-sha384: its CBC has HMAC-SHA-1"),
+        ("ECDHE_RSA_AES_128_CBC", None, "aes-128-cbc with a MAC that is not known: its CBC has HMAC-SHA-1"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "aes-128-gcm", None),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CCM_8", None, "aes-128-ccm"),
+    ],
+)
+def test_the_hash_of_a_suite_is_part_of_its_cbc(name: str, known: str | None, beyond: str | None) -> None:
+    """What is measured has HMAC-SHA-1, which policies may refuse where they take HMAC-SHA-256."""
+    (found,) = mapped(made(suite(name)))
+    (use,) = found.uses
+    assert known == use.coordinates.get("cipher")
+    assert ((f"Tollbar's family tls has no cipher {beyond}",) if beyond else ()) == use.beyond
+
+
+@pytest.mark.parametrize(
     ("scheme", "known", "beyond"),
     [
         ("ecdsa_secp256r1_sha256", "ecdsa-p256", ()),
