@@ -165,6 +165,30 @@ def test_references_are_followed() -> None:
     assert ("Tollbar's family tls has no cipher rc4",) == found[5].uses[0].beyond
 
 
+def test_a_reference_that_several_components_have_is_not_followed() -> None:
+    """Whichever is first; what an asset says itself is kept, and cannot be all that there is."""
+    reason = "`r`, which it refers to, stands for several components"
+    bad = {**algorithm("x", "r"), "name": []}
+    others = (algorithm("ECDSA", "r", curve="P-256"), {"name": "library", "bom-ref": "r"}, bad)
+    for other in others:
+        found = mapped(
+            made(
+                algorithm("RSA-2048", "r"),
+                other,
+                asset("key", "related-crypto-material", "key", type="public-key", algorithmRef="r"),
+                asset("RSA-2048", "related-crypto-material", type="public-key", algorithmRef="r"),
+                asset("site", "certificate", subjectPublicKeyRef="key"),
+                asset("other site", "certificate", subjectPublicKeyRef="r"),
+                suite("TLS_RSA_WITH_AES_128_GCM_SHA256", "r"),
+            )
+        )
+        assert ["signature rsa-2048", "key-exchange rsa-2048"] == words(found[0])
+        key, own, *sites, front = found[-5:]
+        assert [f"? {reason}"] * 3 == [one for what in (key, *sites) for one in words(what)]
+        assert [(reason,)] * 3 == [use.beyond for what in (own, front) for use in what.uses]
+        assert {"choice": "tls-1.2", "key-exchange": "rsa", "cipher": "aes-128-gcm"} == front.uses[0].coordinates
+
+
 @pytest.mark.parametrize("group", ["x25519", "secp256r1", "X25519MLKEM768"])
 def test_a_suite_stands_once_for_each_group(group: str) -> None:
     """As CycloneDX 1.7 lists them; of several signature schemes it is not said which is used."""

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from tollbar import families, wire
 from tollbar.families import Family, Value, fits, settings_at
-from tollbar.inventory.reading import Asset, Inventory
+from tollbar.inventory.reading import Asset, Inventory, shown
 
 _TABLE = Path(__file__).with_name("mapping.toml")
 # Texts are from elsewhere, and no name of an algorithm is longer.
@@ -64,8 +64,24 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
             if key not in by_facts:
                 by_facts[key] = _mapped(facts, known)
             by_texts[texts] = by_facts[key]
-        found.append(by_texts[texts])
+        what = by_texts[texts]
+        twice = _referred_twice(asset, inventory)
+        found.append(
+            _but(what, f"`{shown(twice)}`, which it refers to, stands for several components") if twice else what
+        )
     return tuple(found)
+
+
+def _but(what: Mapped, reason: str) -> Mapped:
+    """The same, where what an asset refers to might say more or something else."""
+    uses = tuple(replace(one, beyond=(*one.beyond, reason)) for one in what.uses)
+    return Mapped(uses, None if uses else reason)
+
+
+def _referred_twice(asset: Asset, inventory: Inventory) -> str | None:
+    followed = [asset, *_referred(asset, "key", inventory)]
+    references = (one for each in followed for some in each.refers.values() for one in some)
+    return next((one for one in references if one in inventory.twice), None)
 
 
 def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
@@ -78,7 +94,9 @@ def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
     if asset.kind == "cipher suite":
         names = _BETWEEN_NAMES.join(_names(one) for one in algorithms[1:])
         # Half a name could be that of another.
-        said["algorithms"] = names if len(names) <= _MOST_LETTERS else names[:_MOST_LETTERS].rpartition(_BETWEEN_NAMES)[0]
+        said["algorithms"] = (
+            names if len(names) <= _MOST_LETTERS else names[:_MOST_LETTERS].rpartition(_BETWEEN_NAMES)[0]
+        )
         if said.get("group"):
             # Told from the names of algorithms, which need not be those of groups.
             said["group"] = f"group {said['group']}"
