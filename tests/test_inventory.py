@@ -18,6 +18,9 @@ from tollbar.inventory import reading
 from tollbar.inventory.mapping import Mapped, mapped
 from tollbar.inventory.reading import Inventory, parse
 
+OAEP = "RSA-OAEP is not among Tollbar's choices: its key transport is PKCS #1 v1.5"
+CIPHER_WITH_MAC = "a cipher with a MAC in one: Tollbar's families cipher and mac judge each alone"
+HYBRID = "a hybrid that is not among Tollbar's choices, which have X25519MLKEM768"
 SAMPLES = sorted((Path(__file__).parent / "inventories").glob("*.json"))
 
 
@@ -65,6 +68,13 @@ def words(what: Mapped) -> list[str]:
         (algorithm("md5", primitive="hash", parameterSetIdentifier="128"), ["digest md5"]),
         (algorithm("HmacSHA256"), ["mac hmac-sha-256"]),
         (algorithm("HS512"), ["mac hmac-sha-512"]),
+        # Judged as the cipher alone it would be said to do nothing against tampering, as the MAC alone to hide nothing.
+        *((algorithm(name, primitive="ae"), [f"? {CIPHER_WITH_MAC}"]) for name in (
+            "AES-128-CBC-HMAC-SHA256", "AES-256-CBC-HMAC-SHA1", "A128CBC-HS256", "A256CBC-HS512",
+            "AES128_CTR_HMAC_SHA256", "HmacSHA256 with AES/CTR", "DES-EDE3-CBC-HMAC-SHA1", "3DES-CBC-HMAC-SHA1")),
+        (algorithm("A128CBC-HS256", algorithmFamily="AES", mode="cbc", oid="2.16.840.1.101.3.4.1.2"), [
+            f"? {CIPHER_WITH_MAC}"]),
+        (algorithm("PBEWithHmacSHA256AndAES_128"), ["? Tollbar has no family of key derivation"]),
         (algorithm("PBKDF2WithHmacSHA512"), ["password-hash pbkdf2-sha-512"]),
         (
             algorithm("SHA512withRSA", parameterSetIdentifier="512", oid="1.2.840.113549.1.1.13"),
@@ -74,7 +84,16 @@ def words(what: Mapped) -> list[str]:
             algorithm("RSASSA-PSS", primitive="signature", parameterSetIdentifier="2048"),
             ["signature rsa-2048 padding=pss"],
         ),
-        (algorithm("RSA-OAEP", parameterSetIdentifier="2048"), ["key-exchange rsa-2048"]),
+        # What is judged as RSA key transport has the padding of PKCS #1 v1.5.
+        (algorithm("RSAES-PKCS1-v1_5", parameterSetIdentifier="2048"), ["key-exchange rsa-2048"]),
+        (algorithm("RSA-OAEP", parameterSetIdentifier="2048"), [f"? {OAEP}"]),
+        (algorithm("RSA-3072-OAEP", primitive="pke", padding="oaep"), [f"? {OAEP}"]),
+        (algorithm("RSA-3072", primitive="pke", padding="oaep"), [f"? {OAEP}"]),
+        (algorithm("RSA-3072", algorithmFamily="RSAES-OAEP", cryptoFunctions=["encrypt"]), [f"? {OAEP}"]),
+        (algorithm("RSA-3072", padding="pss"), ["signature rsa-3072 padding=pss"]),
+        (algorithm("RSAES-PKCS1-3072", padding="oaep"), ["? its name says pkcs1, and its padding says oaep"]),
+        (algorithm("RSA-KEM", primitive="kem", parameterSetIdentifier="3072"), [
+            "? rsa-kem is not among Tollbar's choices"]),
         (algorithm("RSA-2048", primitive="pke"), ["signature rsa-2048", "key-exchange rsa-2048"]),
         (algorithm("EC", curve="secp256r1"), ["signature ecdsa-p256", "key-exchange ecdh-p256"]),
         (algorithm("ECDSA", ellipticCurve="nist/P-384"), ["signature ecdsa-p384"]),
@@ -82,6 +101,19 @@ def words(what: Mapped) -> list[str]:
         (algorithm("Ed25519"), ["signature ed25519"]),
         (algorithm("ML-DSA", parameterSetIdentifier="65"), ["signature ml-dsa-65"]),
         (algorithm("id-alg-ml-kem-768", oid="2.16.840.1.101.3.4.4.2"), ["key-exchange ml-kem-768"]),
+        *((algorithm(name), ["key-exchange x25519mlkem768"]) for name in ("X25519MLKEM768", "x25519_ml-kem-768")),
+        # A hybrid is neither of its parts.
+        *((algorithm(name), [f"? {HYBRID}"]) for name in (
+            "SecP256r1MLKEM768", "SecP384r1MLKEM1024", "p521_mlkem1024", "x448_mlkem768", "mlkem768x25519-sha256",
+            "id-MLKEM1024-ECDH-P384-SHA3-256", "id-MLKEM768-RSA2048-SHA3-256", "sntrup761x25519-sha512@openssh.com",
+            "x25519_frodo640aes", "X-Wing")),
+        (algorithm("SecP384r1MLKEM1024", primitive="combiner", algorithmFamily="ML-KEM"), [f"? {HYBRID}"]),
+        (algorithm("X25519Kyber768Draft00", primitive="kem"), [
+            "? a hybrid with Kyber, the draft of ML-KEM, and not the same algorithm"]),
+        (algorithm("Kyber768"), ["? kyber is the draft of a NIST standard, and not the same algorithm"]),
+        *((algorithm(name), ["? two signatures in one: Tollbar's family signature judges each alone"]) for name in (
+            "id-MLDSA65-ECDSA-P256-SHA512", "MLDSA44-RSA2048-PSS-SHA256", "p384_mldsa65")),
+        (algorithm("HashML-DSA-65-with-SHA512"), ["signature ml-dsa-65"]),
         (algorithm("SLH-DSA-SHA2-128s"), ["signature slh-dsa-128s"]),
         (algorithm("SLH-DSA-SHAKE-128s"), ["? Tollbar's family signature has no slh-dsa-shake-128s"]),
         (algorithm("DH", parameterSetIdentifier="2048"), [
@@ -133,6 +165,30 @@ def test_references_are_followed() -> None:
     assert ("Tollbar's family tls has no cipher rc4",) == found[5].uses[0].beyond
 
 
+def test_a_reference_that_several_components_have_is_not_followed() -> None:
+    """Whichever is first; what an asset says itself is kept, and cannot be all that there is."""
+    reason = "`r`, which it refers to, stands for several components"
+    bad = {**algorithm("x", "r"), "name": []}
+    others = (algorithm("ECDSA", "r", curve="P-256"), {"name": "library", "bom-ref": "r"}, bad)
+    for other in others:
+        found = mapped(
+            made(
+                algorithm("RSA-2048", "r"),
+                other,
+                asset("key", "related-crypto-material", "key", type="public-key", algorithmRef="r"),
+                asset("RSA-2048", "related-crypto-material", type="public-key", algorithmRef="r"),
+                asset("site", "certificate", subjectPublicKeyRef="key"),
+                asset("other site", "certificate", subjectPublicKeyRef="r"),
+                suite("TLS_RSA_WITH_AES_128_GCM_SHA256", "r"),
+            )
+        )
+        assert ["signature rsa-2048", "key-exchange rsa-2048"] == words(found[0])
+        key, own, *sites, front = found[-5:]
+        assert [f"? {reason}"] * 3 == [one for what in (key, *sites) for one in words(what)]
+        assert [(reason,)] * 3 == [use.beyond for what in (own, front) for use in what.uses]
+        assert {"choice": "tls-1.2", "key-exchange": "rsa", "cipher": "aes-128-gcm"} == front.uses[0].coordinates
+
+
 @pytest.mark.parametrize("group", ["x25519", "secp256r1", "X25519MLKEM768"])
 def test_a_suite_stands_once_for_each_group(group: str) -> None:
     """As CycloneDX 1.7 lists them; of several signature schemes it is not said which is used."""
@@ -141,6 +197,142 @@ def test_a_suite_stands_once_for_each_group(group: str) -> None:
     known = {"x25519": "x25519", "secp256r1": "ecdhe-p256", "X25519MLKEM768": "x25519mlkem768"}[group]
     assert {"choice": "tls-1.3", "key-exchange": known, "cipher": "aes-128-gcm"} == dict(found[0].uses[0].coordinates)
     assert 2 == len(found)
+
+
+def suite(name: str, *algorithms: str, **more: object) -> dict[str, Any]:
+    """A protocol of one cipher suite."""
+    said = {"name": name, "algorithms": algorithms, **more}
+    version = "1.3" if name.startswith("TLS_AES") else "1.2"
+    return asset("front", "protocol", type="tls", version=version, cipherSuites=[said])
+
+
+@pytest.mark.parametrize(
+    ("group", "known"),
+    [
+        ("x25519", "x25519"),
+        ("Curve25519", "x25519"),
+        ("secp256r1", "ecdhe-p256"),
+        ("secp256r1 (P-256)", "ecdhe-p256"),
+        ("P-256", "ecdhe-p256"),
+        ("X25519MLKEM768", "x25519mlkem768"),
+        ("SecP256r1MLKEM768", "secp256r1mlkem768"),
+        ("p256_mlkem768", "secp256r1mlkem768"),
+        ("SecP384r1MLKEM1024", "secp384r1mlkem1024"),
+        ("MLKEM1024", "mlkem1024"),
+        ("ML-KEM-1024", "mlkem1024"),
+        ("ML-KEM-512", None),
+        ("secp384r1", None),
+        ("ffdhe3072", None),
+        ("X25519Kyber768Draft00", None),
+        ("p256_kyber768", None),
+        ("p384_mlkem768", None),
+        ("mlkem768x25519-sha256", None),
+        ("sntrup761x25519", None),
+        ("0x11EB", None),
+        # It is no exchange of keys that a group could be.
+        ("dhe", None),
+    ],
+)
+def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> None:
+    """A hybrid is not its half, nor a draft of it; one that is not known is said, and never left out."""
+    (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsGroups=[group])))
+    (use,) = found.uses
+    assert known == use.coordinates.get("key-exchange")
+    said = "-".join(group.lower().split("_"))
+    assert (() if known else (f"Tollbar's family tls has no key-exchange group {said}",)) == use.beyond
+
+
+@pytest.mark.parametrize(
+    ("components", "known", "beyond"),
+    [
+        ([algorithm("ECDH", "a", curve="nist/P-256")], "ecdhe-p256", ()),
+        ([algorithm("x25519", "a", curve="other/Curve25519")], "x25519", ()),
+        ([algorithm("X25519MLKEM768", "a")], "x25519mlkem768", ()),
+        ([algorithm("X25519Kyber768Draft00", "a")], None, (
+            "Tollbar's family tls has no key-exchange group x25519kyber768draft00",)),
+        ([algorithm("ECDH", "a", curve="secg/secp384r1")], None, (
+            "Tollbar's family tls has no key-exchange group secp384r1",)),
+        # What signs is no exchange of keys.
+        ([algorithm("ECDSA", "a", curve="secp256r1"), algorithm("Ed25519", "b", curve="Curve25519")], None, ()),
+        ([algorithm("AES-128-GCM", "a"), algorithm("SHA-256", "b")], None, ()),
+        ([algorithm("X25519", "a"), algorithm("ECDH", "b", curve="P-256")], None, (
+            "its algorithms say both x25519 and ecdhe-p256",)),
+        ([algorithm("X25519", "a"), algorithm("ML-KEM-768", "b")], None, (
+            "its algorithms say both x25519 and mlkem768",)),
+    ],
+)  # fmt: skip
+def test_the_algorithms_of_a_suite_say_its_group(
+    components: list[dict[str, Any]], known: str | None, beyond: tuple[str, ...]
+) -> None:
+    """Each by its whole name; where they say two groups it is not said which is used."""
+    named = [one["bom-ref"] for one in components]
+    found = mapped(made(*components, suite("TLS_AES_128_GCM_SHA256", *named)))
+    (use,) = found[-1].uses
+    assert (known, beyond) == (use.coordinates.get("key-exchange"), use.beyond)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", "dhe"),
+        ("EDH-RSA-AES128-GCM-SHA256", "dhe"),
+        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "rsa"),
+        ("TLS_DHE_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("DHE-PSK-AES128-GCM-SHA256", "psk"),
+        ("TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("TLS_RSA_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("TLS_DH_anon_WITH_AES_128_GCM_SHA256", "anon"),
+        ("ADH-AES128-GCM-SHA256", "anon"),
+        ("AECDH-AES128-SHA", "anon"),
+    ],
+)
+def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name: str, known: str) -> None:
+    """A shared key beside DHE is none of Tollbar's certificates, and an anonymous peer has none."""
+    (found,) = mapped(made(suite(name)))
+    (use,) = found.uses
+    is_known = known in ("dhe", "rsa")
+    assert (known if is_known else None) == use.coordinates.get("key-exchange")
+    assert is_known or f"Tollbar's family tls has no key-exchange {known}" in use.beyond
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "beyond"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "aes-128-cbc", None),
+        ("ECDHE-RSA-AES128-SHA", "aes-128-cbc", None),
+        ("TLS_ECDHE_RSA_AES_128_CBC_SHA1", "aes-128-cbc", None),
+        ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", None, "aes-256-cbc"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", None, "aes-128-cbc with hmac-sha256: its CBC has HMAC-SHA-1"),
+        ("ECDHE-RSA-AES128-SHA256", None, "aes-128-cbc with hmac-sha256: its CBC has HMAC-SHA-1"),
+        ("ECDHE-RSA-AES256-SHA384", None, "aes-256-cbc with hmac-sha384: its CBC has HMAC-SHA-1"),
+        ("ECDHE_RSA_AES_128_CBC", None, "aes-128-cbc with a MAC that is not known: its CBC has HMAC-SHA-1"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "aes-128-gcm", None),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CCM_8", None, "aes-128-ccm"),
+    ],
+)
+def test_the_hash_of_a_suite_is_part_of_its_cbc(name: str, known: str | None, beyond: str | None) -> None:
+    """What is measured has HMAC-SHA-1, which policies may refuse where they take HMAC-SHA-256."""
+    (found,) = mapped(made(suite(name)))
+    (use,) = found.uses
+    assert known == use.coordinates.get("cipher")
+    assert ((f"Tollbar's family tls has no cipher {beyond}",) if beyond else ()) == use.beyond
+
+
+@pytest.mark.parametrize(
+    ("scheme", "known", "beyond"),
+    [
+        ("ecdsa_secp256r1_sha256", "ecdsa-p256", ()),
+        ("mldsa65", "ml-dsa-65", ()),
+        ("mldsa44_ecdsa_secp256r1_sha256", None, ("Tollbar's family tls has no certificate with mldsa",)),
+    ],
+)
+def test_a_composite_is_not_the_half_of_it_that_is_known(
+    scheme: str, known: str | None, beyond: tuple[str, ...]
+) -> None:
+    """Nor is a certificate of ML-DSA one that is not given."""
+    (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsSignatureSchemes=[scheme])))
+    (use,) = found.uses
+    assert (known, beyond) == (use.coordinates.get("certificate"), use.beyond)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

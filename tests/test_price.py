@@ -196,6 +196,28 @@ def test_uses_that_differ_cannot_be_said() -> None:
     assert Ruling.CANNOT_SAY is line.ruling
 
 
+def test_a_padding_that_was_not_measured_breaks_nothing() -> None:
+    """OAEP is none of the weak padding schemes that the policy has a rule against, as PKCS #1 v1.5 is."""
+    found = priced(
+        algorithm("RSA-3072-OAEP", primitive="pke", padding="oaep"),
+        algorithm("RSAES-PKCS1-v1_5", parameterSetIdentifier="3072"),
+        policy=("asvs-level-1-5.0.0",),
+    )
+    assert {"RSA-3072-OAEP": Ruling.CANNOT_SAY, "RSAES-PKCS1-v1_5": Ruling.BREAKS} == {
+        line.name: line.ruling for line in found.lines
+    }
+
+
+@pytest.mark.parametrize(("hash_", "ruling"), [("SHA", Ruling.BREAKS), ("SHA256", Ruling.CANNOT_SAY)])
+def test_a_mac_that_was_not_measured_breaks_nothing(hash_: str, ruling: Ruling) -> None:
+    """The policy lists CBC with SHA-256, and none with SHA-1."""
+    front = {"name": f"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_{hash_}", "tlsGroups": ["secp256r1"]}
+    (line,) = priced(
+        asset("front", "protocol", type="tls", version="1.2", cipherSuites=[front]), policy=("tr-02102-2026-01",)
+    ).lines
+    assert ruling is line.ruling
+
+
 def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
     """A suite whose cipher Tollbar has not may break what its other parts meet."""
     suite = {"name": "TLS_ECDHE_ECDSA_WITH_CAMELLIA_128_GCM_SHA256", "tlsGroups": ["x25519"]}

@@ -14,12 +14,13 @@ from pydantic import BeforeValidator, Field
 
 from tollbar import families, wire
 from tollbar.families import Family, Value, fits, settings_at
-from tollbar.inventory.reading import Asset, Inventory
+from tollbar.inventory.reading import Asset, Inventory, shown
 
 _TABLE = Path(__file__).with_name("mapping.toml")
 # Texts are from elsewhere, and no name of an algorithm is longer.
 _MOST_LETTERS = 200
 _BETWEEN = re.compile(r"[\s_/.:]+")
+_BETWEEN_NAMES = "|"
 # What both of its values may be, as a key for signatures and for transport is.
 _SEVERAL = "use"
 
@@ -63,8 +64,24 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
             if key not in by_facts:
                 by_facts[key] = _mapped(facts, known)
             by_texts[texts] = by_facts[key]
-        found.append(by_texts[texts])
+        what = by_texts[texts]
+        twice = _referred_twice(asset, inventory)
+        found.append(
+            _but(what, f"`{shown(twice)}`, which it refers to, stands for several components") if twice else what
+        )
     return tuple(found)
+
+
+def _but(what: Mapped, reason: str) -> Mapped:
+    """The same, where what an asset refers to might say more or something else."""
+    uses = tuple(replace(one, beyond=(*one.beyond, reason)) for one in what.uses)
+    return Mapped(uses, None if uses else reason)
+
+
+def _referred_twice(asset: Asset, inventory: Inventory) -> str | None:
+    followed = [asset, *_referred(asset, "key", inventory)]
+    references = (one for each in followed for some in each.refers.values() for one in some)
+    return next((one for one in references if one in inventory.twice), None)
 
 
 def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
@@ -75,7 +92,14 @@ def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
         keys = _referred(asset, "key", inventory)
         algorithms += keys + [one for key in keys for one in _referred(key, "algorithm", inventory)]
     if asset.kind == "cipher suite":
-        said["algorithms"] = "|".join(_names(one) for one in algorithms[1:])
+        names = _BETWEEN_NAMES.join(_names(one) for one in algorithms[1:])
+        # Half a name could be that of another.
+        said["algorithms"] = (
+            names if len(names) <= _MOST_LETTERS else names[:_MOST_LETTERS].rpartition(_BETWEEN_NAMES)[0]
+        )
+        if said.get("group"):
+            # Told from the names of algorithms, which need not be those of groups.
+            said["group"] = f"group {said['group']}"
     else:
         # What a key does not say of itself its algorithm says.
         for one in algorithms[1:]:
@@ -90,7 +114,8 @@ def _referred(asset: Asset, by: str, inventory: Inventory) -> list[Asset]:
 
 
 def _names(asset: Asset) -> str:
-    return " ".join(asset.said.get(name, "") for name in ("name", "curve"))
+    said = filter(None, (asset.said.get(name) for name in ("name", "curve")))
+    return " ".join(said).replace(_BETWEEN_NAMES, " ")
 
 
 def _plain(text: str) -> str:
@@ -148,9 +173,10 @@ class _Facts:
         table = _table()
         for name, properties in table.reads.items():
             for property_ in properties:
-                value = _first(table.fact[name], texts.get(property_, ""))
-                if value:
-                    self.found.setdefault(name, {}).setdefault(value, property_)
+                for text in _each(property_, texts.get(property_, "")):
+                    value = _first(table.fact[name], text)
+                    if value:
+                        self.found.setdefault(name, {}).setdefault(value, property_)
         algorithms = self.found.get("algorithm", {})
         for less, more in table.less_than.items():
             if less in algorithms and not algorithms.keys().isdisjoint(more):
@@ -166,8 +192,10 @@ class _Facts:
         for name in names:
             found = self.found.get(name, {})
             if len(found) > 1 and name != _SEVERAL:
-                said = [f"its {property_} says {value}" for value, property_ in found.items()]
-                return f"{', and '.join(said[:2])}"
+                (value, property_), (other, of_other) = [*found.items()][:2]
+                if property_ == of_other:
+                    return f"its {property_} say both {value} and {other}"
+                return f"its {property_} says {value}, and its {of_other} says {other}"
         return None
 
     def filled(self, template: str) -> str | None:
@@ -191,6 +219,10 @@ class _Facts:
 def _first(patterns: Mapping[str, tuple[re.Pattern[str], ...]], text: str) -> str | None:
     matches = ((value, pattern.search(text)) for value, some in patterns.items() for pattern in some) if text else ()
     return next((match.expand(value) for value, match in matches if match), None)
+
+
+def _each(property_: str, text: str) -> list[str]:
+    return text.split(_BETWEEN_NAMES) if property_ == "algorithms" else [text]
 
 
 def _fields(template: str) -> list[str]:

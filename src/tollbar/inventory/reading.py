@@ -57,6 +57,9 @@ class Inventory:
     """What it is the inventory of."""
     assets: tuple[Asset, ...]
     by_reference: Mapping[str, Asset]
+    """By its `bom-ref`, where that is one component's alone."""
+    twice: frozenset[str]
+    """The `bom-ref` of several components: CycloneDX has each once, and which is meant is not said."""
     others: int
     """Components that are no cryptographic assets."""
 
@@ -78,7 +81,8 @@ def parse(content: bytes, path: Path) -> Inventory:
     about = about.get("component") if isinstance(about, dict) else None
     name = about.get("name") if isinstance(about, dict) else None
     of = shown(name) if isinstance(name, str) and name else None
-    return Inventory(path, said["specVersion"], of, tuple(found.assets), found.by_reference, found.others)
+    alone = {reference: one for reference, one in found.by_reference.items() if reference not in found.twice}
+    return Inventory(path, said["specVersion"], of, tuple(found.assets), alone, frozenset(found.twice), found.others)
 
 
 def shown(text: str, most: int = MOST_LETTERS) -> str:
@@ -226,9 +230,12 @@ class _Found:
     def __init__(self) -> None:
         self.assets: list[Asset] = []
         self.by_reference: dict[str, Asset] = {}
+        self.twice: set[str] = set()
         self.others = 0
+        self._references: set[str] = set()
 
     def take(self, said: object, parent: str | None) -> None:
+        self._refer(said)
         is_asset = isinstance(said, dict) and (said.get("type") == ASSET or "cryptoProperties" in said)
         if not is_asset:
             self.others += 1
@@ -242,7 +249,13 @@ class _Found:
         made = _assets(component, parent)
         self.assets += made
         if component.ref:
-            self.by_reference.setdefault(component.ref, made[0])
+            self.by_reference[component.ref] = made[0]
+
+    def _refer(self, said: object) -> None:
+        """Whatever has a reference counts, be it a library or an asset with a fault."""
+        reference = said.get("bom-ref") if isinstance(said, dict) else None
+        if isinstance(reference, str | int | float) and (reference := str(reference)):
+            (self.twice if reference in self._references else self._references).add(reference)
 
 
 def _faulty(said: Mapping[str, Any], error: ValidationError) -> Asset:
@@ -315,7 +328,7 @@ def _protocol(crypto: _Crypto, name: str) -> _Made:
         scheme = suite.tls_signature_schemes[0] if len(suite.tls_signature_schemes) == 1 else ""
         for group in dict.fromkeys(suite.tls_groups or ("",)):
             parts = ", ".join(filter(None, [f"{name}: {own}", shown(group)]))
-            of_suite = {**said, "suite": own, "group": group, "scheme": scheme}
+            of_suite = {**said, "suite": own, "group": shown(group), "scheme": scheme}
             yield "cipher suite", parts, of_suite, {"algorithm": suite.algorithms}
 
 
