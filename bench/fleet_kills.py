@@ -31,6 +31,9 @@ NODES = 2
 BLOCKS = 48
 # A baseline, its twin, and one more cell.
 TRIALS = 3 * BLOCKS
+WHOLE = [TRIALS] * NODES
+# The status of a command whose nodes are all done.
+DONE = 0
 # From a node's beginning: somewhat less than both take.
 SPREAD_S = 14.0
 # A node that is off the network is lost once it has not answered for a minute.
@@ -112,18 +115,25 @@ def _struck(ground: Ground, way: str, chance: random.Random) -> Kill | None:
     kill.node, kill.after_s = now, time.monotonic() - began_s
     before = _committed(ground)
     kill.committed = sum(map(len, before.values()))
-    WAYS[way](driver, kill.node)
+    struck = WAYS[way](driver, kill.node)
+    # What was done meanwhile could not be struck.
+    if not struck and driver.poll() is None and _measuring(ground) == kill.node:
+        kill.unfinished.append("nothing was struck")
     _ended(driver, kill)
+    if kill.statuses == [DONE] and not kill.unfinished:
+        if _counts(_committed(ground)) == WHOLE:
+            return None
+        kill.unfinished.append("what was not whole was called done")
     kill.left += _left(ground)
     for directory in ground.folder.glob("runs/*-fleet"):
         _ended(ground.start("--resume", directory), kill)
         kill.left += _left(ground)
     after = _committed(ground)
     kill.lost = sum(len(trials - after.get(run, set())) for run, trials in before.items())
-    if kill.statuses[1:] != [0]:
+    if kill.statuses[1:] != [DONE]:
         kill.unfinished.append(f"{_states(ground)} {_last_words(ground)}")
-    counts = {run: len(trials) for run, trials in after.items()}
-    if [*counts.values()] != [TRIALS] * NODES:
+    if _counts(after) != WHOLE:
+        counts = {run: len(trials) for run, trials in after.items()}
         kill.unfinished.append(f"trials by run: {counts}")
     return kill
 
@@ -180,6 +190,10 @@ def _committed(ground: Ground) -> Mapping[tuple[str, str], set[Kept]]:
     return found
 
 
+def _counts(committed: Mapping[tuple[str, str], set[Kept]]) -> list[int]:
+    return [len(trials) for trials in committed.values()]
+
+
 def _named(driver: subprocess.Popen[bytes], words: str, host: str) -> list[int]:
     """The processes of these words on a made-up machine."""
     found = []
@@ -194,33 +208,39 @@ def _named(driver: subprocess.Popen[bytes], words: str, host: str) -> list[int]:
     return found
 
 
-def _kill(pids: list[int]) -> None:
+def _kill(pids: list[int]) -> list[int]:
+    """Those of these that were there to be killed."""
+    struck = []
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+            struck.append(pid)
+    return struck
 
 
-def _end_node(driver: subprocess.Popen[bytes], node: str) -> None:
-    _kill(_named(driver, "sleep infinity", node))
+def _end_node(driver: subprocess.Popen[bytes], node: str) -> list[int]:
+    return _kill(_named(driver, "sleep infinity", node))
 
 
-def _end_driver(driver: subprocess.Popen[bytes], _: str) -> None:
-    driver.kill()
+def _end_driver(driver: subprocess.Popen[bytes], _: str) -> list[int]:
+    return _kill([driver.pid]) if driver.poll() is None else []
 
 
-def _end_raylet(driver: subprocess.Popen[bytes], node: str) -> None:
-    _kill(_named(driver, r"\S*/raylet ", node))
+def _end_raylet(driver: subprocess.Popen[bytes], node: str) -> list[int]:
+    return _kill(_named(driver, r"\S*/raylet ", node))
 
 
-def _cut(driver: subprocess.Popen[bytes], node: str) -> None:
+def _cut(driver: subprocess.Popen[bytes], node: str) -> list[int]:
     """Takes it off the network, which it is not told."""
     # The hub's address is the first.
     cable = f"cable{int(node.rpartition('-')[2]) + 1}"
-    for hub in _named(driver, "sleep infinity", "hub"):
+    hubs = _named(driver, "sleep infinity", "hub")
+    for hub in hubs:
         subprocess.run(["nsenter", "--target", str(hub), "--net", "ip", "link", "set", cable, "nomaster"], check=True)
+    return hubs
 
 
-WAYS: dict[str, Callable[[subprocess.Popen[bytes], str], None]] = {
+WAYS: dict[str, Callable[[subprocess.Popen[bytes], str], list[int]]] = {
     "node": _end_node,
     "driver": _end_driver,
     "raylet": _end_raylet,

@@ -261,6 +261,8 @@ def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
     fleets = begun(place)
     with pytest.raises(TollbarError, match=r"two nodes of the cluster are one machine: 10\.0\.0\.1"):
         fleets._join([Place(name, "twin", "10.0.0.1", {}) for name in ("a", "b")])
+    # Nothing has begun: its directory is removed.
+    assert [] == fleets.fleet.nodes
 
 
 def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -63,6 +64,20 @@ def test_what_no_run_has_is_refused_and_not_written(home: Home, wrong: dict[str,
     with pytest.raises(TollbarError):
         home.take(wrong)
     assert [] == [path for path in home.folder.parent.rglob("*") if path.is_file()]
+
+
+def test_room_is_made_only_for_what_came(home: Home) -> None:
+    """What a node says of a size is no reason to hold so much: it would end the part of every other node."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(TollbarError, match="of which 5 are here or sent"):
+            home.take(sent(b"whole", results={"bytes": SAID_BYTES}))
+        assert SAID_BYTES // 8 > tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+SAID_BYTES = 64 << 20
 
 
 def test_another_run_than_the_one_begun_is_refused(home: Home) -> None:

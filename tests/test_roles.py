@@ -267,6 +267,7 @@ def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) ->
     [
         ("proxy=10.0.0.1", "no component has the role `proxy`"),
         ("web=here", "not an address: `here`"),
+        ("web=10.0.0.1+2001:db8::7", "roles have IPv4 addresses: `2001:db8::7`"),
         ("web=10.0.0.1,web=10.0.0.2", "the role `web` is given twice"),
         ("client=10.0.0.1 by ssh x", "the client is where the lab is"),
         ("database=10.0.0.1", "has to know who comes"),
@@ -556,7 +557,14 @@ def test_what_comes_back_is_plain_files(tmp_path: Path) -> None:
         [{**KEYTAB, "link": "/etc/shadow"}],
         [{**KEYTAB, "data": "not base64!"}],
         [{"path": "kdc-1/web1.keytab"}],
+        [{**KEYTAB, "path": "kdc-1/\0.keytab"}],
+        [{**KEYTAB, "path": f"kdc-1/{'x' * 250}.keytab"}],
+        [{**KEYTAB, "path": "kdc-1/\ud800.keytab"}],
         [KEYTAB] * 1000,
+        ["kdc-1/web1.keytab"],
+        KEYTAB,
+        None,
+        5,
         [{**KEYTAB, "data": "AAAA" * (6 << 20)}],
     ],
 )

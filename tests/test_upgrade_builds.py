@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tollbar import beds, upgrading
+from tollbar.beds import sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider, open_provider
 from tollbar.runners import all_platforms
@@ -158,8 +159,63 @@ def test_builds_at_different_paths_are_different_builds(tmp_path: Path, monkeypa
     """However alike their paths look; the name of a package's version is the same from everywhere."""
     monkeypatch.chdir(tmp_path)
     paths = ["./a/node", "../a/node", "/a/node", "./a-node/node", "./\u00e9/node", "./\u00fc/node", "./node"]
-    assert len(paths) == len({builds._slug(path) for path in paths})
+    paths += ["/".join(("a" * 100, letter * 100, "c" * 80)) for letter in "bd"]
+    slugs = {builds._slug(path) for path in paths}
+    assert len(paths) == len(slugs)
+    # A folder and sockets in it have that name.
+    assert 41 == max(map(len, slugs))
     assert "nginx=1.22.1-9" == builds._slug("nginx=1.22.1-9")
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a user's beds, of which `nginx-new` and `nginx=1` are another server than nginx."""
+    folder = tmp_path / "mine" / "beds"
+    for name in ("nginx-new", "nginx=1"):
+        shutil.copytree(beds.all_beds()["httpd"].folder, folder / name)
+    monkeypatch.setenv("TOLLBAR_PATH", str(folder.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # Others do not pass through folders of a test.
+    monkeypatch.setattr(sandbox, "account", lambda: None)
+    return folder
+
+
+def nginx_in(folder: Path) -> Path:
+    """A program there that says that it is nginx."""
+    program = folder / "sbin" / "nginx"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho nginx version: nginx/9.9.9 >&2\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("said", ["nginx", "nginx-new", "build", "/".join(("a" * 100, "b" * 100, "c" * 80))])
+def test_a_folder_here_is_a_build_whatever_has_its_name(
+    said: str, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bed of the system's or of the user's, or a folder of that name elsewhere; and however long its path is."""
+    made = set()
+    for place in ("one", "other"):
+        program = nginx_in(tmp_path / place / said)
+        monkeypatch.chdir(tmp_path / place)
+        thing = things._found(said)
+        assert thing.bed is not None
+        assert ("nginx", "nginx", str(program)) == (thing.kind, thing.bed.bed.build_of, thing.file)
+        made.add(thing.bed.bed.name)
+    assert 2 == len(made)
+
+
+def test_a_name_that_is_taken_names_no_build(mine: Path, tmp_path: Path) -> None:
+    """A package's version whose name a bed or a platform of the user's has: what is there is not it."""
+    nginx_in(tmp_path / "package")
+    with pytest.raises(TollbarError, match="a build of nginx would be called `nginx=1`, as what is in"):
+        builds.server_in(tmp_path / "package", "nginx=1")
+    shutil.copytree(all_platforms()["python"].folder, mine.parent / "runners" / "node@22.0.0")
+    node = tmp_path / "package" / "bin" / "node"
+    node.parent.mkdir()
+    node.touch(0o755)
+    with pytest.raises(TollbarError, match=r"a build of node would be called `node@22\.0\.0`"):
+        builds.runtime_in(tmp_path / "package", "node@22.0.0")
 
 
 def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

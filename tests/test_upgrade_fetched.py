@@ -184,32 +184,6 @@ def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> Non
     assert not [path for path in (fakes / "cache").rglob("*") if path.is_file()]
 
 
-@pytest.fixture
-def go(fakes: Path) -> Path:
-    """A `go` that is 1.24.0 whatever it is asked to be, and writes down what it was asked with."""
-    program = fakes / "bin" / "go"
-    said = "${GOSUMDB-none}|${GONOSUMDB-none}|${GOINSECURE-none}|$GOENV|$GOTOOLCHAIN"
-    answers = f'[ "$1" = env ] && exit\necho "{said}" > {fakes}/asked\necho go version go1.24.0 linux/amd64\n'
-    program.write_text(f"#!/bin/sh\n{answers}")
-    program.chmod(0o755)
-    return program
-
-
-def test_a_toolchain_is_verified_by_the_checksum_database(go: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the user's settings leave out of it; of the user's own version there is nothing to fetch."""
-    monkeypatch.setenv("GONOSUMDB", "*")
-    monkeypatch.setenv("GOINSECURE", "*")
-    monkeypatch.setenv("GOSUMDB", "off")
-    assert go.samefile(fetching.go("1.24.0") / "bin" / "go")
-    assert "none|none|none|off|go1.24.0\n" == (go.parent.parent / "asked").read_text()
-
-
-def test_another_toolchain_is_not_taken_for_it(go: Path) -> None:
-    """As one from before 1.21 is, which knows no other than itself."""
-    with pytest.raises(TollbarError, match="`go` here answers as go version"):
-        fetching.go("1.26.8")
-
-
 def test_a_wheel_changes_no_file_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its programs are programs; a name that leads out of it has been passed over, and stays as it is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -77,9 +77,11 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of a file, in hexadecimal; empty where it cannot be read."""
-    with suppress(OSError), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """The SHA-256 of a file, in hexadecimal; empty where it cannot be read, or is no ordinary file, and may not end."""
+    with suppress(OSError):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
     return ""
 
 

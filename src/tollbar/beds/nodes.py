@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import __version__, machine
-from tollbar.beds import Component, Installed, NotStarted, loading, proc, shipping
+from tollbar.beds import Component, Installed, NotStarted, answers, loading, proc, shipping
 from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request, render, write_files
 from tollbar.beds.places import CLIENT, Place
 from tollbar.beds.running import PortTaken
@@ -102,16 +102,21 @@ class Node:
             try:
                 self._process.say({what: arguments})
                 said = json.loads(self._process.hear(limit_s))
-            except (Ended, ValueError) as error:
+            except (Ended, ValueError, RecursionError) as error:
                 raise self._lost(getattr(error, "reason", str(error)).replace("the runner", "its agent")) from None
-        if "not_started" in said:
-            outcome, reason = said["not_started"]
-            raise NotStarted(Outcome(outcome), f"on {self.where}: {reason}")
-        if "port_taken" in said:
-            raise PortTaken
-        if "error" in said:
-            raise TollbarError(f"the machine of the role {self.where}: {said['error']}")
-        return said["done"]
+        try:
+            # A text may have these words in it.
+            said = dict(said)
+            if "not_started" in said:
+                outcome, reason = answers.why_not(said["not_started"])
+                raise NotStarted(outcome, f"on {self.where}: {reason}")
+            if "port_taken" in said:
+                raise PortTaken
+            if "error" in said:
+                raise TollbarError(f"the machine of the role {self.where}: {answers.printable(said['error'])}")
+            return answers.answer(what, said["done"], f"the machine of the role {self.where}")
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise self._lost(f"it answers what no agent answers to `{what}`") from None
 
     def check(self) -> None:
         """Raises TollbarError where the machine, or the network to it, is not there any more."""
@@ -150,7 +155,7 @@ class Node:
         work_dir = self.sandbox.work_dir(f"{bed}-{component.name}")
         locations = {**locations, component.name: Location(work_dir, endpoint)}
         configured = render(request, component, locations)
-        texts = [*_texts(asdict(configured)), *environment.values()]
+        texts = [*shipping.texts_of(asdict(configured)), *environment.values()]
         try:
             files = shipping.packed(
                 shipping.named(texts, self.sandbox.directory), self.sandbox.directory, self.sandbox.account
@@ -183,7 +188,7 @@ class Node:
         endpoint = Endpoint(**said)
         ports = (endpoint.port, *endpoint.ports.values())
         is_right = endpoint.address in self.place.addresses and endpoint.ports.keys() == set(component.ports)
-        if not is_right or not all(type(port) is int and 0 < port < 65536 for port in ports):
+        if not is_right or not all(0 < port < 65536 for port in ports):
             raise TollbarError(f"the machine of the role {self.where}: {component.name} would be at {said}")
         return endpoint
 
@@ -197,10 +202,13 @@ class Node:
             encrypted=request.is_encrypted,
             cpu=str(request.settings.get("cpu", "native")),
         )
+        proved: Mapping[str, str] = said["proved"]
+        needs_one = request.is_encrypted and request.provider.kind == "libcrypto"
+        if lacking := answers.lacks_digest(proved, said["digests"], needs_one=needs_one):
+            raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {lacking} is not told by its digest")
         for path, digest in said["digests"].items():
             if not digest or digest != loading.digest(path):
                 raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {path} is another file than here")
-        proved: Mapping[str, str] = said["proved"]
         return proved
 
     def close(self) -> None:
@@ -285,17 +293,6 @@ def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
             yield
         finally:
             sandbox.nodes.clear()
-
-
-def _texts(said: Any) -> Iterator[str]:
-    if isinstance(said, str):
-        yield said
-    elif isinstance(said, Mapping):
-        for value in said.values():
-            yield from _texts(value)
-    elif isinstance(said, list | tuple):
-        for value in said:
-            yield from _texts(value)
 
 
 def _said_of(provider: Provider) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tollbar.beds.description import ROLES
 from tollbar.errors import TollbarError, nearest
 
 CLIENT = "client"
+IPV4 = 4
 # Commands may have commas of their own.
 _NEXT = re.compile(r",(?=\s*\w+=)")
 
@@ -64,9 +65,13 @@ def _place(role: str, at: str, where: str) -> Place:
     addresses = []
     for address in said_addresses.split("+"):
         try:
-            addresses.append(str(ip_address(address.strip())))
+            found = ip_address(address.strip())
         except ValueError:
             raise TollbarError(f"not an address: `{address}`", where=where, hint="as in 192.0.2.7") from None
+        # Beside a port it would want brackets, in templates of every server and in what the engine listens on.
+        if found.version != IPV4:
+            raise TollbarError(f"roles have IPv4 addresses: `{found}`", where=where, hint="as in 192.0.2.7")
+        addresses.append(str(found))
     address, *more = addresses
     if role == CLIENT and command:
         raise TollbarError("the client is where the lab is", where=where, hint=f"its address alone: {address}")

@@ -168,10 +168,15 @@ def tls_libraries(pids: Iterable[int]) -> dict[str, tuple[str, ...]]:
         for line in _read(f"/proc/{pid}/maps").splitlines():
             # Address, permissions, offset, device, inode, and the rest is the path, spaces and all.
             path = line.split(maxsplit=5)[5:]
-            match = _LIBRARY.search(path[0]) if path else None
-            if match:
-                found[match.group(1)].add(path[0])
+            if path and (library := tls_library(path[0])):
+                found[library].add(path[0])
     return {name: tuple(sorted(paths)) for name, paths in found.items()}
+
+
+def tls_library(path: str) -> str | None:
+    """Which of the two a file is, by its name; None: neither."""
+    match = _LIBRARY.search(path)
+    return match.group(1) if match else None
 
 
 def data_of(pid: int, library: str) -> bytes:

@@ -21,6 +21,8 @@ _NAMED = r"(/[^\s'\"`;:,(){}<>|&]+)"
 # Of one component: keytabs, certificates, and accounts, which are some ten bytes each.
 MOST_GIVEN = 64
 MOST_GIVEN_BYTES = 16 * 1024 * 1024
+# Less than a file's name may have: it is written under a longer one first.
+MOST_OF_NAME = 200
 
 Bundle = list[dict[str, Any]]
 """Files, each with its path below the sandbox."""
@@ -31,6 +33,18 @@ def named(texts: Iterable[str], directory: Path) -> list[Path]:
     pattern = re.compile(re.escape(str(directory)) + _NAMED)
     paths = dict.fromkeys(Path(str(directory) + match) for text in texts for match in pattern.findall(text))
     return [path for path in paths if path.exists()]
+
+
+def texts_of(said: Any) -> Iterator[str]:
+    """All that are in this value."""
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, Mapping):
+        for value in said.values():
+            yield from texts_of(value)
+    elif isinstance(said, list | tuple):
+        for value in said:
+            yield from texts_of(value)
 
 
 def packed(paths: Iterable[Path], directory: Path, account: Account | None) -> Bundle:
@@ -73,12 +87,15 @@ def take(bundle: Bundle, work_dir: Path, gives: Sequence[str], sender: str, acco
     is there already, and they are plain files. Raises TollbarError for anything else.
     """
     left_bytes = MOST_GIVEN_BYTES
+    if not isinstance(bundle, list) or not all(isinstance(entry, dict) for entry in bundle):
+        raise TollbarError("what came back is no list of files")
     if len(bundle) > MOST_GIVEN:
         raise TollbarError(f"{len(bundle)} files came back, and a component gives {MOST_GIVEN} at most")
     for entry in bundle:
         folder, _, name = str(entry.get("path")).rpartition("/")
-        if folder != work_dir.name or not is_given(name, gives) or "link" in entry:
-            raise TollbarError(f"a file came back that the component does not give: {entry.get('path')}")
+        is_name = name.isprintable() and len(name.encode()) <= MOST_OF_NAME
+        if folder != work_dir.name or not is_given(name, gives) or "link" in entry or not is_name:
+            raise TollbarError(f"a file came back that the component does not give: {entry.get('path')!r}")
         try:
             data = base64.b64decode(entry["data"], validate=True).replace(
                 sender.encode(), str(work_dir.parent).encode()

@@ -174,17 +174,20 @@ class Fleets:
 
     def _new(self, places: Sequence[Place]) -> list[Member | None]:
         names = [place.name for place in places]
+        # The fleet's once all are: one that has no node has not begun.
+        found: list[Member] = []
         for place in places:
             is_one_of_several = names.count(place.name) > 1
             name = place.address if is_one_of_several else place.name
             if not _NAME.fullmatch(name) or (self.directory / name).is_file():
                 raise TollbarError(f"no name of a node: {shown(name)}")
-            if name in {one.name for one in self.fleet.nodes}:
+            if name in {one.name for one in found}:
                 hint = "one machine measures one thing at a time: start one node of Ray on it"
                 raise TollbarError(f"two nodes of the cluster are one machine: {shown(name)}", hint=hint)
             host = place.name if is_one_of_several else ""
-            self.fleet.nodes.append(Member(name, place.address, dict(place.labels), host=host))
-        return [*self.fleet.nodes]
+            found.append(Member(name, place.address, dict(place.labels), host=host))
+        self.fleet.nodes = found
+        return [*found]
 
     def _known(self, places: Sequence[Place]) -> list[Member | None]:
         """Which member each node is: names change with those of other nodes, and addresses from day to day."""

@@ -15,7 +15,6 @@ from tollbar.errors import TollbarError
 from tollbar.fleet.node import BLOCK_BYTES, RESULTS, SAID, digest
 from tollbar.gathering.reading import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, shown
 
-# As `results.create` names one.
 # As `results.create` names one: a study is called by its file, whatever that is called.
 _RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")
 _FILE = re.compile(r"run\.json|studies/[^/]{1,200}\.toml|families/[^/]{1,200}/family\.toml")
@@ -99,7 +98,11 @@ class Home:
         length, blocks = int(results["bytes"]), dict(results["blocks"])
         if not 0 <= length <= MOST_BYTES[RESULTS]:
             raise TollbarError(f"sends results of {length} bytes, which no run has")
-        content = bytearray(path.read_bytes() if path.exists() else b"")[:length]
+        before = path.read_bytes() if path.exists() else b""
+        # No room is made for what it only says.
+        if length > (there := len(before) + sum(map(len, blocks.values()))):
+            raise TollbarError(f"sends results of {length} bytes, of which {there} are here or sent")
+        content = bytearray(before[:length])
         content.extend(bytes(length - len(content)))
         for at, block in blocks.items():
             start = int(at) * BLOCK_BYTES

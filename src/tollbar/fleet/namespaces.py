@@ -27,8 +27,6 @@ HUB = "hub"
 MOST = 100
 # Making a namespace takes milliseconds; a machine that swaps may take its time.
 MADE_LIMIT_S = 10.0
-# How long what is not forwarded yet may wait, and how much may be sent at once: those of tc-tbf(8)'s example.
-TBF = ("burst", "64kb", "latency", "50ms")
 # What ends a machine is no polite request. But the guard takes two of its signals that come at once for one.
 GRACE_S = 0.05
 CLONE_NEWNET = 0x40000000
@@ -102,12 +100,6 @@ class Network:
     def mend(self, space: Space) -> None:
         """Puts it back."""
         self._ip(self.hub, f"link set {_cable(space)} master {HUB} up")
-
-    def limit(self, space: Space, bits_per_s: int) -> None:
-        """Lets no more than so many bits a second through to a machine, and from it. Raises TollbarError."""
-        rate = ("root", "tbf", "rate", str(bits_per_s), *TBF)
-        for place, device in ((space, "eth0"), (self.hub, _cable(space))):
-            _run(_in_network(place, "tc", "qdisc", "replace", "dev", device, *rate))
 
     def end(self, space: Space) -> None:
         """Ends a machine, as if it lost its power: all that runs there is killed."""

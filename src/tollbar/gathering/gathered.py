@@ -173,7 +173,7 @@ def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, 
     rows: dict[tuple[object, ...], TollRow] = {}
     machine_of = {run: number for number, machine in enumerate(machines) for run in machine.runs}
     # The newest first: its standings are those that are shown.
-    for number in sorted(range(len(runs)), key=lambda number: runs[number].started, reverse=True):
+    for number in sorted(range(len(runs)), key=lambda number: runs[number].began_s or 0.0, reverse=True):
         for study in runs[number].studies:
             # What a choice is performed with tells it from one of the same name elsewhere.
             performed = {name: json.dumps(with_, sort_keys=True) for name, with_ in study.parameters.items()}

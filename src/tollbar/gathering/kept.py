@@ -20,7 +20,7 @@ from tollbar.files import write_atomically
 from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
 from tollbar.results import Row, present
-from tollbar.stats import Moments
+from tollbar.stats import FEWEST_BLOCKS, Moments
 from tollbar.study import Study
 from tollbar.wire import check_characters
 
@@ -113,6 +113,11 @@ class KeptStudy(Kept):
             raise ValueError("a toll of no cell")
         return self
 
+    @property
+    def agrees(self) -> bool:
+        """Whether no toll contradicts itself, or what is worth telling."""
+        return all(_agrees(toll, 1 + self.worth, has_twins=self.noise_floor is not None) for toll in self.tolls)
+
 
 class KeptJudgement(Kept):
     """The file."""
@@ -150,7 +155,27 @@ def read_kept(directory: Path) -> KeptJudgement | None:
     # As text it is seen at once that there is none.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(json.loads(text), str(directory / FILE))
-    return kept if kept.of == state(directory) else None
+    # No judge makes what contradicts itself: the chunks say what is so.
+    return kept if kept.of == state(directory) and all(study.agrees for study in kept.studies) else None
+
+
+def _agrees(toll: KeptToll, margin: float, *, has_twins: bool) -> bool:
+    """Whether the ratio lies in its interval, and the verdict is one that `judge.decisions.decide` gives of that.
+
+    How far noise may reach is not kept of each toll, so that unclear may be what looks decided, and never the reverse.
+    """
+    ratio, low, high, verdict = toll.ratio, toll.low, toll.high, toll.verdict
+    if ratio is None:
+        return low is None and high is None and verdict is Verdict.NOT_MEASURED
+    if low is None or high is None:
+        return low is None and high is None and verdict is Verdict.UNCLEAR
+    carried = {
+        Verdict.FREE: 1 / margin <= low and high <= margin,
+        Verdict.COSTS: low > margin,
+        Verdict.SAVES: high < 1 / margin,
+    }
+    is_carried = verdict is Verdict.UNCLEAR or (has_twins and carried.get(verdict, False))
+    return low <= ratio <= high and toll.blocks >= FEWEST_BLOCKS and is_carried
 
 
 def state(directory: Path) -> str:

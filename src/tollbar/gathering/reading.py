@@ -110,6 +110,9 @@ class Found:
     name: str
     """Its directory, as it is shown."""
     started: str
+    """As it says it, by its own clock and time zone."""
+    began_s: float | None
+    """Seconds since the epoch, of its first trial; None: it has none."""
     version: str
     """Of the Tollbar that made it."""
     fingerprint: Fingerprint
@@ -338,6 +341,7 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
         directory=directory,
         name=shown(directory),
         started=about.started,
+        began_s=kept.began_s,
         version=about.tollbar,
         fingerprint=about.fingerprint,
         page=page if page.is_file() else None,

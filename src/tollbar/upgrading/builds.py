@@ -10,11 +10,13 @@ import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tollbar import beds, runners, wire
 from tollbar.beds import Bed
+from tollbar.errors import TollbarError
 from tollbar.files import SEARCH_PATH, write
+from tollbar.runners import Platform
 from tollbar.upgrading.fetching import kept_folder
 
 _PROGRAM_FOLDERS = ("bin", "sbin")
@@ -27,6 +29,10 @@ exec {program} "$@"
 """
 # Where a package has the libraries that its own programs are linked with.
 _LIBRARY_FOLDERS = ("usr/lib", "usr/lib/*-linux-gnu*")
+# Of a path, its end: sockets lie in folders that have a bed's name, and the path of one has at most 107 letters.
+_MOST_LETTERS = 32
+
+Build = TypeVar("Build", Bed, Platform)
 
 
 def server_in(place: Path, said: str) -> Bed | None:
@@ -47,7 +53,7 @@ def server_in(place: Path, said: str) -> Bed | None:
         places = {name: [*_moved(folders, root), *folders] for name, folders in bed.places.items()}
         name = _slug(said)
         _stand_beside(bed.folder, name, "bed.toml", {**made, "build-of": bed.name, "places": places})
-        return beds.all_beds()[name]
+        return _of(bed.name, beds.all_beds()[name], said)
     return None
 
 
@@ -76,8 +82,17 @@ def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
         write(
             started, STARTED.format(libraries=shlex.quote(libraries), program=shlex.quote(str(program))).encode(), 0o755
         )
+        _of(platform.name, runners.all_platforms()[name], said)
         return platform.name, name, program
     return None
+
+
+def _of(name: str, found: Build, said: str) -> Build:
+    """The build, which is one of the bed or platform of this name. Raises TollbarError where its own name is taken."""
+    if found.build_of != name:
+        what = f"a build of {name} would be called `{found.name}`, as what is in {found.folder}"
+        raise TollbarError(what, where=said, hint="name the build by its path, or leave that folder off TOLLBAR_PATH")
+    return found
 
 
 def _described(file: Path) -> dict[str, Any]:
@@ -135,4 +150,5 @@ def _slug(said: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9.+~=@_-]+", "-", said).strip("-.")
     if os.sep not in said:
         return readable
-    return f"{readable}-{hashlib.sha256(os.path.realpath(said).encode()).hexdigest()[:8]}".strip("-")
+    digest = hashlib.sha256(os.path.realpath(said).encode()).hexdigest()[:8]
+    return f"{readable[-_MOST_LETTERS:]}-{digest}".lstrip("-.")

@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ GO_ERRORS = ("go: download ", "go: ")
 # not set, for which `go` looks into the file of its settings.
 GO_UNVERIFIED = ("GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "GOPRIVATE", "GOINSECURE")
 GO_VERIFIES = {"GOENV": "off", "GOFLAGS": "-modcacherw"}
+GO_ITSELF = {"GOENV": "off", "GOTOOLCHAIN": "local"}
 SYSTEM_CACHE = Path("/var/cache/tollbar")
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Settings of pip by which it takes files that its index did not name, or an index that no certificate vouches for.
@@ -77,9 +79,17 @@ def package(name: str, version: str) -> Path:
             wanted += [f"{part}={of}" for part, of in _EXACTLY.findall(needed) if f"{part}={of}" not in wanted]
             _run(("dpkg-deb", "--extract", str(archive), str(folder)), said, folder)
             archive.unlink()
+        without_rights(folder)
         lead_inside(folder)
 
     return _kept("packages", said, fetch)
+
+
+def without_rights(folder: Path) -> None:
+    """Has no program of a package run as another user or group: unpacked by root it would be one for all to start."""
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
 
 
 def lead_inside(folder: Path) -> None:
@@ -130,8 +140,16 @@ def node(version: str) -> Path:
 
 
 def go(version: str) -> Path:
-    """The folder of a toolchain of Go, as the user's `go` fetches and verifies it. Raises TollbarError."""
+    """A toolchain of Go: the user's `go` where it is of this version, else the folder that this one fetched it into.
+
+    It verifies what it fetches. Raises TollbarError.
+    """
     said = f"go@{version}"
+    # What is the user's may be upgraded, and is not kept.
+    if own := shutil.which("go"):
+        own = os.path.abspath(own)
+        if f"go{version}" in _run((own, "version"), said, Path("/"), GO_ERRORS, {**os.environ, **GO_ITSELF}).split():
+            return Path(own)
 
     def fetch(folder: Path) -> None:
         proxy = _run(("go", "env", "GOPROXY"), said, folder, GO_ERRORS)
@@ -139,15 +157,11 @@ def go(version: str) -> Path:
         asked = {**user, **GO_VERIFIES, "GOTOOLCHAIN": f"go{version}", "GOMODCACHE": str(folder)}
         asked |= {"GOPROXY": proxy} if proxy else {}
         found = _run(("go", "version"), said, folder, GO_ERRORS, asked)
-        if f"go{version}" not in found.split():
+        if f"go{version}" not in found.split() or not any(folder.rglob("bin/go")):
             # One from before 1.21 knows no other toolchain than itself.
             raise TollbarError(f"cannot be fetched: `go` here answers as {found or 'no version'}", where=said)
-        if not any(folder.rglob("bin/go")):
-            # The user's own is of this version: there was nothing to fetch.
-            (folder / "bin").mkdir()
-            (folder / "bin" / "go").symlink_to(shutil.which("go") or "go")
 
-    return _kept("go", said, fetch)
+    return _kept("go-toolchains", said, fetch)
 
 
 def python_packages() -> tuple[str, ...]:
@@ -169,7 +183,9 @@ def python_runner(name: str, version: str) -> Path:
         # With what it depends on, for the interpreter that will run it.
         _pip(python, ("install", "--only-binary", ":all:", "--target", str(folder), said), folder)
 
-    folder = _kept("python", said, fetch)
+    # Of compiled modules another interpreter has others.
+    interpreter = _run((python, "-I", "-c", "import sys; print(sys.implementation.cache_tag)"), said, Path("/"))
+    folder = _kept(f"python-{interpreter}", said, fetch)
     path = folder / "run-by-tollbar"
     text = RUNNER.format(python=python, folder=str(folder), runner=str(Path(program).parent), package=name)
     write(path, text.encode(), 0o755)

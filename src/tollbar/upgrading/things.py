@@ -116,7 +116,8 @@ def _found(said: str) -> Thing:
         # Not `Path.exists`, which raises for a name that is too long.
         if not os.path.exists(place):
             raise TollbarError("no such file or folder", where=said)
-        return _here(place, said)
+        # As a path, whatever bed of this name there is: of that the build is another.
+        return _here(place, said if "/" in said else f"./{said}")
     if kind != LIBCRYPTO:
         near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
         raise TollbarError("names nothing that can be upgraded", where=said, hint=near if "mean" in near else WAYS)

@@ -1,10 +1,16 @@
 """The calls of the package `argon2-cffi`, as its documentation has them."""
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import argon2
 
-NAME = f"argon2-cffi {version('argon2-cffi')}"
+try:
+    # In which Argon2 itself is compiled: others may stand behind the same calls.
+    BINDINGS = version("argon2-cffi-bindings")
+except PackageNotFoundError:
+    # Versions before 21.2 hold them.
+    BINDINGS = "bundled"
+NAME = f"argon2-cffi {version('argon2-cffi')} (bindings {BINDINGS})"
 BACKEND = f"Argon2 {argon2.low_level.ARGON2_VERSION:#x} of its bindings"
 
 

@@ -1,0 +1,93 @@
+"""Kills of fleets: one that strikes nothing, or comes too late, shows nothing and is not counted as survived."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bench import fleet_kills
+from bench.fleet_kills import NODES, TRIALS, Kill
+
+
+class Driver:
+    """A command that measures until it is waited for, and ends with this status."""
+
+    def __init__(self, status: int) -> None:
+        self.status, self.has_ended, self.pid = status, False, 0
+
+    def poll(self) -> int | None:
+        return self.status if self.has_ended else None
+
+    def wait(self, limit_s: float) -> int:
+        if limit_s < fleet_kills.LIMIT_S:
+            raise subprocess.TimeoutExpired("driver", limit_s)
+        self.has_ended = True
+        return self.status
+
+
+def struck(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, status: int, strikes: list[int], trials: int = TRIALS
+) -> Kill | None:
+    """A fleet whose driver ends with this status after a kill that struck these; so many trials come of each node."""
+    (folder / "runs" / "some-fleet").mkdir(parents=True)
+    commands = iter([Driver(status), Driver(0)])
+    ground: Any = SimpleNamespace(
+        folder=folder, start=lambda *_: next(commands), under_way=lambda _: [], left=lambda: fleet_kills.NOTHING,
+        output=lambda: "",
+    )  # fmt: skip
+    found = {("runs", f"node-{number}"): {*range(trials)} for number in range(NODES)}
+    monkeypatch.setattr(fleet_kills, "_measuring", lambda _: "node-1")
+    monkeypatch.setattr(fleet_kills, "_committed", lambda _: found)
+    monkeypatch.setitem(fleet_kills.WAYS, "node", lambda *_: strikes)
+    return fleet_kills._struck(ground, "node", random.Random(1))
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is there to be killed."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_kill_that_struck_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The command says that it is not done, and the one that goes on ends well."""
+    kill = struck(monkeypatch, tmp_path, status=1, strikes=[7])
+    assert kill is not None
+    assert ([1, 0], []) == (kill.statuses, kill.unfinished)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_kill_that_struck_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int) -> None:
+    """Where its node was measuring: then something else is called so now."""
+    kill = struck(monkeypatch, tmp_path, status=status, strikes=[])
+    assert kill is not None
+    assert "nothing was struck" in kill.unfinished
+
+
+def test_a_kill_that_came_too_late_is_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The command that was struck was done, with all that there is."""
+    assert struck(monkeypatch, tmp_path, status=0, strikes=[7]) is None
+
+
+def test_what_is_called_done_and_is_not_whole_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever its status says."""
+    kill = struck(monkeypatch, tmp_path, status=0, strikes=[7], trials=TRIALS - 1)
+    assert kill is not None
+    assert "what was not whole was called done" in kill.unfinished
+
+
+def test_each_way_says_what_it_struck(monkeypatch: pytest.MonkeyPatch, sleeper: subprocess.Popen[bytes]) -> None:
+    """Nothing, where nothing is called as it looks for it."""
+    monkeypatch.setattr(fleet_kills, "_named", lambda *_: [])
+    for way in ("node", "raylet", "network"):
+        assert [] == fleet_kills.WAYS[way](sleeper, "node-1")
+    assert [sleeper.pid] == fleet_kills.WAYS["driver"](sleeper, "node-1")
+    sleeper.wait()
+    assert [] == fleet_kills.WAYS["driver"](sleeper, "node-1")
+    assert [] == fleet_kills._kill([sleeper.pid])

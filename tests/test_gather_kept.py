@@ -1,0 +1,128 @@
+"""What a run keeps: a judgement that contradicts itself is made anew, and the newest run is that of the clock."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.fleet import fingerprint, run_of
+
+from gather_lab import cost, made_in
+from tollbar import gathering
+from tollbar.families import Standing
+from tollbar.gathering.kept import FILE, KeptToll, read_kept
+from tollbar.gathering.reading import Found
+from tollbar.judge import Verdict
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that no test changes."""
+    return made_in(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    """A run of a test's own."""
+    return Path(shutil.copytree(made, tmp_path / "runs" / "one"))
+
+
+# What a sender writes of a toll, by its fields; its study's `worth` is 3 %.
+CONTRADICTIONS: Mapping[str, Mapping[str, Any]] = {
+    "a ratio outside of its interval": {"ratio": 0.5, "low": 3.0, "high": 4.0, "verdict": "costs"},
+    "a ratio above it": {"ratio": 4.1, "low": 3.0, "high": 4.0, "verdict": "costs"},
+    "ends that changed places": {"ratio": 3.5, "low": 4.0, "high": 3.0, "verdict": "costs"},
+    "costs, and may save": {"ratio": 1.1, "low": 0.9, "high": 1.3, "verdict": "costs"},
+    "costs too little to be told": {"ratio": 1.02, "low": 1.01, "high": 1.03, "verdict": "costs"},
+    "saves, and costs": {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "saves"},
+    "saves too little to be told": {"ratio": 0.98, "low": 0.97, "high": 0.99, "verdict": "saves"},
+    "free, and costs": {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "free"},
+    "free, and may save": {"ratio": 1.0, "low": 0.9, "high": 1.01, "verdict": "free"},
+    "decided without an interval": {"ratio": 1.5, "low": None, "high": None, "verdict": "costs"},
+    "one end": {"ratio": 1.5, "low": 1.4, "high": None, "verdict": "unclear"},
+    "decided by too few blocks": {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "costs", "blocks": 3},
+    "a ratio that was not measured": {"ratio": 1.5, "low": 1.4, "high": 1.6, "verdict": "not measured"},
+    "a verdict of nothing": {"ratio": None, "low": None, "high": None, "verdict": "costs"},
+    "an interval of nothing": {"ratio": None, "low": 1.4, "high": 1.6, "verdict": "not measured"},
+}
+CARRIED: Mapping[str, Mapping[str, Any]] = {
+    "costs": {"ratio": 3.5, "low": 3.0, "high": 4.0, "verdict": "costs"},
+    "saves": {"ratio": 0.5, "low": 0.4, "high": 0.6, "verdict": "saves"},
+    "free": {"ratio": 1.0, "low": 0.99, "high": 1.02, "verdict": "free"},
+    "unclear for noise": {"ratio": 3.5, "low": 3.0, "high": 4.0, "verdict": "unclear"},
+    "too few blocks": {"ratio": 1.5, "low": None, "high": None, "verdict": "unclear", "blocks": 2},
+    "not measured": {"ratio": None, "low": None, "high": None, "verdict": "not measured", "reason": "none"},
+}
+
+
+def written(run: Path, toll: Mapping[str, Any], **study: Any) -> Path:
+    """The run with this as the first of its tolls."""
+    kept = json.loads((run / FILE).read_text())
+    first = kept["studies"][0]["tolls"][0]
+    kept["studies"][0] |= study
+    for name, value in toll.items():
+        first[KeptToll._fields.index(name)] = value
+    (run / FILE).write_text(json.dumps(kept))
+    return run
+
+
+@pytest.mark.parametrize("what", CONTRADICTIONS)
+def test_a_judgement_that_contradicts_itself_is_not_believed(run: Path, what: str) -> None:
+    """The run is judged from its chunks, and that is what is shown and kept."""
+    before = read_kept(run)
+    assert before is not None
+    assert read_kept(written(run, CONTRADICTIONS[what])) is None
+    (found,) = gathering.read([run])
+    assert isinstance(found, Found)
+    assert before.studies[0].tolls[0].verdict is found.studies[0].tolls[0].verdict
+    kept = read_kept(run)
+    assert kept is not None
+    assert kept.studies[0].tolls[0].ratio == before.studies[0].tolls[0].ratio
+
+
+@pytest.mark.parametrize("what", CARRIED)
+def test_what_a_judge_may_have_found_is_believed(run: Path, what: str) -> None:
+    """As docs/many-machines.md says: it is not worked out again."""
+    kept = read_kept(written(run, CARRIED[what]))
+    assert kept is not None
+    assert Verdict(CARRIED[what]["verdict"]) is kept.studies[0].tolls[0].verdict
+
+
+def test_nothing_is_decided_without_twins(run: Path) -> None:
+    """Of noise nothing is known then."""
+    assert read_kept(written(run, CARRIED["costs"], noise_floor=None)) is None
+
+
+def test_a_run_without_a_judgement_is_judged_from_its_chunks(run: Path) -> None:
+    """Which is what a reader does who does not believe it."""
+    written(run, CARRIED["costs"])
+    (run / FILE).unlink()
+    (found,) = gathering.read([run])
+    assert isinstance(found, Found)
+    assert found.studies[0].tolls[0].ratio != 3.5
+
+
+def test_the_newest_run_is_that_of_the_clock(made: Path, tmp_path: Path) -> None:
+    """Wherever its machine is: 20:00 in London is later than 01:30 of the next day in Tokyo."""
+    run_of(tmp_path, fingerprint("Example CPU 2"), cost(), seed=2)
+    tokyo, london = (one for one in gathering.read([made, tmp_path]) if isinstance(one, Found))
+    places = [
+        (tokyo, "2026-11-24T01:30:00+09:00", 1_795_451_400.0, Standing.BROKEN),
+        (london, "2026-11-23T20:00:00+00:00", 1_795_464_000.0, Standing.RECOMMENDED),
+    ]
+    runs = []
+    for one, started, began_s, standing in places:
+        studies = [
+            study.model_copy(update={"cells": [cell._replace(standing=standing) for cell in study.cells]})
+            for study in one.studies
+        ]
+        runs.append(replace(one, started=started, began_s=began_s, studies=tuple(studies)))
+    for order in (runs, runs[::-1]):
+        assert {Standing.RECOMMENDED} == {row.standing for row in gathering.gather(order).rows}
+    without = [replace(runs[0], began_s=None), runs[1]]
+    assert {Standing.RECOMMENDED} == {row.standing for row in gathering.gather(without).rows}
