@@ -1,8 +1,9 @@
 """What each shipped policy says of each choice, as text: `python tests/policy_table.py > tests/golden/policies.txt`.
 
-Of every family that a policy has rules on: each choice with its settings at their defaults; then each value of a
-setting that decides something, where the policy says otherwise of it. On the day of the review, and on each later day
-on which a rule begins to hold, what is then other than before.
+Of every family that a policy has rules on: each choice with its settings at their defaults, by the system's own
+library; where that does not meet the policy, the nearest cell of the choice that does; then each value of a setting
+that decides something, where the policy says otherwise of it than of the cell that it differs from. On the day of the
+review, and on each later day on which a rule begins to hold, what is then other than before.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from tollbar.families import Family, Value, at_defaults, families
-from tollbar.policies import Judged, Policy, judged, policy, shipped
+from tollbar.policies import Judged, Policy, Ruling, judged, policy, shipped
 
 REVIEWED = date(2026, 11, 23)
+
+# Policies of a system rule on its own libraries.
+SYSTEM = {"provider": "libcrypto"}
 
 Cell = Mapping[str, Value]
 
@@ -38,33 +42,62 @@ def _of_policy(one: Policy) -> Iterator[str]:
 
 def _of_family(one: Policy, family: Family, day: date) -> Iterator[str]:
     said: dict[str, list[str]] = {}
-    for label, cell, default in cells(one, family):
-        words = _words(judged(one, family, cell, day))
-        if default is None or words != _words(judged(one, family, default, day)):
+    for choice in family.choices:
+        default = at_defaults(family, {"choice": choice, **SYSTEM})
+        bases = {choice: default}
+        if judged(one, family, default, day).ruling is not Ruling.MEETS:
+            nearest = _nearest(one, family, default, day)
+            apart = [f"{name}={value}" for name, value in nearest.items() if default.get(name) != value]
+            if apart and judged(one, family, nearest, day).ruling is Ruling.MEETS:
+                bases[" ".join([choice, *apart])] = nearest
+        for label, base in bases.items():
+            words = _words(judged(one, family, base, day))
             said.setdefault(words, []).append(label)
+            for name, value, cell in _others(one, family, base):
+                other = _words(judged(one, family, cell, day))
+                if other != words and cell != default:
+                    said.setdefault(other, []).append(f"{label} {name}={value}")
     for words in sorted(said):
-        yield f"  {words}: {', '.join(said[words])}"
+        yield f"  {words}: {', '.join(dict.fromkeys(said[words]))}"
 
 
-def cells(one: Policy, family: Family) -> Iterator[tuple[str, Cell, Cell | None]]:
-    """Each choice's cells with their names: at its defaults, then with each other value beside the one at defaults."""
+def _others(one: Policy, family: Family, base: Cell) -> Iterator[tuple[str, Value, Cell]]:
+    """What a cell is with each other value of a setting that the policy decides by."""
+    for name, values in _deciding(one, family).items():
+        for value in values:
+            # What the setting depends on, where that is a setting too: `dh-parameters` mean something with DHE.
+            only = family.settings[name].only if name in family.settings else {}
+            needs = {n: some[0] for n, some in only.items() if n in family.settings and some[0]}
+            cell = at_defaults(family, {**base, **({} if name in base else needs), name: value})
+            if cell.get(name) == value and cell != base:
+                yield name, value, cell
+
+
+def _deciding(one: Policy, family: Family) -> dict[str, tuple[Value, ...]]:
+    """The values of each setting that the policy decides by; of providers, one that is not the system's."""
     rules = [rule for part in one.all_of_it for rule in part.rules if family.name in rule.families]
     named = {name for rule in rules for name in (*rule.where, *rule.only, *rule.never)}
     of_bits = any(rule.strength for rule in rules)
-    for choice in family.choices:
-        default = at_defaults(family, {"choice": choice})
-        yield choice, default, None
-        for setting in family.settings.values():
-            has_bits = any(value.strength is not None for value in setting.about.values())
-            if setting.name not in named and not (of_bits and has_bits):
-                continue
-            for value in setting.values or ():
-                # What the setting depends on, where that is a setting too: `dh-parameters` mean something with DHE.
-                needs = {n: some[0] for n, some in setting.only.items() if n in family.settings and some[0]}
-                given = {"choice": choice, **({} if setting.name in default else needs), setting.name: value}
-                cell = at_defaults(family, given)
-                if cell.get(setting.name) == value and cell != default:
-                    yield f"{choice} {setting.name}={value}", cell, default
+    found = {
+        setting.name: setting.values or ()
+        for setting in family.settings.values()
+        if setting.name in named or (of_bits and any(value.strength is not None for value in setting.about.values()))
+    }
+    return found | ({"provider": ("aws-lc",)} if "provider" in named else {})
+
+
+def _nearest(one: Policy, family: Family, default: Cell, day: date) -> Cell:
+    """The cell with that value of each setting of which the policy lacks least."""
+
+    def lacks(cell: Cell) -> tuple[int, int]:
+        found = judged(one, family, cell, day)
+        return len(found.broken), len(found.unknown)
+
+    at = default
+    for name in _deciding(one, family):
+        others = [cell for other, _, cell in _others(one, family, at) if other == name]
+        at = min((at, *(cell for cell in others if family.why_unsupported(cell) is None)), key=lacks)
+    return at
 
 
 def _words(found: Judged) -> str:

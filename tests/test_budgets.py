@@ -19,6 +19,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge_study
 from tollbar.policies import Budget, Processor, SetOn, check_project, read_project
+from tollbar.present.decisions.check import answer
 from tollbar.results import Row
 
 TODAY = date(2026, 11, 23)
@@ -87,6 +88,21 @@ def test_what_noise_explains_is_not_over() -> None:
     assert (Found.CANNOT_TELL, Found.OVER) == (found(1.9, disturbed).found, found(1.2, disturbed).found)
     assert "not left alone" in (found(1.9, disturbed).reason or "")
     assert not found(1.9, disturbed).can_be_set
+
+
+def test_within_as_disturbed_is_counted_apart() -> None:
+    """Neighbours may have made the ratio less than it is: where the limit is not far above it, that is said."""
+    disturbed = at_ratio(2.0, disturbed=True)
+    near, far, sure = (found(2.2, disturbed), found(3.0, disturbed), found(2.2, at_ratio(2.0)))
+    assert [Found.WITHIN] * 3 == [one.found for one in (near, far, sure)]
+    assert [False, True, True] == [one.is_sure for one in (near, far, sure)]
+    check = Check(Path("tollbar.toml"), TODAY, budgets=(near, far, sure))
+    assert (False, True) == (check.breaks, check.leaves_open)
+    brief = answer(check)
+    expected = "1 of 3 budgets is within its limit, as disturbed; 2 of 3 budgets are within their limits."
+    assert expected == brief.headline
+    assert any("neighbours alone may move a ratio so far" in note for one in brief.listings for note in one.notes)
+    assert not Check(Path("tollbar.toml"), TODAY, budgets=(far, sure)).leaves_open
 
 
 def test_a_limit_that_was_accepted_holds_when_nothing_changed_and_is_broken_by_five_per_cent() -> None:

@@ -94,6 +94,28 @@ def test_policies_are_checked_without_measuring(tollbar: Tollbar, folder: Path) 
     assert not (folder / "runs").exists()
 
 
+def test_a_bad_standing_that_nothing_asks_about_is_said(tollbar: Tollbar, folder: Path) -> None:
+    """A policy may let SHA-1 pass: it is broken all the same, and not passed over in silence."""
+    path = folder / "tollbar.toml"
+    use = '[uses.archive]\nfamily = "digest"\nchoice = "sha-1"\npolicy = "asvs-level-1"\n'
+    path.write_text(use)
+    said = " ".join(tollbar("check", "policy").stdout.split())
+    assert "1 use meets what is asked of it" in said
+    assert "archive: its standing is broken; no policy here asks for one." in said
+    path.write_text(use.replace("sha-1", "sha-256"))
+    assert "its standing is" not in tollbar("check", "policy").stdout
+    path.write_text(use + 'standing = "broken"\n')
+    assert "its standing is" not in tollbar("check", "policy").stdout
+
+
+def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path) -> None:
+    """It would carry a change that it was not meant for."""
+    (folder / "tollbar.toml").write_text(USES.replace('"x25519"', '"x25519mlkem768"'))
+    said = " ".join(tollbar("check", "policy", "--on", "2026-12-31").stdout.split())
+    assert "front meets ours-2026 (4.2), and does not need its exception, which is until 2026-12-31." in said
+    assert "does not need" not in tollbar("check", "policy", "--on", "2027-01-01").stdout
+
+
 def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar, folder: Path) -> None:
     """Markdown, one JSON document and a page, of the same findings."""
     markdown = tollbar("check", "policy", "--markdown", "--page", "check.html").stdout

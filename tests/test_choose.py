@@ -259,6 +259,65 @@ def test_the_study_measures_these_cells_and_no_others() -> None:
     assert baseline in {cell.key for cell in planned.cells}
 
 
+def test_what_a_policy_says_of_providers_is_judged_as_it_will_be_measured() -> None:
+    """Fedora's policies are of the system's libraries: of two that can serve, the one that meets them is measured."""
+    want = asked("tls", "fedora-default")
+    given: dict[str, tuple[str, ...]] = {"bed": ("embedded",)}
+    found = nearby(want, given, lambda cell: study.performing(want.family, cell))
+    assert {"libcrypto"} == {one.coordinates["provider"] for one in found.candidates}
+    assert Ruling.MEETS is found.candidates[0].ruling
+    cells = [found.cell(one) for one in found.to_measure(6)]
+    question = study.of_candidates(want.family, ["bed=embedded"], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {"libcrypto"} == {cell.provider.spec for cell in planned.cells}
+    assert {str(one["certificate"]) for one in cells} == {str(c.coordinates["certificate"]) for c in planned.cells}
+    of_aws = nearby(want, {**given, "provider": ("aws-lc",)}, lambda cell: study.performing(want.family, cell))
+    assert Ruling.CANNOT_SAY is of_aws.candidates[0].ruling
+    assert "what governs a library that is not the system's" in {one.what for one in of_aws.candidates[0].missing}
+    unknown = nearby(want, given)
+    assert Ruling.CANNOT_SAY is unknown.candidates[0].ruling
+    assert {"provider is not given"} == {one.what for one in unknown.candidates[0].missing}
+
+
+def test_each_choice_has_a_provider_of_its_own_where_a_policy_rules_on_them() -> None:
+    """The first that meets the policy, and of what none does the first that has it."""
+    want = asked("digest", "fedora-default")
+    found = nearby(want, {}, lambda cell: {"sha-256": ["aws-lc", "libcrypto"]}.get(str(cell["choice"]), ["rustcrypto"]))
+    by = {str(one.coordinates["choice"]): (one.coordinates["provider"], str(one.ruling)) for one in found.candidates}
+    expected = {
+        "sha-256": ("libcrypto", "meets"),
+        "blake3": ("rustcrypto", "breaks"),
+        "sha-512": ("rustcrypto", "cannot say"),
+    }
+    assert expected == {name: by[name] for name in expected}
+    cells = [found.cell(one) for one in found.candidates if one.coordinates["choice"] in expected]
+    question = study.of_candidates(want.family, [], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {(name, provider) for name, (provider, _) in expected.items()} == {
+        (cell.choice.name, cell.provider.spec) for cell in planned.cells
+    }
+
+
+def test_a_provider_is_no_matter_where_no_policy_rules_on_it() -> None:
+    """A question takes one that performs all choices, which is known once they are."""
+    found = nearby(asked("digest", "asvs-level-2"), {}, lambda cell: ["aws-lc"])
+    assert all("provider" not in one.coordinates for one in found.candidates)
+
+
+def test_what_is_done_elsewhere_is_not_varied_to() -> None:
+    """A signature of bytes that were hashed before is less work than one with its hash, and by which is not seen."""
+    want = asked("signature", "tr-02102")
+    varied = {one.coordinates.get("digest") for one in nearby(want, {}).candidates}
+    assert {"sha-1", "sha-256", "sha-384", "sha-512", None} == varied
+    given = nearby(want, {"digest": ("none",), "choice": ("ecdsa-p256", "rsa-3072")}).candidates
+    assert {"none"} == {one.coordinates["digest"] for one in given}
+    assert {("ecdsa-p256", None), ("rsa-3072", "pkcs1")} == {
+        (one.coordinates["choice"], one.coordinates.get("padding")) for one in given
+    }
+    (curve,) = [one for one in given if one.coordinates["choice"] == "ecdsa-p256"]
+    assert ["digest none: which hash they had before is not seen"] == [one.what for one in curve.missing]
+
+
 @pytest.mark.parametrize(
     ("words", "op"), [((), "sign"), (("op=verify",), "verify"), (("op=generate-key",), "generate-key")]
 )
@@ -325,6 +384,16 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "run": (("digest",), {"run": Path("none")}, "not a run"),
     "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
     "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "ask: TLS 1.2 has no hybrid groups"),
+    "a policy of other families": (
+        ("mac",),
+        {"policy": ("cnsa",)},
+        "cnsa-2.0-2024-12: the policy has no rule on mac policies that have: asvs-level-1-5.0.0, ",
+    ),
+    "a level and no edition": (
+        ("digest",),
+        {"policy": ("asvs-level",)},
+        "no such policy: `asvs-level` did you mean `asvs-level-",
+    ),
     "a policy's file": (("digest",), {"policy": ("none.toml",)}, "no such policy: `none.toml`"),
 }
 

@@ -134,6 +134,47 @@ def test_what_a_setting_means_nothing_to_stands_beside_each_of_its_values() -> N
     assert 3 == sum(len(some) for some in (ruled_on.qualifies, ruled_on.refused, ruled_on.unsaid))
 
 
+def of_cells(at: Mapping[str, Value], *cells: tuple[Mapping[str, Value], float]) -> StudyRun:
+    """A run of these cells at such costs over the null choice's."""
+    true = [1.0, 1.0, *(cost for _, cost in cells)]
+    null, twin, *costs = measured(true, lognormal(0.003), random.Random(3), blocks=20)
+    rows = [row({"choice": "none", **at}, null, twins_ns=twin, standing=Standing.NULL)]
+    rows += [row({**at, **cell}, cost, against=rows[0].key) for (cell, _), cost in zip(cells, costs, strict=True)]
+    return study_run(rows, (20,), study(blocks=20))
+
+
+@pytest.mark.parametrize("policies", [(), ("tr-02102",)])
+def test_what_is_done_elsewhere_has_a_place_of_its_own(policies: tuple[str, ...]) -> None:
+    """A hash that is made before is part of the cost of a signature with its own: they are never ranked together."""
+    digests: list[tuple[Mapping[str, Value], float]] = [
+        ({"choice": "ecdsa-p256", "digest": "none"}, 7.0),
+        ({"choice": "ecdsa-p256", "digest": "sha-256"}, 8.0),
+        ({"choice": "ecdsa-p256", "digest": "sha-512"}, 9.0),
+        ({"choice": "ed25519"}, 12.0),
+    ]
+    whole, raw = choose(asked("signature", *policies), of_cells({"op": "sign", "bytes": 32}, *digests), {})
+    every = (*whole.qualifies, *whole.refused, *whole.unsaid)
+    assert {"sha-256", "sha-512", None} == {one.coordinates.get("digest") for one in every}
+    assert "none" == raw.where["digest"]
+    assert [bool(policies)] == [bool(one.missing) for one in (*raw.qualifies, *raw.unsaid)]
+
+
+HANDSHAKES = [
+    ({"choice": "tls-1.3", "certificate": certificate, "resumption": one}, cost)
+    for one, times in (("none", 8.0), ("ticket", 2.0))
+    for certificate, cost in (("ecdsa-p256", times), ("rsa-2048", 2 * times))
+]
+
+
+def test_how_it_is_done_is_not_chosen_unless_that_is_asked_about() -> None:
+    """A resumed handshake stands beside no full one, but where a threat depends on what is kept of a session."""
+    run = of_cells({"op": "connect", "bed": "embedded"}, *HANDSHAKES)
+    found = choose(asked("tls"), run, {})
+    assert ["none", "ticket"] == [one.where["resumption"] for one in found]
+    assert [2, 2] == [len(one.qualifies) for one in found]
+    assert 1 == len(choose(asked("tls", threats=("key-theft=partly",)), run, {}))
+
+
 def test_threats_come_before_costs() -> None:
     """What does nothing against a threat is refused; what does so on a condition cannot be said."""
     (found,) = choose(asked("digest", threats=("collision",)), digests(), {})

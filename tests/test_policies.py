@@ -11,7 +11,18 @@ import pytest
 from policy_table import table
 from tollbar.errors import TollbarError
 from tollbar.families import families
-from tollbar.policies import Judged, Ruling, check, check_project, judged, policies, policy, read_project, shipped
+from tollbar.policies import (
+    Judged,
+    Ruling,
+    check,
+    check_project,
+    judged,
+    policies,
+    policy,
+    read_project,
+    shipped,
+    with_edition,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 TODAY = date(2026, 11, 23)
@@ -73,6 +84,9 @@ def said(folder: Path, rule: str, family: str = "digest", *, on: date = TODAY, *
     return judged(policy(path), families()[family], named, on)
 
 
+OF_AWS, NO_AWS = 'where = { provider = "aws-lc*" }\ncannot-say = "whose it is"', 'never = { provider = ["aws-lc*"] }'
+NO_SHORT_DH = 'never = { dh-parameters = ["modp-1024"] }'
+HASHED_BEFORE: dict[str, str | int] = {"choice": "ecdsa-p256", "digest": "none"}
 # A rule, the cell (its family first), the ruling, and words of why.
 RULES: list[tuple[str, str, dict[str, str | int], str, str]] = [
     ('only = { choice = ["sha-*"] }', "digest", {"choice": "sha-256"}, "meets", ""),
@@ -102,6 +116,23 @@ RULES: list[tuple[str, str, dict[str, str | int], str, str]] = [
     ('where = { key-exchange = "dhe" }\nstrength = 128', "tls", {"choice": "tls-1.2"}, "cannot say", "key-exchange"),
     ('never = { padding = ["pkcs1"] }', "signature", {"choice": "ed25519"}, "cannot say", "no rule on this"),
     ('should = true\nnever = { choice = ["md5"] }', "digest", {"choice": "md5"}, "meets", ""),
+    (OF_AWS, "tls", {"choice": "tls-1.3"}, "cannot say", "provider is not given"),
+    ('only = { provider = ["libcrypto"] }', "digest", {"choice": "sha-256"}, "cannot say", "provider is not given"),
+    (NO_AWS, "digest", {"choice": "sha-256", "provider": "aws-lc"}, "breaks", "provider aws-lc is refused"),
+    ('never = { bed = ["nginx"] }', "tls", {"choice": "tls-1.3"}, "cannot say", "bed is not given"),
+    ('never = { bed = ["nginx"] }', "digest", {"choice": "sha-256"}, "cannot say", "no rule on this"),
+    ('where = { op = "sign" }\nstrength = 128', "signature", {"choice": "rsa-2048"}, "cannot say", "op is not given"),
+    (NO_SHORT_DH, "tls", {"choice": "tls-1.2"}, "cannot say", "dh-parameters is not given"),
+    (NO_SHORT_DH, "tls", {"choice": "tls-1.3"}, "cannot say", "no rule on this"),
+    (NO_SHORT_DH, "tls", {"choice": "tls-1.2", "key-exchange": "x25519"}, "cannot say", "no rule on this"),
+    ('never = { digest = ["sha-1"] }', "signature", HASHED_BEFORE, "cannot say", "digest none: which hash"),
+    ('only = { digest = ["sha-*"] }', "signature", HASHED_BEFORE, "cannot say", "digest none: which hash"),
+    ('where = { digest = "sha-1" }\nstrength = 192', "signature", HASHED_BEFORE, "cannot say", "digest none: which"),
+    ('never = { digest = ["none"] }', "signature", HASHED_BEFORE, "breaks", "digest none is refused"),
+    ('never = { memory = ["7168 KiB"] }', "password-hash", {"choice": "argon2id-owasp-7m"}, "breaks", "memory"),
+    ('only = { memory = ["19 MiB"] }', "password-hash", {"choice": "argon2id-owasp-19m"}, "meets", ""),
+    ('where = { n = "2^17" }\ncannot-say = "why"', "password-hash", {"choice": "scrypt-owasp"}, "cannot say", "why"),
+    ('never = { memory = ["*"] }', "password-hash", {"choice": "argon2id-owasp-19m"}, "breaks", "memory"),
 ]  # fmt: skip
 
 
@@ -149,6 +180,35 @@ def test_what_is_extended_must_be_met_too(tmp_path: Path) -> None:
     assert expected == broken
 
 
+def test_an_edition_that_is_extended_says_nothing_before_its_day(tmp_path: Path) -> None:
+    """A policy of ours may be older than what it extends: its own rules are broken all the same."""
+    head = A_POLICY.replace("2026-01-01", "2025-01-01") + 'extends = ["asvs-level-1-5.0.0"]\n'
+    ours = policy(of_rules(tmp_path, 'never = { choice = ["sha-224"] }', head=head))
+    digest, on = families()["digest"], date(2025, 5, 29)
+    before = judged(ours, digest, {"choice": "md5"}, on)
+    expected = (Ruling.CANNOT_SAY, "asvs-level-1-5.0.0, which it extends, is of 2025-05-30")
+    assert expected == (before.ruling, before.missing)
+    assert Ruling.BREAKS is judged(ours, digest, {"choice": "sha-224"}, on).ruling
+    assert Ruling.BREAKS is judged(ours, digest, {"choice": "md5"}, date(2025, 5, 30)).ruling
+
+
+def test_in_2036_no_side_of_tls_signs_by_what_a_quantum_computer_breaks() -> None:
+    """SP 800-131A: by then a client's certificate is as much a signature as the server's."""
+    cell = {
+        "choice": "tls-1.3",
+        "certificate": "ml-dsa-65",
+        "key-exchange": "secp256r1mlkem768",
+        "cipher": "aes-128-gcm",
+    }
+    found = {
+        client: judged(
+            policy("sp800-131a-2024-11"), families()["tls"], {**cell, "client-certificate": client}, date(2036, 1, 1)
+        ).ruling
+        for client in ("none", "ml-dsa-87", "ecdsa-p256")
+    }
+    assert {"none": Ruling.MEETS, "ml-dsa-87": Ruling.MEETS, "ecdsa-p256": Ruling.BREAKS} == found
+
+
 EXCEPT = """
 [[except]]
 rule = "RULE"
@@ -173,6 +233,62 @@ def test_an_exception_holds_until_it_ends_and_then_says_so(rule: str, tmp_path: 
     assert Ruling.BREAKS is judged(ours, digest, {"choice": "sha-1"}, date(2026, 12, 31)).ruling
 
 
+@pytest.mark.parametrize("where", ['choice = "argon2id-owasp-7m"', 'memory = "7168 KiB"', 'memory = "7MiB"'])
+def test_an_exception_is_of_a_choice_or_of_its_parameters(where: str, tmp_path: Path) -> None:
+    """A preset has its parameters by itself, as a rule sees them; a number is written as everywhere."""
+    rule = 'family = "password-hash"\nat-least = [{ memory = "46 MiB" }]\nwhere = { choice = "argon2id*" }'
+    path = Path(of_rules(tmp_path, rule))
+    path.write_text(path.read_text() + EXCEPT.replace("RULE", "r0").replace('choice = "md5"', where))
+    ours, hashes = policy(str(path)), families()["password-hash"]
+    seven, nineteen = (judged(ours, hashes, {"choice": f"argon2id-owasp-{size}"}, TODAY) for size in ("7m", "19m"))
+    assert (Ruling.MEETS, Ruling.BREAKS) == (seven.ruling, nineteen.ruling)
+    assert seven.findings[0].excepted
+
+
+def test_an_exception_of_a_rule_that_is_met_is_not_needed(tmp_path: Path) -> None:
+    """It is said of the finding while the exception lasts, and no longer."""
+    path = Path(of_rules(tmp_path, 'never = { choice = ["sha-1"] }'))
+    path.write_text(path.read_text() + EXCEPT.replace("RULE", "r0"))
+    ours, digest = policy(str(path)), families()["digest"]
+    by_day = {on: judged(ours, digest, {"choice": "md5"}, on) for on in (date(2026, 12, 31), date(2027, 1, 1))}
+    assert {Ruling.MEETS} == {one.ruling for one in by_day.values()}
+    assert ["the old archive is read until it is moved", None] == [
+        one.findings[0].unneeded and one.findings[0].unneeded.because for one in by_day.values()
+    ]
+
+
+# What an exception says of where it holds, and what the one line says.
+BAD_EXCEPTS = {
+    "a choice's name": ('choice = "md-5"', "no `md-5` did you mean `md5`"),
+    "a setting's name": ('chioce = "md5"', "no setting `chioce` did you mean `choice`"),
+    "no choice at all": ("choice = []", "`except.0.where.choice`"),
+    "a size without its unit": ('bytes = "64"', "`where.bytes`: say the unit"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_EXCEPTS)
+def test_an_exception_that_can_never_hold_is_refused(fault: str, tmp_path: Path) -> None:
+    """A slip of the pen in it would be found when the rule is broken, and not before."""
+    where, words = BAD_EXCEPTS[fault]
+    path = Path(of_rules(tmp_path, RULE))
+    path.write_text(path.read_text() + EXCEPT.replace("RULE", "r0").replace('choice = "md5"', where))
+    with pytest.raises(TollbarError) as caught:
+        policy(str(path))
+    assert words in f"{caught.value.where}: {caught.value.what} {caught.value.hint or ''}"
+
+
+def test_an_exception_of_a_rule_on_several_families_may_be_of_one(tmp_path: Path) -> None:
+    """A choice of either is known; one of neither is not."""
+    rule = 'family = ["digest", "mac"]\nstanding = "recommended"'
+    path = Path(of_rules(tmp_path, rule))
+    text = path.read_text() + EXCEPT.replace("RULE", "r0")
+    path.write_text(text.replace('choice = "md5"', 'choice = "hmac-sha-1"'))
+    assert 1 == len(policy(str(path)).excepts)
+    path.write_text(text.replace('choice = "md5"', 'choice = "aes-128-gcm"'))
+    with pytest.raises(TollbarError, match="no `aes-128-gcm`"):
+        policy(str(path))
+
+
 RULE = 'never = { choice = ["md5"] }'
 # Rules, what is changed in the file, and what the one line says, its hint behind it.
 BAD: dict[str, tuple[str, str, str, str]] = {
@@ -190,6 +306,20 @@ BAD: dict[str, tuple[str, str, str, str]] = {
     "unknown threat": ('mitigates = { colision = "yes" }', "", "", "no threat `colision` did you mean `collision`"),
     "unknown parameter": ("at-least = [{ byts = 2 }]", "", "", "no setting `byts` did you mean `bytes`"),
     "a size without unit": ("at-least = [{ bytes = 2 }]", "", "", "`at-least.bytes`: say the unit"),
+    "a size that fits nothing": ('never = { bytes = ["64"] }', "", "", "`never.bytes`: say the unit"),
+    "a pattern of numbers": ('never = { bytes = ["6*"] }', "", "", "`6*` is no number `at-least` asks for numbers"),
+    "a word that is at least": (
+        'family = "signature"\nat-least = [{ digest = "sha-256" }]',
+        "",
+        "",
+        "`at-least.digest`: it is no number",
+    ),
+    "at least nothing": ("at-least = [{}]", "", "", "has a set in `at-least` that asks nothing"),
+    "a threat that need not be mitigated": ('mitigates = { collision = "no" }', "", "", "asks nothing about collision"),
+    "no family": ("family = []\n" + RULE, "", "", "`rule.0.family`"),
+    "less than no bits": ("strength = -1", "", "", "`rule.0.strength`"),
+    "a blank clause": (RULE, 'clause = "0.1"', 'clause = "  "', "`rule.0.clause`"),
+    "a blank source": (RULE, '"our handbook"', '" "', "`policy.source`"),
     "ends before it begins": (RULE + "\nfrom = 2027-01-01\nuntil = 2026-01-01", "", "", "ends before it begins"),
     "extends none": (RULE, "checked = true", 'extends = ["asvs-level-1"]', "did you mean `asvs-level-1-5.0.0`"),
     "extends itself": (RULE, "checked = true", 'extends = ["ours-2026.toml"]', "extends itself"),
@@ -234,6 +364,31 @@ def test_an_unknown_policy_has_the_nearest_beside_it(tmp_path: Path) -> None:
         with pytest.raises(TollbarError, match=f"no such policy: `{name}`") as caught:
             policy(name, beside=tmp_path)
         assert "`ours-2026.toml`" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("asvs-level", "`asvs-level-1-5.0.0`"), ("sp800", "sp800-63b-aal1-4"), ("asvs", "asvs-level-1")],
+)
+def test_a_name_that_several_policies_begin_with_is_none_of_them(name: str, nearest: str) -> None:
+    """The digit behind it is a level, and no edition: none is picked in silence."""
+    assert name == with_edition(name)
+    with pytest.raises(TollbarError, match=f"no such policy: `{name}`") as caught:
+        policy(with_edition(name))
+    assert nearest in (caught.value.hint or "")
+
+
+def test_of_several_editions_of_a_policy_the_newest_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have one title; a second policy whose name begins so leaves it open which is meant."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    for edition in ("2025", "2026"):
+        head = A_POLICY.replace("date = 2026-01-01", f"date = {edition}-01-01")
+        Path(of_rules(folder, RULE, head=head)).rename(folder / f"our-{edition}.toml")
+    monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
+    assert "our-2026" == with_edition("our")
+    Path(of_rules(folder, RULE, head=A_POLICY.replace('"Ours"', '"Others"'))).rename(folder / "our-2-2026.toml")
+    assert "our" == with_edition("our")
 
 
 def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,6 +453,22 @@ def test_a_use_that_no_policy_speaks_of_is_not_passed_in_silence(tmp_path: Path)
         assert ["asvs-level-1-5.0.0"] == [one.policy.name for one in own.judged]
 
 
+def test_a_use_says_what_performs_it(tmp_path: Path) -> None:
+    """A policy of a system's libraries rules on the provider: where that is not given, it cannot be said."""
+    text = 'policy = ["fedora-default"]\n[uses.front]\nfamily = "tls"\nchoice = "tls-1.3"\nsetting = { SETTING }\n'
+    said = 'certificate = "ecdsa-p256", key-exchange = "x25519", cipher = "aes-128-gcm", client-certificate = "none"'
+    found = {}
+    for provider in (None, "libcrypto", "aws-lc"):
+        setting = f'{said}, provider = "{provider}"' if provider else said
+        (front,) = check_project(read_project(project(tmp_path, text.replace("SETTING", setting))), TODAY)
+        found[provider] = (str(front.ruling), *(one.why for one in front.judged[0].unknown))
+    assert {
+        None: ("cannot say", "provider is not given"),
+        "libcrypto": ("meets",),
+        "aws-lc": ("cannot say", "what governs a library that is not the system's"),
+    } == found
+
+
 BAD_PROJECTS = {
     "unknown policy": ("tlsref-intermediate-6.0", "tlsref-6.0", "no such policy", "`tlsref-"),
     "unknown choice": ('"tls-1.3"', '"tls-1.4"', "no such choice: `tls-1.4`", "`tls-1.3`"),
@@ -329,7 +500,12 @@ def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
     (tmp_path / "ours-2026-11.toml").write_text(ours)
     found = policy(str(tmp_path / "ours-2026-11.toml"))
     assert ["groups"] == [rule.id for rule in found.rules]
-    assert ["11.4.2-bcrypt"] == [one.rule for one in found.excepts]
+    # Its exception is of something that breaks the rule, and is needed.
+    (excepted,) = found.excepts
+    for choice in excepted.where["choice"]:
+        said = judged(found, families()["password-hash"], {"choice": choice}, TODAY)
+        assert [(excepted.rule, excepted)] == [(one.rule.id, one.excepted) for one in said.findings if one.excepted]
+        assert Ruling.MEETS is said.ruling
     (written,) = [block for block in blocks if "[uses." in block]
     (tmp_path / "tollbar.toml").write_text(written)
     assert [Ruling.MEETS] == [one.ruling for one in check_project(read_project(tmp_path / "tollbar.toml"), TODAY)]

@@ -55,7 +55,7 @@ class Check:
     def leaves_open(self) -> bool:
         """Whether there is something of which it cannot be said."""
         unsaid = any(one.ruling is Ruling.CANNOT_SAY for one in self.uses)
-        open_ = [one for one in self.budgets if one.found in (Found.CANNOT_TELL, Found.ELSEWHERE)]
+        open_ = [one for one in self.budgets if one.found in (Found.CANNOT_TELL, Found.ELSEWHERE) or not one.is_sure]
         return unsaid or any(not (self.is_accepted and one.new_limit) for one in open_)
 
 

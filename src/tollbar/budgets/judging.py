@@ -22,6 +22,7 @@ PRECISION = 0.01
 # Neighbours on a core make unlike work dearer unlike: one kind by a third more than another where it was looked into
 # (facts of the probe in METHOD.md). A ratio of disturbed moments is over a limit only beyond that.
 NEIGHBOURS = 1.4
+_NEIGHBOURS = "the core was not left alone, and neighbours alone may move a ratio so far"
 # Limits are written with so many significant figures, rounded up.
 _FIGURES = 4
 
@@ -33,7 +34,7 @@ class CheckedBudget:
     budget: Budget
     found: Found
     reason: str | None = None
-    """Why it is not known whether it is kept."""
+    """Why it is not known whether it is kept, or not sure."""
     toll: Toll | None = None
     ratio: Interval | None = None
     """As one of all that are checked at once: together they miss no oftener than one would."""
@@ -49,6 +50,11 @@ class CheckedBudget:
     def is_disturbed(self) -> bool:
         """Whether the ratio is of disturbed moments."""
         return self.ratio is not None and self.ratio.moments is Moments.AS_DISTURBED
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is not merely within by disturbed moments, nearer to its limit than neighbours may move it."""
+        return self.found is not Found.WITHIN or self.reason is None
 
     @property
     def can_be_set(self) -> bool:
@@ -155,16 +161,17 @@ def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[Found, str
         return Found.CANNOT_TELL, "it has no limit yet"
     if not ratio.is_bounded:
         return Found.CANNOT_TELL, "there are too few blocks for an interval"
+    is_disturbed = ratio.moments is Moments.AS_DISTURBED
     if ratio.high <= limit:
-        return Found.WITHIN, None
+        return Found.WITHIN, _NEIGHBOURS if is_disturbed and ratio.high * NEIGHBOURS > limit else None
     if ratio.low <= limit:
         return Found.CANNOT_TELL, "the limit lies within the interval"
     if toll.noise is None:
         return Found.CANNOT_TELL, "nothing was measured twice, so that nothing is known of the noise"
     if ratio.estimate <= limit * reach(toll.noise):
         return Found.CANNOT_TELL, "it is over by no more than what was measured twice may differ"
-    if ratio.moments is Moments.AS_DISTURBED and ratio.low <= limit * NEIGHBOURS:
-        return Found.CANNOT_TELL, "the core was not left alone, and neighbours alone may move a ratio so far"
+    if is_disturbed and ratio.low <= limit * NEIGHBOURS:
+        return Found.CANNOT_TELL, _NEIGHBOURS
     return Found.OVER, None
 
 

@@ -10,13 +10,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, results, study
+from tollbar import console, libraries, policies, results, study
 from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.families import Family, Standing, Value
 from tollbar.judge import quickness
-from tollbar.judge.candidates import Nearby, nearby
-from tollbar.judge.choosing import Candidate, Choosing, Wanted, wanted
+from tollbar.judge.candidates import PROVIDER, Nearby, nearby
+from tollbar.judge.choosing import Candidate, Choosing, Wanted, turned_on, wanted
 from tollbar.judge.choosing import choose as choose_from
 from tollbar.libraries import normal
 from tollbar.present.decisions.choose import Answered, answer
@@ -84,6 +84,7 @@ def choose(
     """
     began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
+    policies.refuse_silent(asked.policies, asked.family.name)
     choices = [word for word in words if "=" not in word]
     study.check_choices(asked.family, choices)
     coordinates = [word for word in words if "=" in word]
@@ -138,7 +139,7 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
     places = _places(asked, given, found)
     if not places:
         _refuse_unknown(asked, given, found)
-    near = nearby(asked, _judged_by(asked.family, given))
+    near = _nearby(asked, given)
     there = [row.coordinates for one in found.studies if one.study.family.name == asked.family.name for row in one.rows]
     return Answered(asked, places, _left(near, there), f"from {found.name}", is_of_run=True)
 
@@ -193,7 +194,7 @@ def _measured(
     from tollbar import lab
     from tollbar.cli.options import full_paths
 
-    near = nearby(asked, _judged_by(asked.family, given))
+    near = _nearby(asked, given)
     if not near.candidates:
         raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
     named = full_paths(library)
@@ -205,6 +206,14 @@ def _measured(
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
     return Answered(asked, places, _left(near, there), f"measured now, kept in {store.directory}")
+
+
+def _nearby(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Nearby:
+    """What there is to choose from, judged as it will be measured: where a policy rules on providers, by which."""
+    judged_by = dict(_judged_by(asked.family, given))
+    if PROVIDER in given and PROVIDER in turned_on(asked):
+        judged_by[PROVIDER] = tuple(one.spec for one in libraries.resolve([*map(str, given[PROVIDER])]))
+    return nearby(asked, judged_by, lambda cell: study.performing(asked.family, cell))
 
 
 def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:

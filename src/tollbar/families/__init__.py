@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tollbar.errors import unknown
-from tollbar.families.cells import LOADS, OF_A_LOAD, at_defaults, cells_of, settings_at
+from tollbar.families.cells import LOADS, OF_A_LOAD, at_defaults, cells_of, open_at, settings_at
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
     Answer,
@@ -63,6 +63,7 @@ __all__ = [
     "families",
     "family",
     "fits",
+    "open_at",
     "read_family",
     "settings_at",
     "whole",

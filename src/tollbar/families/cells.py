@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from tollbar.families.definition import Family, Setting, Standing, Value
+from tollbar.families.definition import Family, Setting, Standing, Value, fits
 
 LOADS = ("users", "rate", "utilisation")
 """Coordinates of how much is asked of a server. `rate` and `utilisation` of zero are unpaced: users ask as soon as they
@@ -21,6 +21,30 @@ def settings_at(family: Family, coordinates: Mapping[str, Value]) -> Mapping[str
     setting depends on and is not there has its default.
     """
     return _walked(family, coordinates)[0]
+
+
+def open_at(family: Family, given: Mapping[str, Value]) -> Mapping[str, Setting]:
+    """The settings that are not given and may mean something there, by name, in the family's order.
+
+    What a setting depends on and is not given may have any of its values that can be had there.
+    """
+    # Of each setting before: the values that it may have, "" where it may mean nothing; None: any there is.
+    may_be: dict[str, tuple[Value, ...] | None] = {name: None for name in _NOT_SAID if name not in given}
+    found: dict[str, Setting] = {}
+    for name, setting in family.settings.items():
+        possible = [
+            [fits({on: patterns}, {on: value}) for value in known]
+            for on, patterns in setting.only.items()
+            if (known := may_be.get(on, (given.get(on, ""),))) is not None
+        ]
+        if not all(map(any, possible)):
+            may_be[name] = ("",)
+        elif name not in given:
+            found[name] = setting
+            is_sure = len(possible) == len(setting.only) and all(map(all, possible))
+            can_be = [value for value in setting.values or () if family.can_be(name, value, given)]
+            may_be[name] = (*can_be, *(() if is_sure else ("",))) if setting.values else None
+    return found
 
 
 def at_defaults(family: Family, given: Mapping[str, Value]) -> Mapping[str, Value]:

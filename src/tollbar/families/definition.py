@@ -218,6 +218,8 @@ class SettingValue:
     note: str | None
     raises: tuple[str, ...] = ()
     """The threats against which this value does more than its choice: against all others it may only do less."""
+    elsewhere: str | None = None
+    """What of the work is then done elsewhere, and not seen: it is another operation than with any other value."""
 
 
 Unit = Literal["bytes", "memory", "percent", "power-of-two"]
@@ -245,6 +247,9 @@ class Setting:
     """How much of it there must be for each one of another setting."""
     unsupported: tuple[Unsupported, ...] = ()
     """Of several that fit, the first counts."""
+    how: bool = False
+    """Whether it says how the operation is done, though something is known of its values: costs are compared at one
+    value of it, unless a policy or a threat turns on it."""
     breaks_even_with: Mapping[str, Value] = field(default_factory=dict)
     """Costs fall by this share in a straight line, and are less than the cost at these values from some share on."""
 
@@ -443,6 +448,10 @@ class Family:
             return reasons[0]
         return f"{reasons[0]}; ask with {' '.join(f'`{name}={value}`' for name, value in instead.items())}"
 
+    def can_be(self, name: str, value: Value, coordinates: Mapping[str, Value]) -> bool:
+        """Whether a setting may have this value there."""
+        return self._refusal(name, {**coordinates, name: value}) is None
+
     def _refusal(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
         return next(_refusals(self.settings[name], coordinates[name], coordinates), None)
 
@@ -450,6 +459,11 @@ class Family:
         """The values of a cell's settings of which the family says something there."""
         found = (self._value_at(name, coordinates) for name in self.settings)
         return [value for value in found if value is not None]
+
+    def done_elsewhere(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
+        """What of the work is done elsewhere by this coordinate of a cell, and not seen; None: nothing."""
+        value = self._value_at(name, coordinates) if name in self.settings else None
+        return value.elsewhere if value is not None else None
 
     def _value_at(self, name: str, coordinates: Mapping[str, Value]) -> SettingValue | None:
         value = self.settings[name].about.get(str(coordinates[name])) if name in coordinates else None

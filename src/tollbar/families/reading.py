@@ -135,6 +135,7 @@ class _WireValue(Wire):
     only: dict[str, tuple[str, ...]] = {}
     note: str | None = None
     raises: tuple[str, ...] = ()
+    elsewhere: str | None = None
 
 
 class _WireSetting(Wire):
@@ -146,6 +147,7 @@ class _WireSetting(Wire):
     multiple_of: Value | None = None
     least_each: dict[str, Value] = {}
     breaks_even_with: dict[str, Value] = {}
+    how: bool = False
     default: Value
     only: dict[str, tuple[str, ...]] = {}
     value: dict[str, _WireValue] = {}

@@ -8,7 +8,7 @@ lacks least: what each setting costs shows in them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import combinations, product
@@ -24,6 +24,8 @@ FOR_OTHERS, MOST_OTHERS = 1 / 3, 4
 
 # An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
 HEAVY_BYTES = 256 << 20
+
+PROVIDER = "provider"
 
 _STANDINGS = tuple(Standing)
 _ORDER = (Ruling.MEETS, Ruling.CANNOT_SAY, Ruling.BREAKS)
@@ -52,16 +54,21 @@ class Nearby:
         return {name: one.coordinates[name] for name in self.names if name in one.coordinates}
 
 
+Providers = Callable[[Mapping[str, Value]], Sequence[str]]
+"""What could perform a cell that has its choice and its server, in the order in which it would be taken."""
+
+
 def deciding(wanted: Wanted) -> tuple[str, ...]:
     """The settings that rules of the policies are on, or that a threat depends on, in the family's order."""
     found = turned_on(wanted)
     return tuple(name for name, setting in wanted.family.settings.items() if name in found and setting.values)
 
 
-def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
+def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Providers | None = None) -> Nearby:
     """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values.
 
-    What the family says cannot be had, as a hybrid in TLS 1.2, is none of it.
+    What the family says cannot be had, as a hybrid in TLS 1.2, is none of it. Where a policy rules on providers and
+    none is given, a cell has the one of `providers` that lacks least.
     """
     family = wanted.family
     patterns = [str(one) for one in given.get("choice", ("*",))]
@@ -72,13 +79,14 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
     found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
     turns: Counter[tuple[str, tuple[str, ...], Ruling]] = Counter()
     refusal: str | None = None
-    names = ["choice", *(n for n, s in family.settings.items() if n in free or (n in said and s.values))]
+    names = ["choice", *(turned_on(wanted) & {PROVIDER})]
+    names += [n for n, s in family.settings.items() if n in free or (n in said and s.values)]
     for choice in family.choices.values():
         if choice.standing is Standing.NULL or not any(fnmatchcase(choice.name, one) for one in patterns):
             continue
         for values in product(*said.values()):
             fixed: dict[str, Value] = {"choice": choice.name, **dict(zip(said, values, strict=True))}
-            base = _nearest(wanted, fixed, [*free, *set_well])
+            base = _nearest(wanted, _performed(wanted, fixed, providers), [*free, *set_well])
             names += [n for n in set_well if n not in names and base[n] != family.settings[n].default]
             for apart in range(MOST_APART + 1):
                 for changed in combinations(free, apart):
@@ -104,9 +112,25 @@ def _lowers(setting: Setting) -> bool:
     return bool(setting.values) and any(value.standing is not None for value in setting.about.values())
 
 
-def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]:
+def _performed(wanted: Wanted, fixed: Mapping[str, Value], providers: Providers | None) -> Mapping[str, Value]:
+    """These coordinates with what performs them, where a policy rules on that: of several what lacks least."""
+    if providers is None or PROVIDER in fixed or PROVIDER not in turned_on(wanted):
+        return fixed
+    cells = [at_defaults(wanted.family, {**fixed, PROVIDER: one}) for one in providers(fixed)]
+    best = min(cells, key=lambda cell: lacks(candidate(wanted, cell)), default=None)
+    return fixed if best is None else {**fixed, PROVIDER: best[PROVIDER]}
+
+
+def _values(wanted: Wanted, name: str, at: Mapping[str, Value]) -> list[Value]:
+    """What a setting is varied over, its default first: what is then done elsewhere is compared with nothing else."""
     setting = wanted.family.settings[name]
-    return [value for value in setting.values or () if value != base.get(name, setting.default)]
+    values = dict.fromkeys((setting.default, *(setting.values or ())))
+    return [value for value in values if not wanted.family.done_elsewhere(name, {**at, name: value})]
+
+
+def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]:
+    default = wanted.family.settings[name].default
+    return [value for value in _values(wanted, name, base) if value != base.get(name, default)]
 
 
 def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) -> Mapping[str, Value]:
@@ -118,7 +142,5 @@ def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) ->
         return wanted.family.why_unsupported(cell) is not None, lacks(candidate(wanted, cell))
 
     for name in free:
-        setting = wanted.family.settings[name]
-        values = [setting.default, *(value for value in setting.values or () if value != setting.default)]
-        at[name] = min(values, key=lambda value, name=name: worth(name, value))  # type: ignore[misc]
+        at[name] = min(_values(wanted, name, at), key=lambda value, name=name: worth(name, value))  # type: ignore[misc]
     return at

@@ -287,16 +287,23 @@ def turned_on(wanted: Wanted) -> set[str]:
 def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
     """Rows of which the same is asked: one operation, server, load, and value of each setting that decides nothing.
 
-    What such a setting means nothing to, as padding to a signature by a curve, stands in the place of each value.
+    What such a setting means nothing to, as padding to a signature by a curve, stands in the place of each value. Of
+    what is done elsewhere, as the hash of what is signed, nothing is compared with what does it.
     """
     settings = wanted.family.settings
-    worth = {name for name, setting in settings.items() if setting.about}
+    worth = {name for name, setting in settings.items() if setting.about and not setting.how}
     deciding = {"choice", *wanted.family.parameters, *worth, *turned_on(wanted)} - {"op", "bed"}
     names = [name for name in dict.fromkeys(name for row in rows for name in row.coordinates) if name not in deciding]
-    places = [list(rows)]
+    apart: dict[tuple[tuple[str, Value], ...], list[Row]] = {(): []}
+    for row in rows:
+        at = row.coordinates
+        apart.setdefault(tuple((n, at[n]) for n in settings if wanted.family.done_elsewhere(n, at)), []).append(row)
+    places = [some for some in apart.values() if some]
     # A server or a load that is not there is another place; and what provides a choice is known in one place only.
     for name in sorted(names, key=lambda one: (one in settings, one == "provider")):
         places = [part for place in places for part in _parts(place, name, is_setting=name in settings)]
+    # What they have in common is said of them, whether it decides something or not.
+    names = [*dict.fromkeys((*names, "provider", *(name for elsewhere in apart for name, _ in elsewhere)))]
     differ = [name for name in names if len({row.coordinates[name] for row in rows if name in row.coordinates}) > 1]
     return [(_common(place, names, differ), place) for place in places if place]
 

@@ -9,7 +9,7 @@ That a cell meets a policy says of its rules here that each is met, and of nothi
 
 from __future__ import annotations
 
-from tollbar.policies.catalogue import policies, policy, shipped, with_edition
+from tollbar.policies.catalogue import policies, policy, refuse_silent, shipped, with_edition
 from tollbar.policies.checking import (
     NAME,
     Budget,
@@ -57,6 +57,7 @@ __all__ = [
     "policies",
     "policy",
     "read_project",
+    "refuse_silent",
     "shipped",
     "threat_wanted",
     "with_edition",

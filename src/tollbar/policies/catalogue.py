@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
@@ -25,10 +25,16 @@ def policies() -> Mapping[str, Path]:
 
 
 def with_edition(name: str) -> str:
-    """The name of the newest edition of what is named without one: `tlsref-intermediate-6.0`; any other as it is."""
+    """The name of the newest edition of what is named without one: `tlsref-intermediate-6.0`; any other as it is.
+
+    The digit behind a name may be a level, as in `asvs-level`: editions of one policy have one title.
+    """
     known = policies()
-    editions = [one for one in known if re.fullmatch(rf"{re.escape(name)}-[0-9].*", one)]
-    return name if name in known or not editions else max(editions, key=lambda one: policy(one).dated)
+    if name in known:
+        return name
+    editions = [policy(one) for one in known if re.fullmatch(rf"{re.escape(name)}-[0-9].*", one)]
+    is_of_one = len({one.title for one in editions}) == 1
+    return max(editions, key=lambda one: one.dated).name if is_of_one else name
 
 
 def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:
@@ -40,6 +46,15 @@ def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Pol
     return _found(name, beside, (), where)
 
 
+def refuse_silent(asked: Iterable[Policy], family: str) -> None:
+    """Raises TollbarError for a policy that has no rule on this family: nothing can be said to meet it."""
+    for one in asked:
+        if not one.is_about(family):
+            about = [name for name in shipped() if policy(name).is_about(family)]
+            hint = f"policies that have: {', '.join(about)}" if about else None
+            raise TollbarError(f"the policy has no rule on {family}", where=one.name, hint=hint)
+
+
 def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None) -> Policy:
     known = policies()
     path = known.get(name)
@@ -47,7 +62,8 @@ def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None
         path = (beside / name).resolve()
     if path is None:
         there = (str(Path(name).parent / one.name) for one in (beside / name).parent.glob("*.toml"))
-        hint = nearest(name, (*known, *there)) or _listed(known)
+        longer = [one for one in known if one.startswith(f"{name}-")]
+        hint = nearest(name, longer) if longer else nearest(name, (*known, *there)) or _listed(known)
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
         raise TollbarError(f"the policy extends itself, by `{name}`", where=where)

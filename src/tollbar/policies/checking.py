@@ -17,8 +17,8 @@ from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Part, Standing, settings_at
 from tollbar.policies.catalogue import policy, with_edition
-from tollbar.policies.definition import Judged, Policy, Ruling
-from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, open_for_standing, threat_wanted
+from tollbar.policies.definition import PLACES, Judged, Policy, Ruling
+from tollbar.policies.judging import STANDINGS, Cell, Found, does, is_worse, judged, open_for_standing, threat_wanted
 from tollbar.wire import Wire, read
 
 NAME = "tollbar.toml"
@@ -151,6 +151,13 @@ class CheckedUse:
         return not open_for_standing(self.use.family, self.use.cell)
 
     @property
+    def is_bad_unasked(self) -> bool:
+        """Whether its standing is a bad one, none was written down, and no rule asks for one."""
+        rules = (finding.rule for one in self.judged for finding in one.findings)
+        is_asked = self.use.standing is not None or any(rule.standing for rule in rules)
+        return not is_asked and Standing.NULL is not self.standing and is_worse(self.standing, Standing.ACCEPTABLE)
+
+    @property
     def missing(self) -> str | None:
         """Where nothing is asked of it: that."""
         return None if self.judged else f"no policy here has a rule on the family {self.use.family.name}"
@@ -206,8 +213,11 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
     threats = dict(threat_wanted(family, word, where=f"{where}.threats`") for word in wire.threats)
     cell: dict[str, str | int | float] = {"choice": wire.choice}
     for setting, value in wire.setting.items():
+        if setting in PLACES:
+            cell[setting] = _place(setting, value, family, where)
+            continue
         if setting not in family.settings:
-            raise unknown("setting", setting, family.settings, where=f"{where}.setting`")
+            raise unknown("setting", setting, [*family.settings, *PLACES], where=f"{where}.setting`")
         try:
             cell[setting] = family.settings[setting].read(value)
         except ValueError as error:
@@ -216,7 +226,7 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
             raise TollbarError(str(error), where=f"{where}.setting.{setting}`", hint=hint) from error
     there = settings_at(family, cell)
     for setting in wire.setting:
-        if setting not in there:
+        if setting not in (*PLACES, *there):
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
     if (refusal := family.why_unsupported(cell)) is not None:
@@ -229,3 +239,10 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
     own = [policy(with_edition(one), beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)
+
+
+def _place(name: str, value: str | int, family: Family, where: str) -> str:
+    """Where a use is performed, or which operation it is; which servers and providers there are is not known here."""
+    if name == "op" and value not in family.operations:
+        raise unknown("op", str(value), family.operations, where=f"{where}.setting.op`")
+    return str(value)

@@ -13,6 +13,9 @@ from tollbar.families import Degree, Standing, Value
 Patterns = Mapping[str, tuple[str, ...]]
 """Coordinates, each with patterns of which one fits."""
 
+PLACES = ("provider", "bed", "op")
+"""Coordinates that are no settings of a family: what performs a cell, behind which server, and what it does."""
+
 Unlisted = Literal["not approved", "cannot say"]
 """What a policy makes of what it does not list, by its own word."""
 
@@ -114,8 +117,12 @@ class Policy:
         yield from (found | {self.name: self}).values()
 
     def is_about(self, family: str) -> bool:
-        """Whether it has a rule on this family."""
-        return any(family in rule.families for policy in self.all_of_it for rule in policy.rules)
+        """Whether it has a rule on this family, or one that it extends has."""
+        return any(policy.has_rules_on(family) for policy in self.all_of_it)
+
+    def has_rules_on(self, family: str) -> bool:
+        """Whether it has a rule on this family itself."""
+        return any(family in rule.families for rule in self.rules)
 
     @property
     def turns(self) -> tuple[date, ...]:
@@ -143,6 +150,8 @@ class Finding:
     """By which it need not be met."""
     ended: Except | None = None
     """By which it needed not to be met, until that ended."""
+    unneeded: Except | None = None
+    """By which it need not be met, and it is met."""
 
 
 @dataclass(frozen=True, slots=True)

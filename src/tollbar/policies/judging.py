@@ -8,8 +8,8 @@ from datetime import date
 from fnmatch import fnmatch
 
 from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.families import Degree, Family, SettingValue, Standing, Value, fits, settings_at
-from tollbar.policies.definition import Except, Finding, Judged, Policy, Rule, Ruling
+from tollbar.families import Degree, Family, SettingValue, Standing, Value, fits, open_at
+from tollbar.policies.definition import PLACES, Except, Finding, Judged, Patterns, Policy, Rule, Ruling
 
 Cell = Mapping[str, Value]
 Found = tuple[Ruling, str]
@@ -20,6 +20,8 @@ STANDINGS = (
     Standing.NULL, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
 )  # fmt: skip
 _MET = (Ruling.MEETS, "")
+ANY_NUMBER = ("", "*", "?*")
+"""The patterns that a number may fit beside its own value: absent, any or none, any."""
 _DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
 
 
@@ -35,6 +37,9 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judge
     missing = None
     if Ruling.BREAKS in counted:
         ruling = Ruling.BREAKS
+    elif later := [part for part in policy.all_of_it if on < part.dated and part.has_rules_on(family.name)]:
+        # Its rules must be met too, and nothing says what they were before that day.
+        ruling, missing = Ruling.CANNOT_SAY, f"{later[0].name}, which it extends, is of {later[0].dated}"
     elif Ruling.CANNOT_SAY in counted:
         ruling = Ruling.CANNOT_SAY
     elif findings and family.choices[str(coordinates["choice"])].standing is Standing.NULL:
@@ -53,10 +58,13 @@ def _silence(policy: Policy, family: Family, on: date) -> str:
 
 
 def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[Finding]:
-    parts = tuple(policy.all_of_it)
+    parts, whole = tuple(policy.all_of_it), _whole(family, cell)
     # An exception is of the rules of the policy that has it, and of those that this one extends: of no neighbour's.
     excepts = [
-        (one, {of.name for of in part.all_of_it}) for part in parts for one in part.excepts if fits(one.where, cell)
+        (one, {of.name for of in part.all_of_it})
+        for part in parts
+        for one in part.excepts
+        if fits(as_cells_have_them(one.where, family), whole)
     ]
     for part in parts:
         for rule in part.rules:
@@ -69,23 +77,43 @@ def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[
                 yield Finding(part.name, rule, *found, *_excepted(found[0], own, on))
 
 
-def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | None, Except | None]:
-    """The exception that holds, and the one that has ended, of a rule that is not met."""
-    if ruling is Ruling.MEETS:
-        return None, None
+def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | None, Except | None, Except | None]:
+    """Of a rule that is not met the exception that holds, or the one that has ended; of one that is, one that holds."""
     holds = next((one for one in own if on <= one.until), None)
-    return holds, None if holds else next(iter(own), None)
+    if ruling is Ruling.MEETS:
+        return None, None, holds
+    return holds, None if holds else next(iter(own), None), None
+
+
+def _whole(family: Family, cell: Cell) -> Cell:
+    """A cell with the parameters that are part of its choice."""
+    return {**cell, **family.choices[str(cell["choice"])].setting}
+
+
+def as_cells_have_them(patterns: Patterns, family: Family) -> Patterns:
+    """Patterns with numbers as cells have them: a file says `19 MiB` and `2^17`, a cell bytes and a plain number.
+
+    Raises ValueError for what is no value of its setting.
+    """
+    return {name: tuple(_as_cells_have_it(one, name, family) for one in some) for name, some in patterns.items()}
+
+
+def _as_cells_have_it(pattern: str, name: str, family: Family) -> str:
+    setting = family.settings.get(name)
+    is_number = setting is not None and (setting.unit is not None or setting.is_count)
+    return str(setting.read(pattern)) if setting and is_number and pattern not in ANY_NUMBER else pattern
 
 
 def _ruling(rule: Rule, family: Family, cell: Cell) -> Found | None:
     """What a rule says of a cell; None: it is not about such cells."""
-    parameters = {**cell, **family.choices[str(cell["choice"])].setting}
-    unknown = [name for name in rule.where if name not in parameters and _is_open(name, family, cell)]
-    known = {name: patterns for name, patterns in rule.where.items() if name not in unknown}
+    parameters, where = _whole(family, cell), as_cells_have_them(rule.where, family)
+    unknown = [name for name in where if name not in parameters and _is_open(name, family, cell)]
+    unseen = [why for name, patterns in where.items() if (why := _unseen(name, patterns, family, cell))]
+    known = {n: some for n, some in where.items() if n not in unknown and not _unseen(n, some, family, cell)}
     if not fits(known, parameters):
         return None
-    if unknown:
-        return Ruling.CANNOT_SAY, _not_given(unknown)
+    if unknown or unseen:
+        return Ruling.CANNOT_SAY, "; ".join([*unseen, *([_not_given(unknown)] if unknown else [])])
     if rule.cannot_say:
         return Ruling.CANNOT_SAY, rule.cannot_say
     if rule.strength is not None:
@@ -108,13 +136,15 @@ def ruling_of(rule: Rule, family: Family, cell: Cell) -> Ruling | None:
 def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | None:
     """Of a rule with `only` or `never`: None where none of the coordinates means anything there."""
     found: list[Found] = []
-    for name, patterns in (rule.only or rule.never).items():
+    for name, patterns in as_cells_have_them(rule.only or rule.never, family).items():
         if name not in parameters:
             if _is_open(name, family, cell):
                 found.append((Ruling.CANNOT_SAY, _not_given([name])))
             continue
         value = str(parameters[name])
-        if any(fnmatch(value, pattern) for pattern in patterns) != bool(rule.only):
+        if unseen := _unseen(name, patterns, family, cell):
+            found.append((Ruling.CANNOT_SAY, unseen))
+        elif any(fnmatch(value, pattern) for pattern in patterns) != bool(rule.only):
             what = value if name == "choice" else f"{name} {value}"
             if rule.only and rule.unlisted == "cannot say":
                 found.append((Ruling.CANNOT_SAY, f"{what} is not listed"))
@@ -123,6 +153,12 @@ def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | 
         else:
             found.append(_MET)
     return _worst(found) if found else None
+
+
+def _unseen(name: str, patterns: tuple[str, ...], family: Family, cell: Cell) -> str | None:
+    """What a rule asks about that is done elsewhere in this cell, where it does not name that itself."""
+    elsewhere = family.done_elsewhere(name, cell)
+    return f"{name} {cell[name]}: {elsewhere}" if elsewhere and str(cell[name]) not in patterns else None
 
 
 def _strength(least: int, family: Family, cell: Cell) -> Found:
@@ -218,14 +254,14 @@ def _worst(found: list[Found]) -> Found:
 
 
 def _is_open(name: str, family: Family, cell: Cell) -> bool:
-    """Whether a coordinate that is not given means something in this cell."""
-    return name in settings_at(family, cell) and name not in cell
+    """Whether a coordinate that is not given means something in this cell: a place does, for each cell has one."""
+    is_place = name in PLACES and (name != "bed" or bool(family.beds))
+    return name not in cell and (is_place or name in open_at(family, cell))
 
 
 def _without(family: Family, cell: Cell, says: Callable[[SettingValue], bool]) -> list[str]:
     """The settings that are not given, and of which some value would have a word on this."""
-    there = settings_at(family, cell)
-    return [n for n, s in there.items() if n not in cell and any(says(value) for value in s.about.values())]
+    return [n for n, s in open_at(family, cell).items() if any(says(value) for value in s.about.values())]
 
 
 def _not_given(names: list[str]) -> str:

@@ -8,38 +8,39 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Standing, Value
-from tollbar.policies.definition import Except, NotJudged, Policy, Rule, Unlisted
+from tollbar.policies.definition import PLACES, Except, NotJudged, Patterns, Policy, Rule, Unlisted
+from tollbar.policies.judging import as_cells_have_them
 from tollbar.wire import Wire, read
 
 KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cannot_say")
 """What a rule may ask, of which each asks one."""
 
-# A family's settings do not say which servers and providers there are.
-_ANY_VALUE = ("provider", "bed")
-
-_Names = Annotated[tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)]
+_Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Names = Annotated[
+    tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said), Field(min_length=1)
+]
 _Patterns = dict[str, _Names]
 
 
 class _WireRule(Wire):
     id: str
-    clause: str = Field(min_length=1)
+    clause: _Said
     family: _Names
-    source: str | None = None
+    source: _Said | None = None
     checked: bool | None = None
     where: _Patterns = {}
     standing: Standing | None = None
-    strength: int | None = None
+    strength: int | None = Field(default=None, gt=0)
     only: _Patterns = {}
     never: _Patterns = {}
     mitigates: dict[str, Degree] = {}
     at_least: tuple[dict[str, Value], ...] = ()
-    cannot_say: str | None = None
+    cannot_say: _Said | None = None
     unlisted: Unlisted | None = None
     should: bool = False
     ours: bool = False
@@ -54,6 +55,11 @@ class _WireRule(Wire):
         if len(asks) != 1:
             known = ", ".join(f"`{kind.replace('_', '-')}`" for kind in KINDS)
             raise ValueError(f"the rule `{self.id}` asks {len(asks)} things: one of {known}")
+        for threat, degree in self.mitigates.items():
+            if degree is Degree.NO:
+                raise ValueError(f"the rule `{self.id}` asks nothing about {threat}: `yes`, or at least `partly`")
+        if not all(self.at_least):
+            raise ValueError(f"the rule `{self.id}` has a set in `at-least` that asks nothing")
         if self.begins and self.ends and self.ends < self.begins:
             raise ValueError(f"the rule `{self.id}` ends before it begins")
         return self
@@ -62,13 +68,13 @@ class _WireRule(Wire):
 class _WireExcept(Wire):
     rule: str
     where: _Patterns = {}
-    because: str = Field(min_length=1)
+    because: _Said
     until: date
 
 
 class _WireNotJudged(Wire):
-    clause: str
-    what: str
+    clause: _Said
+    what: _Said
 
 
 class _WirePolicy(Wire):
@@ -76,7 +82,7 @@ class _WirePolicy(Wire):
     by: str
     edition: str
     dated: date = Field(alias="date")
-    source: str = Field(min_length=1)
+    source: _Said
     seen: date
     checked: bool = False
     unlisted: Unlisted = "cannot say"
@@ -156,24 +162,50 @@ def check(policy: Policy, where: str) -> None:
             for complaint, hint in _complaints(rule, family):
                 raise TollbarError(complaint, where=f"{where}: `{rule.id}`", hint=hint)
     for one in policy.excepts:
-        for name in one.where:
-            rules = [r for part in policy.all_of_it for r in part.rules if one.rule.rpartition(":")[2] == r.id]
-            there = {n for rule in rules for f in rule.families for n in _coordinates(families.family(f))}
-            if name not in there:
-                raise unknown("coordinate", name, there, where=f"{where}: `except.where`")
+        of = [(rule, families.family(f)) for rule in _rules_of(one, policy) for f in rule.families]
+        found = [next(_of_patterns("where", one.where, family, rule.absent), None) for rule, family in of]
+        # Of a rule on several families an exception may be of one.
+        if None not in found:
+            complaint, hint = next(filter(None, found))
+            raise TollbarError(complaint, where=f"{where}: `except` of `{one.rule}`", hint=hint)
+
+
+def _rules_of(one: Except, policy: Policy) -> Iterator[Rule]:
+    """The rule that an exception is of, by its name."""
+    for part in policy.all_of_it:
+        yield from (rule for rule in part.rules if one.rule in (rule.id, f"{part.name}:{rule.id}"))
+
+
+def _of_patterns(
+    key: str, patterns: Patterns, family: Family, absent: tuple[str, ...]
+) -> Iterator[tuple[str, str | None]]:
+    """What is wrong with coordinates and their patterns."""
+    there = _coordinates(family)
+    for name, some in patterns.items():
+        if name not in there:
+            yield f"`{key}`: the family {family.name} has no setting `{name}`", nearest(name, there)
+            continue
+        values = _values(family, name)
+        for pattern in some:
+            if values is None:
+                yield from _of_number(key, name, pattern, family)
+            elif pattern not in absent and not any(fnmatch(value, pattern) for value in values):
+                yield f"`{key}.{name}`: the family {family.name} has no `{pattern}`", nearest(pattern, values)
+
+
+def _of_number(key: str, name: str, pattern: str, family: Family) -> Iterator[tuple[str, str | None]]:
+    """What is wrong with a pattern of a number: but for those of any number it is one value, as the file writes it."""
+    try:
+        as_cells_have_them({name: (pattern,)}, family)
+    except ValueError as error:
+        is_open = any(character in pattern for character in "*?[")
+        hint = "`at-least` asks for numbers from one on" if is_open else None
+        yield f"`{key}.{name}`: {f'`{pattern}` is no number' if is_open else error}", hint
 
 
 def _complaints(rule: Rule, family: Family) -> Iterator[tuple[str, str | None]]:
     for key, patterns in (("where", rule.where), ("only", rule.only), ("never", rule.never)):
-        for name, some in patterns.items():
-            there = _coordinates(family)
-            if name not in there:
-                yield f"`{key}`: the family {family.name} has no setting `{name}`", nearest(name, there)
-                continue
-            values = _values(family, name)
-            for pattern in some:
-                if values is not None and pattern not in rule.absent and not any(fnmatch(v, pattern) for v in values):
-                    yield f"`{key}.{name}`: the family {family.name} has no `{pattern}`", nearest(pattern, values)
+        yield from _of_patterns(key, patterns, family, rule.absent)
     for threat in rule.mitigates:
         if threat not in family.threats:
             yield f"`mitigates`: the family {family.name} has no threat `{threat}`", nearest(threat, family.threats)
@@ -183,14 +215,15 @@ def _complaints(rule: Rule, family: Family) -> Iterator[tuple[str, str | None]]:
                 yield f"`at-least`: the family {family.name} has no setting `{name}`", nearest(name, family.settings)
                 continue
             try:
-                family.settings[name].read(value)
+                if isinstance(family.settings[name].read(value), str):
+                    yield f"`at-least.{name}`: it is no number", "`only` asks for values by name"
             except ValueError as error:
                 yield f"`at-least.{name}`: {error}", None
 
 
 def _coordinates(family: Family) -> list[str]:
     parameters = [name for choice in family.choices.values() for name in choice.setting]
-    return ["choice", "op", *_ANY_VALUE, *family.settings, *parameters]
+    return ["choice", *PLACES, *family.settings, *parameters]
 
 
 def _values(family: Family, name: str) -> list[str] | None:

@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
-from tollbar.study.asking import ASKED, Question, check_choices, coordinates_of, of_words
+from tollbar.study.asking import ASKED, Question, check_choices, coordinates_of, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
 from tollbar.study.definition import (
@@ -67,6 +67,7 @@ __all__ = [
     "members",
     "of_candidates",
     "of_words",
+    "performing",
     "read",
     "shipped",
     "sources",

@@ -91,6 +91,17 @@ def offering(family: Family, choice: str, specs: Sequence[str]) -> str | None:
     return next(found, None)
 
 
+def performing(family: Family, cell: Mapping[str, Value]) -> Sequence[str]:
+    """What could perform a cell that has its choice and its server, in the order in which a question takes it."""
+    kinds = beds.all_beds()[str(cell["bed"])].runs_on if "bed" in cell else ()
+    if family.beds:
+        return kinds
+    choice = str(cell["choice"])
+    algorithm = str(family.choices[choice].setting.get("algorithm", choice))
+    tried = (one for one in _tried(family) if not kinds or one.kind in kinds)
+    return [one.spec for one in tried if algorithm in _offers(one, family.name)]
+
+
 def _family(name: str, words: Sequence[str]) -> Family:
     try:
         return families.family(name, where=ASKED)

@@ -15,13 +15,15 @@ SLOW = {"rounds": 1}
 def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[str, Value]]) -> Question:
     """The question what these cells cost, beside the first of them, with the coordinates that words say.
 
-    A cell has its choice, and the settings by which it is told from the others.
+    A cell has its choice, the settings by which it is told from the others, and what performs it where that matters.
     """
     # In the family's order, in which what a setting depends on comes before it.
     names = [name for name in family.settings if any(name in cell for cell in cells)]
     vary = {name: [*dict.fromkeys(cell[name] for cell in cells if name in cell)] for name in names}
     choices = [*dict.fromkeys(str(cell["choice"]) for cell in cells)]
-    said = [word for word in words if word.partition("=")[0] not in vary]
+    performing = [*dict.fromkeys(cell["provider"] for cell in cells if "provider" in cell)]
+    said = [word for word in words if word.partition("=")[0] not in (*vary, *(["provider"] * bool(performing)))]
+    said += [f"provider={','.join(map(str, performing))}"] if performing else []
     if "op" not in [word.partition("=")[0] for word in said]:
         # One operation answers; the others are asked for by name.
         said.append(f"op={_operation(family, names)}")
@@ -29,7 +31,8 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
     head, varied = dict(asked.tables[""]), dict(asked.tables["vary"])
     head["question"] = f"Which {family.name} costs least of those that qualify?"
     head["baseline"] = dict(cells[0])
-    others = _others(["choice", *names], {"choice": choices, **vary}, cells, {})
+    by: dict[str, Sequence[Value]] = {"choice": choices, **({"provider": performing} if performing else {}), **vary}
+    others = _others([*by], by, cells, {})
     left_out: list[Mapping[str, object]] = [{"where": where, "because": NOT_ASKED} for where in others]
     providers = [str(one) for one in head["providers"]] if isinstance(head["providers"], list) else []
     if len(providers) > 1 and "provider" not in [word.partition("=")[0] for word in said]:

@@ -140,11 +140,7 @@ def asked(
     """What is to be found, from words. Raises TollbarError with the nearest choice, policy or provider."""
     names = list(policy_names) or [max(name for name in policies.shipped() if name.startswith(DEFAULT_POLICY[:-1]))]
     said = wanted(FAMILY, names, today=today)
-    for one in said.policies:
-        if not one.is_about(FAMILY):
-            about = [name for name in policies.shipped() if policies.policy(name).is_about(FAMILY)]
-            hint = f"policies that have: {', '.join(about)}"
-            raise TollbarError(f"the policy has no rule on {FAMILY}", where=one.name, hint=hint)
+    policies.refuse_silent(said.policies, FAMILY)
     for name in choices:
         if name not in ALGORITHMS:
             raise unknown("password hash with parameters to tune", name, ALGORITHMS)
@@ -241,7 +237,7 @@ def _fitted(
         assert least_beyond is not None
         return Missed(choice, candidate(asked.wanted, _cell(asked, choice, least_beyond.parameters)), least_beyond)
     best = max(fits, key=lambda one: one.elapsed.median_s)
-    cell = _cell(asked, choice, best.parameters)
+    cell = {**_cell(asked, choice, best.parameters), "provider": provider.spec}
     return Tuned(
         choice,
         provider,

@@ -86,7 +86,8 @@ class Document(Form):
     breaks: bool
     """whether something is not as it is to be: the status is then 1"""
     leaves_open: bool
-    """whether something cannot be said, cannot be told, or is not judged here: with `--strict` the status is then 3"""
+    """whether something cannot be said, cannot be told, is not judged here, or is within its limit as disturbed and no
+    further from it than neighbours may move it: with `--strict` the status is then 3"""
     accepted: bool
     """whether standings and limits were written into the file"""
     uses: list[UseForm]
@@ -94,7 +95,8 @@ class Document(Form):
     are not simply met, of each threat, and its `standing`, beside the one that the file has; `fell`: who says the
     worse one, and where"""
     budgets: list[BudgetForm]
-    """each budget: `verdict` (`within`, `over`, `cannot tell`, `not measured`, `not judged here`) with its `reason`,
+    """each budget: `verdict` (`within`, `over`, `cannot tell`, `not measured`, `not judged here`) with the `reason` why
+    it is open or not sure,
     the `ratio` and its interval beside the `limit`, and with `--accept` the `new_limit`, where it was written anew"""
     run: str | None
     """where what was measured is kept"""

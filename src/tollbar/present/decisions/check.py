@@ -37,7 +37,7 @@ def answer(check: Check) -> Brief:
         listings.append(Listing("Accepted", [*_accepted(check)] or ["Nothing: all is as it stands in the file."]))
     found = (
         *_counts("use", [one.ruling for one in check.uses], _OF_USES),
-        *_counts("budget", [_verdict(one, check) for one in check.budgets], _OF_BUDGETS),
+        *_counts("budget", [_counted(one, check) for one in check.budgets], _OF_BUDGETS),
     )
     return Brief(f"Does {check.path} hold on {check.on}?", f"{'; '.join(found)}.", listings=listings)
 
@@ -54,6 +54,7 @@ _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
     Found.CANNOT_TELL: ("is undecided", "are undecided"),
     Found.ELSEWHERE: ("is not judged here", "are not judged here"),
     "accepted": ("has a new limit", "have new limits"),
+    "within, as disturbed": ("is within its limit, as disturbed", "are within their limits, as disturbed"),
     Found.WITHIN: ("is within its limit", "are within their limits"),
 }
 
@@ -61,7 +62,7 @@ _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
 def _counts(what: str, found: Sequence[str], words: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """How many of each, in the order of these words."""
     for one, (single, several) in words.items():
-        count = sum(each is one for each in found)
+        count = found.count(one)
         if count:
             of = counted(len(found), what) if count == len(found) else f"{count} of {counted(len(found), what)}"
             yield f"{of} {single if count == 1 else several}"
@@ -133,6 +134,9 @@ def _besides(use: CheckedUse) -> Iterator[str]:
             if finding.excepted:
                 until = f"until {finding.excepted.until}: {finding.excepted.because}"
                 yield f"{name} need not meet {_rule(finding)} {until}."
+            if finding.unneeded:
+                end = f"which is until {finding.unneeded.until}"
+                yield f"{name} meets {_rule(finding)}, and does not need its exception, {end}."
         for finding in one.advice:
             yield f"{name} does not follow the advice of {_rule(finding)}: {finding.why}."
     for threat, (ruling, why) in use.threats.items():
@@ -140,6 +144,8 @@ def _besides(use: CheckedUse) -> Iterator[str]:
             yield f"{name} cannot be said to mitigate {threat}: {why.removeprefix(f'{threat}: ')}."
     if use.missing:
         yield f"{name} cannot be judged: {use.missing}."
+    if use.is_bad_unasked:
+        yield f"{name}: its standing is {use.standing.words}; no policy here asks for one."
 
 
 def _rule(of: Finding) -> str:
@@ -182,6 +188,12 @@ def _tolls(check: Check) -> Listing:
 def _verdict(one: CheckedBudget, check: Check) -> str:
     """What came of a budget, or that it has a new limit now."""
     return "accepted" if check.is_accepted and one.new_limit else one.found
+
+
+def _counted(one: CheckedBudget, check: Check) -> str:
+    """As what it is counted in the answer: what is not sure stands apart."""
+    verdict = _verdict(one, check)
+    return f"{verdict}, as disturbed" if verdict == Found.WITHIN and not one.is_sure else verdict
 
 
 def _times(ratio: float) -> str:
