@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.figures import TOLLBAR, Figure, timed
 
@@ -50,10 +51,17 @@ def _figure(name: str, text: str) -> Figure:
         check = json.loads(done.out)["check"] if done.status == 0 else None
     if not check or not check["total"]:
         return Figure(what, goal, "not measured", False)
-    total = check["total"]
+    return of_check(what, goal, check["total"])
+
+
+def of_check(what: str, goal: str, total: Mapping[str, Any]) -> Figure:
+    """What a check found of all that was run; no figure where its sides are of other moments."""
     predicted, measured, longer = (total[side] for side in ("predicted", "measured", "in_stretches"))
     ratio, in_stretches = (one["estimate"] / predicted["estimate"] for one in (measured, longer))
     ends = predicted["interval"], measured["interval"]
     meets = all(ends) and max(low for low, _ in ends) <= min(high for _, high in ends)
-    said = f"{ratio:.3f}, intervals {'meet' if meets else 'do not meet'}; in stretches {in_stretches:.3f}"
+    moments = [one["moments"] for one in (predicted, measured)]
+    if len({*moments}) > 1:
+        return Figure(what, goal, f"{moments[1]} over {moments[0]}: {ratio:.3f} says nothing", False)
+    said = f"{ratio:.3f} {moments[0]}, intervals {'meet' if meets else 'do not meet'}; in stretches {in_stretches:.3f}"
     return Figure(what, goal, said, abs(ratio - 1) <= NEAR and meets)

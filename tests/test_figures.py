@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from bench import __main__ as bench
 from bench.figures import Figure, timed
+from bench.size import of_check
 
 
 @pytest.mark.parametrize(("status", "quick"), [(0, True), (1, False), (-9, False)])
@@ -31,3 +32,24 @@ def test_a_part_that_fails_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     one, rest = bench._of_part("broken")
     assert (True, False) == (one.met, rest.met)
     assert "OSError: the disk is full" == rest.here
+
+
+@pytest.mark.parametrize(
+    ("moments", "measured", "met", "here"),
+    [
+        (("undisturbed", "undisturbed"), 1.02, True, "1.020 undisturbed, intervals meet"),
+        (("as disturbed", "as disturbed"), 1.02, True, "1.020 as disturbed, intervals meet"),
+        (("undisturbed", "undisturbed"), 1.07, False, "1.070 undisturbed, intervals meet"),
+        (("undisturbed", "as disturbed"), 1.02, False, "as disturbed over undisturbed: 1.020 says nothing"),
+    ],
+)
+def test_sides_of_other_moments_are_no_figure(moments: tuple[str, str], measured: float, met: bool, here: str) -> None:
+    """However near they are: one has neighbours in it, and the other has not."""
+    sides = {
+        name: {"estimate": of, "interval": [of - 0.05, of + 0.05], "moments": of_moments}
+        for name, of, of_moments in zip(
+            ("predicted", "measured", "in_stretches"), (1.0, measured, 1.2), (*moments, "as disturbed"), strict=True
+        )
+    }
+    figure = of_check("size", "within 5%", sides)
+    assert (met, True) == (figure.met, figure.here.startswith(here))

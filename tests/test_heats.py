@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import fabricated
-from tollbar import plan, study
+from tollbar import plan, study, workloads
+from tollbar.beds.remote import Remote
 from tollbar.families import Standing
 from tollbar.measure.members import Member
 from tollbar.plan import Cell, StudyPlan
@@ -19,6 +20,7 @@ from tollbar.plan.pairs import claimed, contrasted, tabled
 from tollbar.records import Ready
 from tollbar.study import Measure
 from tollbar.workloads import Work
+from tollbar.workloads.request import RequestWork, fewest_of
 
 BLOCKS = 12
 
@@ -249,3 +251,25 @@ def test_what_is_counted_has_every_turn(operation_s: float) -> None:
     how = Measure("cpu", 0.005, 10, 12)
     assert range(10) == member.pace.turns(how)
     assert 10 * operation_s == pytest.approx(member.pace.chunk_s(how))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected_s"),
+    [
+        # The arrivals that the load client has at least, a request's cost over its share of the time apart; and the
+        # four that it asks before them.
+        (("utilisation=60%", "client=apart"), 8 * 0.020 / 0.6 + 4 * 0.020),
+        (("rate=2/s",), 1 / 2 + 4 * 0.020),
+        (("users=3",), 2 * 3 * 0.020),
+    ],
+)
+def test_what_arrives_in_its_own_time_is_as_slow_as_that(words: tuple[str, ...], expected_s: float) -> None:
+    """A chunk of a server that is kept busy in part, a request of which costs 20 ms."""
+    text = study.of_words("web-auth", ("form", "op=sign-on", "bed=embedded", *words)).text(4)
+    (one,) = plan.make([study.read("ask", text, where="ask")], seed=1).studies
+    cell = next(cell for cell in one.cells if cell.choice.name == "form")
+    task = workloads.of(cell).shown(cell, 1).task
+    work = RequestWork((), task, None, fewest=fewest_of(cell), server=Remote("", ""))
+    ready = Ready(provider="x", operation_ns=20e6)
+    pace = Member(Visit(cell, False, 0, 0), ready=ready, work=work).pace
+    assert expected_s == pytest.approx(pace.operation_s)

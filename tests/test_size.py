@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import run, study_run
+from builders import study_run
 from conftest import Tollbar
 from size_lab import (
     COSTS,
     HANDSHAKE_TERM,
-    HANDSHAKES,
     HASH_TERM,
     LOGIN_TERM,
     handshakes,
@@ -29,7 +28,6 @@ from size_lab import (
     sized,
 )
 from tollbar import families, stats
-from tollbar import study as studies
 from tollbar.document.decisions.size import document
 from tollbar.errors import TollbarError
 from tollbar.families import Value
@@ -38,9 +36,6 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.policies import Ruling
 from tollbar.present.decisions.size import size_answer
-from tollbar.records import ComponentRecord, LoadRecord
-from tollbar.results import Run, StudyRun
-from tollbar.sizing.checked import checked, to_ask
 from tollbar.stats import Interval
 
 
@@ -214,6 +209,17 @@ def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
         assert [words, words] == [told.cores.moments, told.terms[0].cores.moments]
 
 
+def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:
+    """A database's client signs on by itself, and what it pays is part of that."""
+    term = LOGIN_TERM.replace("web-auth", "database-sign-on").replace('"form"', '"scram-sha-256"')
+    of = mix(tmp_path, term.replace("embedded", "postgresql"))
+    at: Mapping[str, Value] = {"op": "sign-on", "bed": "postgresql", "channel": "socket", "scram-iterations": 4096}
+    one = made("database-sign-on", {"one": {"choice": "scram-sha-256", **at}}, {"one": 3e6})
+    for cost, words in (("cpu", "side, of `logins` with the client's, undis"), ("server-cpu", "side, undis")):
+        ran = replace(one, study=replace(one.study, measure=replace(one.study.measure, cost=cost)))
+        assert words in size_answer(sized(of, ran)).how[0]
+
+
 def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
     """What may fail is on top, and what the near end would give is said."""
     head = '[mix]\ncores-each = 2\nsurvive = 1\nutilisation = "50 %"\n'
@@ -231,43 +237,6 @@ def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
     assert short.cores is not None
     assert short.machines(short.cores.high) is None
     assert "too few blocks" in size_answer(short).headline
-
-
-def _answered(one: StudyRun, name: str, cost_ns: float) -> StudyRun:
-    """The study under another name, its stretches at this cost."""
-    requests = 1000
-    load = LoadRecord(
-        requests=requests, wall_ns=10**9, components={"web": ComponentRecord(cpu_ns=round(cost_ns * requests))}
-    )
-    rows = [replace(row, trials=tuple(replace(trial, load=load) for trial in row.trials)) for row in one.rows]
-    return replace(one, rows=tuple(rows), study=replace(one.study, name=name))
-
-
-def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
-    """In rounds and in stretches; what no server performs is not run."""
-    of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80) + HASH_TERM.format(rate=1, choice="sha-256"))
-    found = sized(of, handshakes(), hashes({"sha-256": 7000.0}))
-    whole, off = to_ask(found)
-    assert ("term-handshakes", "off-handshakes") == (whole.name, off.name)
-    asked = {"op=connect", "bed=nginx", "resumption=ticket", "resumed=80%", "utilisation=60%", "client=apart"}
-    assert asked <= {*whole.words}
-    for one in (whole, off):
-        assert studies.of_words("tls", (one.choice, *one.words), "op=connect").tables
-    cells = {"full": HANDSHAKES["full"]}
-    ran: Run = run(
-        _answered(made("tls", cells, {"full": 150_000.0}), whole.name, 170_000.0),
-        _answered(made("tls", cells, {"full": 40_000.0}), off.name, 60_000.0),
-    )
-    side = checked(found, (whole, off), ran)
-    first, second = side.terms
-    assert first.sides is not None
-    assert [0.011, 0.011, 0.011] == pytest.approx([first.predicted.estimate, *(side.estimate for side in first.sides)])
-    assert (None, True) == (second.sides, "no server" in (second.reason or ""))
-    assert side.total is not None
-    assert 0.011 == pytest.approx(side.total.predicted.estimate)
-    assert "took × 1.00 of what is predicted: not told apart." in size_answer(found, side).headline
-    assert "Predicted and measured" in [one.title for one in size_answer(found, side).listings]
-    assert document(found, side).check is not None
 
 
 def test_the_command_answers_in_every_layout(tollbar: Tollbar, tmp_path: Path) -> None:
@@ -288,4 +257,4 @@ def test_the_command_answers_in_every_layout(tollbar: Tollbar, tmp_path: Path) -
     assert [] == found["ask"]
     assert "cores" in (tmp_path / "page.html").read_text("utf-8")
     assert "| hashes" in tollbar(*asked, "--run", folder, "--markdown").stdout
-    assert "no term is performed by a server" in tollbar(*asked, "--run", folder, "--check").stderr
+    assert "no load client asks for any" in tollbar(*asked, "--run", folder, "--check").stderr

@@ -118,10 +118,31 @@ def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
         (LOGIN_TERM.replace("web-auth", "web-aut"), "did you mean `web-auth`"),
         (LOGIN_TERM.replace("embedded", "embeded"), "did you mean `embedded`"),
         (LOGIN_TERM.replace('op     = "sign-on"', ""), "known: request, sign-on"),
-        (LOGIN_TERM + 'setting = { signature = "rs256" }', "`signature` means nothing there"),
+        (LOGIN_TERM + 'setting = { signature = "rs256" }', "`signature` is no setting there"),
+        # Its place and its load are said elsewhere, and once.
+        *(
+            (f"{LOGIN_TERM}setting = {{ {said} }}", f"`{said.partition(' ')[0]}` is no setting there")
+            for said in (
+                'op = "request"',
+                'bed = "nginx"',
+                'provider = "aws-lc"',
+                "users = 8",
+                'rate = "50/s"',
+                'utilisation = "60%"',
+                'client = "apart"',
+                "threads = 1",
+            )
+        ),
         (LOGIN_TERM + 'setting = { store = "sql,file" }', "one value"),
         (LOGIN_TERM + 'resumed = "20 %"', "resumes nothing"),
-        (HANDSHAKE_TERM.format(rate=1, resumed=120), "a share of one at most"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=120), "a whole percentage of 0 to 100"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=99.6), "a whole percentage of 0 to 100"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=0.4), "a whole percentage of 0 to 100"),
+        # Its name is one of a study, whose directory a check makes.
+        *(
+            (LOGIN_TERM.replace("term.logins", f'term."{name}"'), "a name of letters, digits")
+            for name in ("a/b", "../x", "")
+        ),
         (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "plain"), "did you mean `plaintext`"),
         (LOGIN_TERM + 'off = "something"', '{ choice = "anonymous" }'),
         (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "tls-1.2"), '`off = { choice = "plaintext" }`'),

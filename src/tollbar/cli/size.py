@@ -10,12 +10,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, lab, results, sizing, study
+from tollbar import console, lab, machine, results, sizing, study
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.document.decisions.size import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.present.decisions.size import size_answer
-from tollbar.sizing.checked import Asked, Checked, checked, to_ask
+from tollbar.sizing.checked import Asked, Checked, checked, refuse_elsewhere, to_ask
 from tollbar.sizing.sized import Sized
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
@@ -69,9 +69,11 @@ def size(
 
 
 def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
+    refuse_elsewhere(sized, machine.fingerprint())
     asked = to_ask(sized)
     if not asked:
-        raise TollbarError("no term is performed by a server", where="--check", hint='say where, as in `bed = "nginx"`')
+        hint = 'say which server performs one, as in `bed = "nginx"`'
+        raise TollbarError("no load client asks for any of these terms", where="--check", hint=hint)
     planned, store = lab.begin(_studies(asked), command=command_line(), runs=runs)
     judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
     return checked(sized, asked, judged.run)
@@ -81,9 +83,10 @@ def _studies(asked: Sequence[Asked]) -> list[Study]:
     """One for each, with a stretch in each block."""
     made = []
     for one in asked:
-        # Beside itself: nothing else is to be measured with it.
-        operation = next(word for word in one.words if word.startswith("op="))
-        text = study.of_words(one.term.term.family.name, (one.choice, *one.words), operation).text(FEWEST_BLOCKS)
+        choices = {part.wanted["choice"] for part in one.cells}
+        # What nothing is taken off is beside itself: nothing else is to be measured with it.
+        against = None if len(choices) > 1 else f"op={one.cells[0].wanted['op']}"
+        text = study.of_words(one.term.term.family.name, one.words, against).text(FEWEST_BLOCKS)
         read = study.read(one.name, text, where=one.name)
         made.append(replace(read, measure=replace(read.measure, stretch_every=1)))
     return made

@@ -171,13 +171,14 @@ class Ledger:
             quiet_blocks=quiet.n if quiet else 0,
         )
 
-    def added(self, rows: Sequence[Row], weights: Sequence[float]) -> Interval | None:
-        """The sum of these cells' costs, each times its weight: nanoseconds per operation, undisturbed where it was.
+    def added(self, rows: Sequence[Row], weights: Sequence[float], moments: Moments | None = None) -> Interval | None:
+        """The sum of these cells' costs, each times its weight: nanoseconds per operation.
 
-        None where no block holds all of them.
+        Of these moments; undisturbed where it was, if none are said. None where no block holds all of them.
         """
         of = [self.visits(row) for row in rows]
-        return self._best(lambda moments: stats.added(of, weights, moments, confidence=self.confidence))
+        found = partial(stats.added, of, weights, confidence=self.confidence)
+        return self._best(found) if moments is None else found(moments)
 
     def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
         """One weighted sum of these cells' costs over another; None as `added`."""

@@ -246,12 +246,13 @@ def _named(heat: Heat) -> str:
 
 def widest_toll(judged: StudyJudgement) -> Toll | None:
     """The toll that is known worst, twins left out; None where there is none."""
-    return max(_tolls(judged), key=_half, default=None)
+    of_two = (toll for toll in _tolls(judged) if toll.row.key != toll.against.key)
+    return max(of_two, key=_half, default=None)
 
 
 def _tolls(judged: StudyJudgement) -> list[Toll]:
     """Those that more blocks could tell more of."""
-    tolls = (toll for toll in judged.tolls if toll.ratio is not None and toll.row.key != toll.against.key)
+    tolls = (toll for toll in judged.tolls if toll.ratio is not None)
     return [toll for toll in tolls if toll.row.set_aside is None and toll.against.set_aside is None]
 
 
@@ -273,7 +274,8 @@ def _blocks_for(half: float, asked: float, blocks: int) -> int:
 def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
     """Whether more blocks could make some toll one of undisturbed moments: it had some, and in too few blocks.
 
-    Of chunks that outlast every quiet moment no block has any.
+    Of chunks that outlast every quiet moment no block has any. Twins count: what is beside nothing but itself has no
+    other toll, and its cost is what is wanted.
     """
     if judged.trust.left_alone is None or judged.trust.slower_than_known is not None:
         return False

@@ -46,9 +46,10 @@ class Member:
     @property
     def pace(self) -> Pace:
         """How long a chunk of it takes, as far as its warm-up showed."""
-        each_s = self.ready.operation_ns / 1e9 if self.ready else 0.0
-        fewest, is_counted = (self.work.fewest, self.work.is_counted) if self.work else (1, False)
-        return Pace(0.0, each_s * fewest, is_counted)
+        operation_ns = self.ready.operation_ns if self.ready else 0.0
+        if self.work is None:
+            return Pace(0.0, operation_ns / 1e9)
+        return Pace(0.0, self.work.least_s(operation_ns), self.work.is_counted)
 
 
 def bring_up(members: Sequence[Member], stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:

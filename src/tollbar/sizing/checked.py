@@ -1,43 +1,46 @@
 """What a mix's terms take under a load, beside what was predicted of them.
 
-Each cell that servers perform is asked for by itself, a term's connections together, by a load client on a core of its
-own, with arrivals that keep the server's core as busy as the mix wants it. CPU time is the server's: in rounds,
-undisturbed as what was predicted, and of all moments in stretches of some tenths of a second.
+Each term that a load client can ask for is asked for by itself, its connections together and what is taken off up
+beside them, by a client on a core of its own, with arrivals that keep the server's core as busy as the mix wants it.
+CPU time is the server's: in rounds, of the same moments as what was predicted, and of all moments in stretches of some
+tenths of a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tollbar import stats
+from tollbar import machine, stats
+from tollbar.errors import TollbarError
 from tollbar.families import Value
+from tollbar.judge import quickness
 from tollbar.judge.costs import Ledger, settled
 from tollbar.judge.decisions import Terms
+from tollbar.moments import Quickness
 from tollbar.records import Outcome, Trial
-from tollbar.results import Run, StudyRun
-from tollbar.sizing.mix import Term, load_words, typed
-from tollbar.sizing.sized import Sized, SizedTerm, summed
-from tollbar.stats import Interval, Moments, Visit
+from tollbar.results import Row, Run, StudyRun
+from tollbar.sizing.mix import Part, Term
+from tollbar.sizing.sized import Cell, Sized, SizedTerm, summed
+from tollbar.stats import Interval, Moments
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A cell of a term, to be asked for at a rate."""
+    """A term, to be asked for at a rate."""
 
     name: str
     """Of its study."""
     term: SizedTerm
-    choice: str
+    cells: tuple[Part, ...]
+    """What all of its connections are together, and what is taken off."""
     words: tuple[str, ...]
-    """Its coordinates in words of `tollbar ask`."""
-    share: float
-    """How often it is performed in each operation of the term."""
+    """These in words of `tollbar ask`."""
 
 
 class Sides(NamedTuple):
-    """What was measured of a term, or of a cell."""
+    """What was measured of a term."""
 
     in_rounds: Interval
     in_stretches: Interval
@@ -45,7 +48,10 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckedTerm:
-    """A term's CPU time at the mix's rate, in cores that are wholly busy."""
+    """A term's CPU time at the mix's rate, in cores that are wholly busy.
+
+    What is predicted and what was measured in rounds are of the same moments.
+    """
 
     name: str
     predicted: Interval
@@ -64,19 +70,30 @@ class Checked:
     """Of all that were measured; None where none was."""
 
 
+def refuse_elsewhere(sized: Sized, here: Mapping[str, Any]) -> None:
+    """Raises TollbarError where what was sized are costs of another machine than that of this fingerprint."""
+    run = sized.runs[0]
+    found = machine.differences(run.fingerprint, here)
+    if found:
+        raise TollbarError(
+            f"{run.name} is a run of another machine than this: {'; '.join(found)}",
+            where="--check",
+            hint="check on the machine that was measured, or size by runs of this one",
+        )
+
+
 def to_ask(sized: Sized) -> tuple[Asked, ...]:
     """What a load client has to ask for."""
-    return tuple(one for term in sized.terms if term.term.is_served for one in _asked(sized, term))
+    return tuple(_asked(sized, one) for one in sized.terms if one.term.is_asked)
 
 
-def _asked(sized: Sized, term: SizedTerm) -> Iterator[Asked]:
-    place = {
-        name: term.cell.row.coordinates[name] for name in ("op", "bed", "provider") if name in term.cell.row.coordinates
-    }
-    yield _under_load(sized, term, {**place, **_whole(term.term)}, "term", 1.0)
-    null = term.term.null
-    if null is not None:
-        yield _under_load(sized, term, {**place, **null.wanted}, "off", -1.0)
+def _asked(sized: Sized, one: SizedTerm) -> Asked:
+    term, at = one.term, one.cell.row.coordinates
+    place = {name: at[name] for name in ("op", "bed", "provider") if name in at}
+    found = [Part(_whole(term), 1.0), *([term.null] if term.null else [])]
+    cells = tuple(replace(part, wanted={**place, **part.wanted}) for part in found)
+    words = replace(term, parts=cells).words(sized.mix.utilisation)
+    return Asked(f"term-{term.name}", one, cells, words)
 
 
 def _whole(term: Term) -> Mapping[str, Value]:
@@ -86,62 +103,88 @@ def _whole(term: Term) -> Mapping[str, Value]:
     return {**term.parts[1].wanted, "resumed": round(100 * term.resumed)}
 
 
-def _under_load(sized: Sized, term: SizedTerm, cell: Mapping[str, Value], name: str, share: float) -> Asked:
-    family = term.term.family
-    words = (f"{n}={typed(family, n, value)}" for n, value in cell.items() if n != "choice")
-    said = (*words, *load_words(sized.mix.utilisation))
-    return Asked(f"{name}-{term.term.name}", term, str(cell["choice"]), said, share)
+@dataclass(frozen=True)
+class _Measured:
+    """The cells of a term as they were asked for, each with what a nanosecond of it is in cores."""
+
+    ledger: Ledger
+    rows: Sequence[Row]
+    weights: Sequence[float]
+
+    def in_rounds(self, moments: Moments | None) -> Interval | None:
+        return self.ledger.added(self.rows, self.weights, moments)
+
+    @property
+    def in_stretches(self) -> Interval | None:
+        ended = [[trial for trial in row.trials if trial.outcome is Outcome.OK] for row in self.rows]
+        visits = [self.ledger.one_a_trial(trials, _in_stretch) for trials in ended]
+        return stats.added(visits, self.weights, Moments.AS_DISTURBED, confidence=self.ledger.confidence)
 
 
 def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
     """What was measured of these, beside what was predicted."""
-    found = tuple(_checked(sized, term, asked, run) for term in sized.terms)
-    done = [one for one in found if one.sides is not None]
-    if not done:
-        return Checked(run, found, None)
-    names = {one.name for one in done}
-    cells = [cell for term in sized.terms if term.term.name in names for cell in term.cells]
-    predicted = scaled(summed(cells), sized.mix.utilisation)
-    sides = [one.sides for one in done if one.sides is not None]
-    return Checked(run, found, CheckedTerm("all that were run", predicted, _added(sides)))
-
-
-def _checked(sized: Sized, term: SizedTerm, asked: tuple[Asked, ...], run: Run) -> CheckedTerm:
-    name = term.term.name
-    predicted = scaled(term.cores, sized.mix.utilisation)
-    own = [one for one in asked if one.term is term]
-    if not own:
-        return CheckedTerm(name, predicted, reason="no server performs it, and no load client asks for it")
     studies = {one.study.name: one for one in run.studies}
-    parts = []
-    for one in own:
-        sides = _costs(studies[one.name])
-        if sides is None:
-            reasons = [row.reason for row in studies[one.name].rows if row.reason]
-            return CheckedTerm(name, predicted, reason=reasons[0] if reasons else "its server's CPU time was not seen")
-        weight = one.share * term.term.rate_per_s * 1e-9
-        parts.append(Sides(*(scaled(side, weight) for side in sides)))
-    return CheckedTerm(name, predicted, _added(parts))
+    # As of what was predicted: what is quiet is known by all of a run, and by what its machine has given before.
+    known = quickness(run)
+    measured = {one.term.term.name: _measured(one, studies[one.name], known) for one in asked}
+    terms = tuple(_checked(sized, one, measured.get(one.term.name) or _why_not_asked(one.term)) for one in sized.terms)
+    done = {one.name for one in terms if one.sides is not None}
+    cells = [cell for one in sized.terms if one.term.name in done for cell in one.cells]
+    parts = [one for name, one in measured.items() if name in done and isinstance(one, _Measured)]
+    return Checked(run, terms, _side_by_side(sized, "all that were run", cells, parts) if parts else None)
 
 
-def _added(parts: Sequence[Sides]) -> Sides:
-    return Sides(*(stats.total(side) for side in zip(*parts, strict=True)))
+def _measured(asked: Asked, one: StudyRun, known: Quickness) -> _Measured | str:
+    """What was measured of a term; in words, why one of its cells was not."""
+    ledger = Ledger(one.rows, Terms.of(one), one.study.measure.cost, one.study.family, known)
+    rows = []
+    for part in asked.cells:
+        row = next((row for row in one.rows if part.wanted.items() <= row.coordinates.items()), None)
+        if row is None:
+            return "it was not asked for"
+        if (why := ledger.why_unmeasured(row)) is not None:
+            return why
+        rows.append(row)
+    return _Measured(ledger, rows, [part.share * asked.term.term.rate_per_s * 1e-9 for part in asked.cells])
 
 
-def _costs(one: StudyRun) -> Sides | None:
-    """The server's CPU nanoseconds for each answer."""
-    ledger = Ledger(one.rows, Terms.of(one), one.study.measure.cost, one.study.family)
-    trials = [trial for row in one.rows for trial in row.trials if trial.outcome is Outcome.OK]
-    # Of the same moments as what was predicted: beside neighbours a request takes a sixth more here.
-    in_rounds = next((found for row in one.rows if (found := ledger.undisturbed(row)) is not None), None)
-    in_stretches = _mean(ledger.one_a_trial(trials, _in_stretch), ledger)
-    return None if in_rounds is None or in_stretches is None else Sides(in_rounds, in_stretches)
+def _why_not_asked(term: Term) -> str:
+    asks = "no load client asks for it"
+    return asks if term.is_served else f"no server performs it, and {asks}"
 
 
-def _mean(visits: Sequence[Visit], ledger: Ledger) -> Interval | None:
-    if not visits:
-        return None
-    return stats.added([visits], [1.0], Moments.AS_DISTURBED, confidence=ledger.confidence)
+def _checked(sized: Sized, one: SizedTerm, measured: _Measured | str) -> CheckedTerm:
+    name = one.term.name
+    if isinstance(measured, str):
+        return CheckedTerm(name, scaled(one.cores, sized.mix.utilisation), reason=measured)
+    return _side_by_side(sized, name, one.cells, [measured])
+
+
+def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequence[_Measured]) -> CheckedTerm:
+    """What is predicted and what was measured, both undisturbed where both were in blocks enough, else neither.
+
+    Beside neighbours a request takes a sixth more here, and how many of them each side had is no matter of the mix.
+    """
+
+    def predicted(moments: Moments | None) -> Interval:
+        return scaled(summed(cells, moments), sized.mix.utilisation)
+
+    def in_rounds(moments: Moments | None) -> Interval | None:
+        return _total([one.in_rounds(moments) for one in measured])
+
+    best = predicted(None), in_rounds(None)
+    are_undisturbed = all(side is not None and side.moments is Moments.UNDISTURBED for side in best)
+    moments = None if are_undisturbed else Moments.AS_DISTURBED
+    found, in_stretches = in_rounds(moments), _total([one.in_stretches for one in measured])
+    if found is None or in_stretches is None:
+        return CheckedTerm(name, best[0], reason="its server's CPU time was not seen")
+    return CheckedTerm(name, predicted(moments), Sides(found, in_stretches))
+
+
+def _total(parts: Sequence[Interval | None]) -> Interval | None:
+    """The sum of what is of several studies; None where one of them has none."""
+    there = [one for one in parts if one is not None]
+    return stats.total(there) if len(there) == len(parts) else None
 
 
 def _in_stretch(trial: Trial) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ Said = Mapping[str, str | int | float]
 
 # Operations a second; beyond them a rate is a slip, and sums with it are no numbers.
 LEAST_RATE, MOST_RATE = 1e-6, 1e9
+
+# Of a term; a check's study is called by it, and its directory.
+_NAME = re.compile(r"\w[\w .-]*")
 
 ITS_OWN = "nothing"
 """What is taken off a term whose requests no other term has."""
@@ -139,6 +143,10 @@ def read(path: Path) -> Mix:
     said = wire.read(path, _File)
     if not said.term:
         raise TollbarError("no term", where=str(path), hint="a table `[term.NAME]` for each kind of work")
+    for name in said.term:
+        if not _NAME.fullmatch(name):
+            what = f"{name!r}: a name of letters, digits, `-`, `_`, `.` and spaces"
+            raise TollbarError(what, where=f"{path}: term", hint='as in `[term."password logins"]`')
     head, where = said.mix, f"{path}: mix"
     utilisation = _as(units.utilisation, head.utilisation, f"{where}.utilisation") / 100
     if not utilisation:
@@ -179,9 +187,11 @@ def _term(name: str, said: _Term, where: str) -> Term:
     parts = [Part(cell, 1.0)]
     share = None
     if said.resumed is not None:
-        share = _as(units.share, said.resumed, f"{where}.resumed")
-        if not 0 <= share <= 1:
-            raise TollbarError(f"`{said.resumed}`: a share of one at most", where=f"{where}.resumed")
+        percent = 100 * _as(units.share, said.resumed, f"{where}.resumed")
+        # A check asks for it in one cell, whose clients are so many of a hundred.
+        if not 0 <= percent <= 100 or abs(percent - round(percent)) > 1e-9:
+            raise TollbarError(f"`{said.resumed}`: a whole percentage of 0 to 100", where=f"{where}.resumed")
+        share = round(percent) / 100
         if RESUMPTION not in settings_at(family, cell):
             what = f"{said.choice} of {family.name} resumes nothing here"
             raise TollbarError(what, where=f"{where}.resumed", hint='it is for `tls` and `op = "connect"`')
@@ -208,11 +218,11 @@ def _cell(family: Family, choice: str, setting: Said, place: Mapping[str, Value]
     """What is said of a cell, its values as cells have them."""
     cell = {"choice": _choice(family, choice, f"{where}.choice"), **place}
     cell |= _values(family, setting, f"{where}.setting")
-    there = at_defaults(family, cell)
+    known = [name for name in at_defaults(family, cell) if name in family.settings]
     for name in setting:
-        if name not in there:
-            known = ", ".join(n for n in there if n in family.settings)
-            raise TollbarError(f"`{name}` means nothing there", where=f"{where}.setting", hint=f"known: {known}")
+        if name not in known:
+            hint = f"known: {', '.join(known)}"
+            raise TollbarError(f"`{name}` is no setting there", where=f"{where}.setting", hint=hint)
     return cell
 
 

@@ -1,7 +1,8 @@
 """How many cores a mix takes, by the costs that runs measured: sums of rates times costs, with their intervals.
 
-A cost is the CPU time of all that takes part, the server's side where there is a server, undisturbed. Cells of one
-study are summed block by block; what was measured in different studies is independent, and its variances add.
+A cost is the CPU time of all that takes part, undisturbed; where a load client asks a server, of the server's side.
+Cells of one study are summed block by block; what was measured in different studies is independent, and its variances
+add.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tollbar.libraries import normal
 from tollbar.policies import Policy
 from tollbar.results import Row, Run, StudyRun
 from tollbar.sizing.mix import RESUMPTION, Mix, Part, Term, every_part
-from tollbar.stats import Interval
+from tollbar.stats import Interval, Moments
 from tollbar.study import USUAL_USERS, default_load, is_paced
 
 # How it was asked: no two of these are two choices.
@@ -155,25 +156,25 @@ def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
     return Sized(mix, tuple(runs), tuple(found), summed(cell for one in found for cell in one.cells))
 
 
-def summed(cells: Iterable[Cell]) -> Interval:
-    """The sum of these cells' costs, each times its weight."""
+def summed(cells: Iterable[Cell], moments: Moments | None = None) -> Interval:
+    """The sum of these cells' costs, each times its weight: of these moments, or of the best that there were."""
     by_source: dict[int, list[Cell]] = {}
     for cell in cells:
         by_source.setdefault(id(cell.source), []).append(cell)
-    return stats.total([part for some in by_source.values() for part in _of_one_source(some)])
+    return stats.total([part for some in by_source.values() for part in _of_one_source(some, moments)])
 
 
-def _of_one_source(cells: Sequence[Cell]) -> list[Interval]:
+def _of_one_source(cells: Sequence[Cell], moments: Moments | None) -> list[Interval]:
     """One sum over the blocks that all have; each by itself where there is none."""
     weights: dict[str, float] = {}
     for cell in cells:
         weights[cell.row.key] = weights.get(cell.row.key, 0.0) + cell.weight
     rows = [*{cell.row.key: cell.row for cell in cells}.values()]
     ledger = cells[0].source.ledger
-    together = ledger.added(rows, [weights[row.key] for row in rows])
+    together = ledger.added(rows, [weights[row.key] for row in rows], moments)
     if together is not None:
         return [together]
-    alone = [ledger.added([row], [weights[row.key]]) for row in rows]
+    alone = [ledger.added([row], [weights[row.key]], moments) for row in rows]
     return [one for one in alone if one is not None]
 
 

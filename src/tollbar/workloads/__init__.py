@@ -100,6 +100,10 @@ class Work:
     component: str = RUNNER
     """Which component the runner itself is."""
 
+    def least_s(self, operation_ns: float) -> float:
+        """How long the least chunk takes of operations that cost so much each."""
+        return self.fewest * operation_ns / 1e9
+
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
         """CPU nanoseconds of each component."""
         return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {self.component: chunk.cpu_ns}

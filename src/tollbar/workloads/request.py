@@ -45,6 +45,9 @@ PROOF_LIMIT_S = 60.0
 REQUEST_LIMIT_S = 10.0
 # A closed load needs so many requests a user, that users are not all in their first one.
 REQUESTS_A_USER = 2
+# Of an open load that keeps a server busy in part the load client waits for so many arrivals in a chunk, and before it
+# asks so many at once (`LEAST_PACED_REQUESTS` and `LEADING` of the engine).
+LEAST_PACED_REQUESTS, LEADING = 8, 4
 
 Client = dict[str, Any]
 """One kind of client of a load task, with its share of all."""
@@ -144,7 +147,6 @@ class RequestWorkload(Workload):
             # What has a core for each thread, or is on another machine, is there from the start.
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
-            users = cell.coordinates.get("users")
             in_rounds, in_stretch = _client_cores(cell, server, core)
             task = self._task(cell, "measure", seed, server, sandbox)
             yield RequestWork(
@@ -153,7 +155,7 @@ class RequestWorkload(Workload):
                 in_rounds,
                 paid_on=_paid_on(cell, server, core),
                 metrics=(*families.family(cell.family).metrics, *(NETWORK if _is_elsewhere(cell, server) else ())),
-                fewest=REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1,
+                fewest=fewest_of(cell),
                 # A stretch is for users whose client is apart, and what has several cores leaves none.
                 settles=not cores,
                 stretch_core=in_stretch,
@@ -298,6 +300,12 @@ def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | N
     return core, None if core is None else apart
 
 
+def fewest_of(cell: Cell) -> int:
+    """How many requests a chunk must have, as far as users decide it."""
+    users = cell.coordinates.get("users")
+    return REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1
+
+
 def settings_of(cell: Cell) -> dict[str, str | int]:
     """The choice and the settings of a cell, as plain words and numbers."""
     settings = {name: value for name, value in cell.coordinates.items() if name not in NOT_SETTINGS}
@@ -316,6 +324,16 @@ class RequestWork(Work):
     """A server that is up, and the load client that asks it."""
 
     server: Target
+
+    def least_s(self, operation_ns: float) -> float:
+        """Of an open load what is waited for is arrivals, and not the server."""
+        load, each_s = self.task["load"], operation_ns / 1e9
+        if load["shape"] != "open":
+            return Work.least_s(self, operation_ns)
+        share: float = load["utilisation"]
+        rate_hz: float = load["rate_hz"]
+        arrivals_s = LEAST_PACED_REQUESTS * each_s / share if share else 1 / rate_hz
+        return arrivals_s + LEADING * each_s
 
     def wall_ns(self, chunk: ChunkRecord) -> int:
         """Elapsed nanoseconds; of several threads the time that their cores took for the chunk, without what the load

@@ -92,7 +92,8 @@ def _measured(checked: Checked | None) -> Iterator[str]:
     found, predicted = total.sides.in_rounds, total.predicted
     meet = found.low <= predicted.high and predicted.low <= found.high
     told = "not told apart" if meet else "size by the larger"
-    yield f"Under a load, what was run took × {found.estimate / predicted.estimate:.2f} of what is predicted: {told}."
+    ratio = f"{found.estimate / predicted.estimate:.2f}"
+    yield f"Under a load, what was run took × {ratio} of what is predicted, both {found.moments}: {told}."
 
 
 def _how(sized: Sized) -> Iterator[str]:
@@ -103,14 +104,22 @@ def _how(sized: Sized) -> Iterator[str]:
     confidence = max(cell.source.ledger.confidence for term in sized.terms for cell in term.cells)
     told = [sized.cores] if sized.cores else [one.cores for one in sized.terms]
     moments = max((one.moments for one in told), key=[*Moments].index)
+    with_client = [f"`{one.term.name}`" for one in sized.terms if _has_client(one)]
+    client = f", of {enumeration(with_client)} with the client's" if with_client else ""
     yield (
         "Cores are rates times CPU time per operation, over the share of their time that is to be used; CPU time of all"
-        f" that take part on the server's side, {moments}, as measured in {runs}; {percent(confidence)} intervals."
+        f" that take part on the server's side{client}, {moments}, as measured in {runs};"
+        f" {percent(confidence)} intervals."
     )
     if sized.cores is not None and len(sources) > 1:
         freedom = sized.cores.freedom
         degrees = f", with {freedom:g} degrees of freedom" if math.isfinite(freedom) and sized.cores.is_bounded else ""
         yield f"Terms of {counted(len(sources), 'study').replace('studys', 'studies')}: their variances add{degrees}."
+
+
+def _has_client(one: SizedTerm) -> bool:
+    """Whether what asks its server is in its cost."""
+    return one.term.is_served and any(cell.source.study_run.study.measure.cost == "cpu" for cell in one.cells)
 
 
 def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
@@ -133,8 +142,8 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
             notes=[
                 "Cores that are wholly busy, at the mix's rates. Each term was asked for by itself, by a load client on"
                 f" a core of its own, with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy;"
-                " the server's CPU time, in rounds undisturbed as predicted, and of all moments in longer stretches, in"
-                f" {checked.run.name}.",
+                " the server's CPU time, in rounds of the same moments as what is predicted, undisturbed unless a term"
+                f" says otherwise, and of all moments in longer stretches, in {checked.run.name}.",
             ],
         )
 
@@ -223,7 +232,8 @@ def _side_by_side(one: CheckedTerm) -> list[TableCell]:
     in_rounds, in_stretches = one.sides
     ratio = in_rounds.estimate / one.predicted.estimate
     side_by_side = [*_cores(one.predicted), *_cores(in_rounds), TableCell(f"{ratio:.3f}", ratio)]
-    return [TableCell(one.name), *side_by_side, *_cores(in_stretches)]
+    moments = None if in_rounds.moments is Moments.UNDISTURBED else f"both {in_rounds.moments}"
+    return [TableCell(one.name, small=moments), *side_by_side, *_cores(in_stretches)]
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
