@@ -147,6 +147,7 @@ FAULTS = {
     "reasonless": lambda line: line.update(outcome="failed"),
     "idle": lambda line: line.update(operations=0),
     "few": lambda line: line.update(operations=line["operations"] - 1000),
+    "countless": lambda line: line.update(operations=1 << 63),
     "negative": lambda line: line.update(cpu_ns=-5),
     "timeless": lambda line: line.update(wall_ns=0),
     "short": lambda line: line.update(wall_ns=1000),

@@ -92,7 +92,9 @@ FAULTS = {
 }
 # What clocks show is shown by as much CPU time as a runner gets: beside other programs a tenth of a second may hold too
 # little of it, and an answer may come late. A fault that is never told, and one that is always found, is another thing.
+# `test_promises.py` holds each rule itself to clocks of its own.
 ATTEMPTS = 6
+CLOCKS = ("its CPU time is", "it answers when", "between chunks it sleeps", "it does the operations")
 Write = Callable[[str, str], Path]
 
 
@@ -113,10 +115,11 @@ def write(tmp_path: Path) -> Write:
 
 
 def held(command: Sequence[str], measure: Mapping[str, Any], verify: Mapping[str, Any]) -> list[Finding]:
-    """What is found of a runner that is to keep every promise: in the first attempt that shows it to, or the last."""
+    """What is found of a runner that is to keep every promise; once more where only its clocks speak against it."""
     for _ in range(ATTEMPTS):
         findings = list(hold(command, measure, verify))
-        if all(one.kept for one in findings):
+        broken = [one for one in findings if not one.kept]
+        if not broken or not all(one.promise.startswith(CLOCKS) for one in broken):
             break
     return findings
 
@@ -139,7 +142,8 @@ def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
     old, new, promise = FAULTS[fault]
     path = write(old, new)
     seen = []
-    for one in (finding for _ in range(ATTEMPTS) for finding in findings_of(path)):
+    attempts = ATTEMPTS if promise.startswith(CLOCKS) else 1
+    for one in (finding for _ in range(attempts) for finding in findings_of(path)):
         seen.append(one)
         if one.kept is False and one.promise.startswith(promise):
             assert one.seen

@@ -91,6 +91,34 @@ def test_chunks_in_rows_say_what_they_say_one_by_one() -> None:
     assert [None] == Chunks.of([replace(PROBED[2], observed={})]).probed
 
 
+@pytest.mark.parametrize("metric", ["round", "operations", "wall", "cpu", "probe-before", "reads"])
+@pytest.mark.parametrize(
+    "odd", ["[1]", "true", '"1"', "NaN", "Infinity", "1e999", "null", "1.5", "9223372036854775808"]
+)
+def test_values_that_are_not_tollbars_are_refused(metric: str, odd: str) -> None:
+    """What others send, or a disk has spoiled, is one line and no number; what cannot be had in a chunk may be none."""
+    series = {(c, m): json.loads(text) for c, m, text in series_of(PROBED)}
+    (key,) = (key for key in series if key[1] == metric and key[0] != "client")
+    series[key][0] = json.loads(odd)
+    may_be = {"null": metric in ("cpu", "probe-before", "reads"), "1.5": metric in ("probe-before", "reads")}
+    if may_be.get(odd, odd.isdigit() and metric in ("probe-before", "reads")):
+        assert len(PROBED) == len(chunks_of(series))
+    else:
+        with pytest.raises(ValueError, match=metric):
+            chunks_of(series)
+
+
+@pytest.mark.parametrize("spoiled", ["round", "wall"])
+def test_a_trial_without_its_rounds_or_its_time_is_refused(spoiled: str) -> None:
+    """As is one whose values are fewer than its operations."""
+    series = {(c, m): json.loads(text) for c, m, text in series_of(PROBED)}
+    with pytest.raises(ValueError, match="not a value of each round"):
+        chunks_of({**series, ("", spoiled): [1]})
+    del series["", spoiled]
+    with pytest.raises(ValueError, match=f"a trial without {spoiled}"):
+        chunks_of(series)
+
+
 def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, planned: Plan, tmp_path: Path) -> None:
     """Its cell, its trial, its probes, what each component paid and what was observed; a load's figures beside it."""
     load = LoadRecord(requests=5, wall_ns=1000, client_cpu_ns=250, bytes_sent=77, client_libraries=("a", "b", "a"))

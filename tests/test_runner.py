@@ -102,6 +102,7 @@ SESSION_FAULTS = {
     "chunk:sorry": (Outcome.FAILED, "the third answer was wrong"),
     "chunk:idle": (Outcome.FAILED, "operations: Input should be greater than or equal to 1"),
     "chunk:few": (Outcome.FAILED, "operations: Input should be"),
+    "chunk:countless": (Outcome.FAILED, "operations: Input should be less than or equal to 9007199254740991"),
     "chunk:negative": (Outcome.FAILED, "cpu_ns: Input should be"),
     "chunk:timeless": (Outcome.FAILED, "wall_ns: Input should be"),
     "chunk:short": (Outcome.FAILED, "where at least 1.500 ms were asked for"),

@@ -83,7 +83,7 @@ def test_a_package_that_cannot_be_had_is_said_in_the_managers_words(said: str, w
     assert words in caught.value.what
     assert said == caught.value.where
     assert not [*(fakes / "cache").rglob("*.so*")]
-    assert not [*(fakes / "cache" / "tollbar" / "upgrades" / "packages").iterdir()]
+    assert not [*(fakes / "cache" / "tollbar" / "upgrades" / "debian").iterdir()]
 
 
 def test_a_package_of_another_architecture_is_refused(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,10 @@ Fields that this version does not know are let pass: runners have their own pace
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -111,9 +112,11 @@ class Observed(Requested):
     """The server was still at work long after it was asked nothing more: the account was never closed."""
 
     def value_of(self, metric: str) -> float | None:
-        """The total over the chunk of one of the family's own metrics; None: the runner did not observe it."""
+        """The total over the chunk of one of the family's own metrics; None: the runner did not observe a number."""
         value = (self.model_extra or {}).get(metric)
-        return value if isinstance(value, int | float) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return value if abs(value) <= sys.float_info.max else None
 
     @property
     def is_exact(self) -> bool:
@@ -121,12 +124,17 @@ class Observed(Requested):
         return not (self.ticks or self.unsettled)
 
 
+MOST = 2**53 - 1
+"""Of what a chunk counts: beyond it a double is not exact, and so many nanoseconds are a hundred days."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+
+
 class ChunkRecord(BaseModel):
     """A chunk as the runner counted it."""
 
     model_config = ConfigDict(frozen=True)
-    operations: int = Field(ge=1)
-    cpu_ns: int = Field(ge=1)
-    wall_ns: int = Field(ge=1)
+    operations: Count
+    cpu_ns: Count
+    wall_ns: Count
     # Made anew, which is quicker than the deep copy that a default is.
     observed: Observed = Field(default_factory=Observed)

@@ -6,10 +6,12 @@ One row for each value would be as right and take ten times the room and the tim
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from tollbar.records import Chunk, Chunks
+from tollbar.records.contract import MOST
 
 Series = Mapping[tuple[str, str], Sequence[Any]]
 """By (component, metric), the value of each round."""
@@ -21,6 +23,8 @@ ROUND, OPERATIONS, WALL, CPU = "round", "operations", "wall", "cpu"
 BEFORE, WITHIN, AFTER, MADE_UP = "probe-before", "probe-within", "probe-after", "made-up"
 """Metrics: nanoseconds of the probes before, during and after a chunk, and whether the round was made up."""
 _PROBES = (BEFORE, WITHIN, AFTER)
+_WHOLE: Mapping[str, Set[type]] = {ROUND: {int}, OPERATIONS: {int}, WALL: {int}, CPU: {int, type(None)}}
+_ANY: Set[type] = {int, float, type(None)}
 _OWN = (ROUND, OPERATIONS, WALL, CPU, *_PROBES, MADE_UP)
 
 
@@ -43,12 +47,14 @@ def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
 
 
 def chunks_of(series: Series) -> Sequence[Chunk]:
-    """A trial's chunks, in the order of its rounds. Raises ValueError where a series is of other rounds."""
+    """A trial's chunks, in the order of its rounds. Raises ValueError where a series is none that Tollbar writes."""
     operations = series.get((TRIAL, OPERATIONS), ())
     if not operations:
         return ()
-    if len({*map(len, series.values())}) > 1:
-        raise ValueError("not a value of each round")
+    for (_, metric), values in series.items():
+        _refuse_odd(metric, values, len(operations))
+    if missing := {ROUND, WALL} - {metric for component, metric in series if component == TRIAL}:
+        raise ValueError(f"a trial without {', '.join(sorted(missing))}")
     made_up = series.get((TRIAL, MADE_UP))
     return Chunks(
         rounds=series[TRIAL, ROUND],
@@ -59,6 +65,19 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
         probes_ns=[series[TRIAL, metric] for metric in _PROBES if (TRIAL, metric) in series],
         made_up=[bool(one) for one in made_up] if made_up else [False] * len(operations),
     )
+
+
+def _refuse_odd(metric: str, values: object, rounds: int) -> None:
+    """Raises ValueError where these are no values of so many rounds: what others send is read as well."""
+    if not isinstance(values, list) or len(values) != rounds:
+        raise ValueError(f"{metric}: not a value of each round")
+    kinds = {*map(type, values)}
+    if not kinds <= _WHOLE.get(metric, _ANY):
+        raise ValueError(f"{metric}: not a number of each round")
+    most = MOST if metric in _WHOLE else sys.float_info.max
+    # What is no number is within no limits.
+    if not all(-most <= value <= most for value in values if value is not None):
+        raise ValueError(f"{metric}: beyond what a chunk can have")
 
 
 def _before_within_after(chunk: Chunk) -> tuple[float | None, float | None, float | None]:

@@ -113,6 +113,9 @@ def read(directory: Path) -> Run:
             )
     except (sqlite3.Error, OSError) as error:
         raise TollbarError(f"the results cannot be read: {error}", where=str(path)) from error
+    except ValueError as error:
+        why = str(error).splitlines()[0]
+        raise TollbarError(f"not as Tollbar writes it: {why}", where=str(path)) from error
     return Run(
         directory=directory,
         name=directory.resolve().name,

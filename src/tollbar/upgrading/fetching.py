@@ -82,7 +82,8 @@ def package(name: str, version: str) -> Path:
         without_rights(folder)
         lead_inside(folder)
 
-    return _kept("packages", said, fetch)
+    # Not `packages`, where earlier versions kept programs with their rights.
+    return _kept("debian", said, fetch)
 
 
 def without_rights(folder: Path) -> None:
