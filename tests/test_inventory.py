@@ -71,7 +71,11 @@ def words(what: Mapped) -> list[str]:
         # Judged as the cipher alone it would be said to do nothing against tampering, as the MAC alone to hide nothing.
         *((algorithm(name, primitive="ae"), [f"? {CIPHER_WITH_MAC}"]) for name in (
             "AES-128-CBC-HMAC-SHA256", "AES-256-CBC-HMAC-SHA1", "A128CBC-HS256", "A256CBC-HS512",
-            "AES128_CTR_HMAC_SHA256", "HmacSHA256 with AES/CTR", "DES-EDE3-CBC-HMAC-SHA1", "3DES-CBC-HMAC-SHA1")),
+            "AES128_CTR_HMAC_SHA256", "HmacSHA256 with AES/CTR", "DES-EDE3-CBC-HMAC-SHA1", "3DES-CBC-HMAC-SHA1",
+            "AES-256-CTR-Poly1305", "cast5-hmac-sha1", "rc4-hmac-md5")),
+        (algorithm("Poly1305-AES", primitive="mac"), ["mac poly1305"]),
+        (algorithm("AES-256-GCM+ChaCha20-Poly1305"), [
+            "? a combination of algorithms: which ones is not said in a form that is known here"]),
         (algorithm("A128CBC-HS256", algorithmFamily="AES", mode="cbc", oid="2.16.840.1.101.3.4.1.2"), [
             f"? {CIPHER_WITH_MAC}"]),
         (algorithm("PBEWithHmacSHA256AndAES_128"), ["? Tollbar has no family of key derivation"]),
@@ -92,6 +96,13 @@ def words(what: Mapped) -> list[str]:
         (algorithm("RSA-3072", algorithmFamily="RSAES-OAEP", cryptoFunctions=["encrypt"]), [f"? {OAEP}"]),
         (algorithm("RSA-3072", padding="pss"), ["signature rsa-3072 padding=pss"]),
         (algorithm("RSAES-PKCS1-3072", padding="oaep"), ["? its name says pkcs1, and its padding says oaep"]),
+        # So that neither counts as key transport of PKCS #1 v1.5.
+        *((algorithm(name, parameterSetIdentifier="3072", padding="oaep"), [
+            f"? its name says {said}, and its padding says oaep"]) for name, said in (
+            ("RSA-PSS-3072", "pss"), ("RSASSA-PSS", "pss"), ("SHA256withRSA", "pkcs1"))),
+        (algorithm("RSA-3072", padding="oaep", oid="1.2.840.113549.1.1.10"), [
+            "? its padding says oaep, and its oid says pss"]),
+        (algorithm("RSA-2048", cryptoFunctions=["sign", "decrypt"]), ["signature rsa-2048", "key-exchange rsa-2048"]),
         (algorithm("RSA-KEM", primitive="kem", parameterSetIdentifier="3072"), [
             "? rsa-kem is not among Tollbar's choices"]),
         (algorithm("RSA-2048", primitive="pke"), ["signature rsa-2048", "key-exchange rsa-2048"]),
@@ -106,13 +117,15 @@ def words(what: Mapped) -> list[str]:
         *((algorithm(name), [f"? {HYBRID}"]) for name in (
             "SecP256r1MLKEM768", "SecP384r1MLKEM1024", "p521_mlkem1024", "x448_mlkem768", "mlkem768x25519-sha256",
             "id-MLKEM1024-ECDH-P384-SHA3-256", "id-MLKEM768-RSA2048-SHA3-256", "sntrup761x25519-sha512@openssh.com",
-            "x25519_frodo640aes", "X-Wing")),
+            "x25519_frodo640aes", "X-Wing", "X25519+SIKE", "x25519_sidhp503", "X25519-NewHope", "X25519-Saber",
+            "X25519+P-256")),
         (algorithm("SecP384r1MLKEM1024", primitive="combiner", algorithmFamily="ML-KEM"), [f"? {HYBRID}"]),
         (algorithm("X25519Kyber768Draft00", primitive="kem"), [
             "? a hybrid with Kyber, the draft of ML-KEM, and not the same algorithm"]),
         (algorithm("Kyber768"), ["? kyber is the draft of a NIST standard, and not the same algorithm"]),
         *((algorithm(name), ["? two signatures in one: Tollbar's family signature judges each alone"]) for name in (
-            "id-MLDSA65-ECDSA-P256-SHA512", "MLDSA44-RSA2048-PSS-SHA256", "p384_mldsa65")),
+            "id-MLDSA65-ECDSA-P256-SHA512", "MLDSA44-RSA2048-PSS-SHA256", "p384_mldsa65", "ECDSA-P256+XMSS",
+            "ECDSA-P256 with LMS", "ed25519-hss")),
         (algorithm("HashML-DSA-65-with-SHA512"), ["signature ml-dsa-65"]),
         (algorithm("SLH-DSA-SHA2-128s"), ["signature slh-dsa-128s"]),
         (algorithm("SLH-DSA-SHAKE-128s"), ["? Tollbar's family signature has no slh-dsa-shake-128s"]),
@@ -135,6 +148,34 @@ def test_an_asset_is_a_choice_or_has_a_reason(component: Mapping[str, Any], expe
     """By its name, its properties and its object identifier, which must agree."""
     (found,) = mapped(made(component))
     assert expected == words(found)
+
+
+@pytest.mark.parametrize(
+    ("component", "settings", "beyond"),
+    [
+        (
+            algorithm(
+                "RSA-1024", primitive="pke", padding="oaep", cryptoFunctions=["sign", "verify", "encrypt", "decrypt"]
+            ),
+            {},
+            OAEP,
+        ),
+        (
+            algorithm("RSA-1024", padding="pss", cryptoFunctions=["encrypt"]),
+            {"padding": "pss"},
+            "it is said to transport keys too, which PSS does not: with what padding is not given",
+        ),
+    ],
+    ids=["oaep", "pss"],
+)
+def test_a_key_that_signs_is_judged_as_a_signature_whatever_else_it_does(
+    component: Mapping[str, Any], settings: Mapping[str, str], beyond: str
+) -> None:
+    """What it does besides is said, and is no key transport of PKCS #1 v1.5."""
+    (found,) = mapped(made(component))
+    (use,) = found.uses
+    assert ("signature", {"choice": "rsa-1024", **settings}) == (use.family.name, use.coordinates)
+    assert (beyond,) == use.beyond
 
 
 def test_references_are_followed() -> None:
@@ -228,7 +269,18 @@ def suite(name: str, *algorithms: str, **more: object) -> dict[str, Any]:
         ("p384_mlkem768", None),
         ("mlkem768x25519-sha256", None),
         ("sntrup761x25519", None),
-        ("0x11EB", None),
+        ("secp256r1 (23)", "ecdhe-p256"),
+        ("x25519 (0x001d)", "x25519"),
+        ("NamedGroup.x25519", "x25519"),
+        ("NamedGroup.X25519MLKEM768 (4588)", "x25519mlkem768"),
+        ("0x0017", "ecdhe-p256"),
+        ("0x001D", "x25519"),
+        ("0x0201", "mlkem768"),
+        ("0x0202", "mlkem1024"),
+        ("0x11EB", "secp256r1mlkem768"),
+        ("0x11EC", "x25519mlkem768"),
+        ("0x11ED", "secp384r1mlkem1024"),
+        ("0x6399", None),
         # It is no exchange of keys that a group could be.
         ("dhe", None),
     ],
@@ -239,7 +291,7 @@ def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> No
     (use,) = found.uses
     assert known == use.coordinates.get("key-exchange")
     said = "-".join(group.lower().split("_"))
-    assert (() if known else (f"Tollbar's family tls has no key-exchange group {said}",)) == use.beyond
+    assert (() if known else (f"group {said} is not known here",)) == use.beyond
 
 
 @pytest.mark.parametrize(
@@ -248,10 +300,8 @@ def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> No
         ([algorithm("ECDH", "a", curve="nist/P-256")], "ecdhe-p256", ()),
         ([algorithm("x25519", "a", curve="other/Curve25519")], "x25519", ()),
         ([algorithm("X25519MLKEM768", "a")], "x25519mlkem768", ()),
-        ([algorithm("X25519Kyber768Draft00", "a")], None, (
-            "Tollbar's family tls has no key-exchange group x25519kyber768draft00",)),
-        ([algorithm("ECDH", "a", curve="secg/secp384r1")], None, (
-            "Tollbar's family tls has no key-exchange group secp384r1",)),
+        ([algorithm("X25519Kyber768Draft00", "a")], None, ("group x25519kyber768draft00 is not known here",)),
+        ([algorithm("ECDH", "a", curve="secg/secp384r1")], None, ("group secp384r1 is not known here",)),
         # What signs is no exchange of keys.
         ([algorithm("ECDSA", "a", curve="secp256r1"), algorithm("Ed25519", "b", curve="Curve25519")], None, ()),
         ([algorithm("AES-128-GCM", "a"), algorithm("SHA-256", "b")], None, ()),

@@ -21,6 +21,9 @@ _TABLE = Path(__file__).with_name("mapping.toml")
 _MOST_LETTERS = 200
 _BETWEEN = re.compile(r"[\s_/.:]+")
 _BETWEEN_NAMES = "|"
+# What stands between the texts of a property that has several.
+_BETWEEN_TEXTS = {"algorithms": _BETWEEN_NAMES, "functions": "-"}
+_HAS_NO = "Tollbar's family {family} has no {setting} {value}"
 # What both of its values may be, as a key for signatures and for transport is.
 _SEVERAL = "use"
 
@@ -105,7 +108,7 @@ def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
         for one in algorithms[1:]:
             said = {**one.said, **{name: text for name, text in said.items() if name != "name" or len(algorithms) < 2}}
     said |= {"kind": asset.kind, "oid": _table().oid.get(said.get("oid", ""), "")}
-    return {name: _plain(text) for name, text in said.items() if text}
+    return {name: _less_nothing(name, _plain(text)) for name, text in said.items() if text}
 
 
 def _referred(asset: Asset, by: str, inventory: Inventory) -> list[Asset]:
@@ -122,6 +125,12 @@ def _plain(text: str) -> str:
     return _BETWEEN.sub("-", text[:_MOST_LETTERS].lower())
 
 
+def _less_nothing(property_: str, text: str) -> str:
+    for pattern in _table().says_nothing.get(property_, ()):
+        text = pattern.sub("", text)
+    return text
+
+
 def _mapped(facts: _Facts, known: Mapping[str, Family]) -> Mapped:
     for row in _table().choice:
         if not fits(row.where, facts.of(row.where)):
@@ -134,7 +143,7 @@ def _mapped(facts: _Facts, known: Mapping[str, Family]) -> Mapped:
             words = " and ".join(_table().words[name] for name in missing)
             return Mapped(reason=f"{words} {'is' if len(missing) == 1 else 'are'} not given")
         found = [_use(said, row.settings, facts, known) for said in row.choices]
-        absent = tuple(one for one in found if isinstance(one, str))
+        absent = tuple(one for one in (*found, row.beyond) if isinstance(one, str))
         uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
         return Mapped(uses, None if uses else absent[0])
     raise AssertionError("the last row fits all")
@@ -148,14 +157,16 @@ def _use(said: str, with_: Mapping[str, Sequence[str]], facts: _Facts, known: Ma
     coordinates: dict[str, Value] = {"choice": choice}
     beyond = []
     for name, templates in with_.items():
-        filled = next(filter(None, (facts.filled(template) for template in templates)), None)
+        template = next(filter(facts.filled, templates), "")
+        filled = facts.filled(template)
         contradiction = facts.contradiction([field for one in templates for field in _fields(one)])
-        if filled is None or name not in settings_at(family, coordinates):
+        if not filled or name not in settings_at(family, coordinates):
             continue
         try:
             value = family.settings[name].read(filled)
         except ValueError:
-            beyond.append(f"Tollbar's family {family_name} has no {name} {filled}")
+            sentence = next(filter(None, map(_table().not_had.get, _fields(template))), _HAS_NO)
+            beyond.append(sentence.format(family=family_name, setting=name, value=filled))
             continue
         if contradiction:
             beyond.append(contradiction)
@@ -222,7 +233,7 @@ def _first(patterns: Mapping[str, tuple[re.Pattern[str], ...]], text: str) -> st
 
 
 def _each(property_: str, text: str) -> list[str]:
-    return text.split(_BETWEEN_NAMES) if property_ == "algorithms" else [text]
+    return text.split(_BETWEEN_TEXTS[property_]) if property_ in _BETWEEN_TEXTS else [text]
 
 
 def _fields(template: str) -> list[str]:
@@ -239,14 +250,17 @@ class _Row(wire.Wire):
     needs: tuple[str, ...] = ()
     choices: tuple[str, ...] = Field(default=(), alias="is")
     settings: dict[str, tuple[str, ...]] = Field(default={}, alias="with")
+    beyond: str | None = None
     cannot_say: str | None = None
 
 
 class _Table(wire.Wire):
     reads: dict[str, tuple[str, ...]]
+    says_nothing: dict[str, _Patterns]
     fact: dict[str, dict[str, _Patterns]]
     less_than: dict[str, tuple[str, ...]]
     words: dict[str, str]
+    not_had: dict[str, str]
     choice: tuple[_Row, ...]
     oid: dict[str, str]
 
