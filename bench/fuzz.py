@@ -41,7 +41,9 @@ MOST_BYTES = 4096
 HANG_S = 1
 # Of each corpus in the repository, as base64.
 MOST_KEPT = 11_000
-# The program of LLVM that reads what rustc's writes may have a version in its name.
+# Where rustup puts LLVM's programs: those of the LLVM that is in its rustc.
+WITH_RUSTC = Path("lib", "rustlib", HOST, "bin")
+# Others may have a version in their names.
 LLVM = ("", "-22", "-21", "-20", "-19")
 PARSERS = (
     "contract.rs", "http/head.rs", "http/request.rs", "http/response.rs", "runner.rs", "serve/routes.rs",
@@ -137,14 +139,20 @@ def run(targets: Sequence[str], limits: Sequence[str], keep: bool = False) -> It
             yield from pool.map(one, targets)
 
 
+def llvm() -> tuple[str, str]:
+    """llvm-profdata and llvm-cov: rustc's own, for an older one does not read what a newer rustc writes."""
+    said = subprocess.run(["rustc", "--print", "sysroot"], cwd=ENGINE, capture_output=True, text=True, check=True)
+    path = os.pathsep.join([str(Path(said.stdout.strip()) / WITH_RUSTC), os.environ.get("PATH", os.defpath)])
+    for version in LLVM:
+        profdata, cov = (shutil.which(f"llvm-{tool}{version}", path=path) for tool in ("profdata", "cov"))
+        if profdata and cov:
+            return profdata, cov
+    sys.exit("error: no llvm-profdata and llvm-cov\n\nhint: rustup component add llvm-tools")
+
+
 def covered() -> dict[str, tuple[int, int]]:
     """Of each parser's file: lines that the corpora reach, and lines; its tests are not built."""
-    tools = [shutil.which(f"llvm-{tool}{version}") for version in LLVM for tool in ("profdata", "cov")]
-    profdata, cov = next(
-        (pair for pair in reversed([*zip(tools[::2], tools[1::2], strict=True)]) if all(pair)), (None, None)
-    )
-    if profdata is None or cov is None:
-        sys.exit("error: no llvm-profdata and llvm-cov\n\nhint: apt-get install llvm-19")
+    profdata, cov = llvm()
     with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
         folder = Path(name)
         program = Path(shutil.copy(build("-Cinstrument-coverage"), folder / "tollbar-engine"))
