@@ -183,14 +183,14 @@ def run(targets: Sequence[str], limits: Sequence[str], keep: bool = False) -> It
 
 
 def llvm() -> tuple[str, str]:
-    """llvm-profdata and llvm-cov: rustc's own, for an older one does not read what a newer rustc writes."""
+    """llvm-profdata and llvm-cov of one version, for the one reads what the other writes: rustc's own first."""
     said = subprocess.run(["rustc", "--print", "sysroot"], cwd=ENGINE, capture_output=True, text=True, check=True)
     path = os.pathsep.join([str(Path(said.stdout.strip()) / WITH_RUSTC), os.environ.get("PATH", os.defpath)])
     for version in LLVM:
         profdata, cov = (shutil.which(f"llvm-{tool}{version}", path=path) for tool in ("profdata", "cov"))
         if profdata and cov:
             return profdata, cov
-    sys.exit("error: no llvm-profdata and llvm-cov\n\nhint: rustup component add llvm-tools")
+    sys.exit("error: no llvm-profdata and llvm-cov\n\nhint: rustup component add llvm-tools, or apt-get install llvm-19")
 
 
 def covered() -> dict[str, tuple[int, int]]:
