@@ -46,6 +46,7 @@ named! {
     c_void: "void";
     i8: "std::int8_t";
     u8: "std::uint8_t";
+    u16: "std::uint16_t";
     i32: "std::int32_t";
     u32: "std::uint32_t";
     i64: "std::int64_t";
@@ -150,6 +151,18 @@ pub const AWS_LC: Headers = Headers {
     without: &["OSSL_PARAM"],
     package: "none: the crate aws-lc-sys brings them",
 };
+
+/// BoringSSL's, where `TOLLBAR_BORINGSSL_HEADERS` names the folder `include` of its source.
+pub fn boringssl() -> Option<Headers> {
+    let folder: &'static str = std::env::var("TOLLBAR_BORINGSSL_HEADERS").ok()?.leak();
+    // It names the structure, and has no function that takes one.
+    Some(Headers { of: "BoringSSL", folder: Some(folder), without: &[], package: "none", ..AWS_LC })
+}
+
+/// Those of the forks that are there.
+pub fn forks() -> impl Iterator<Item = Headers> {
+    std::iter::once(AWS_LC).chain(boringssl())
+}
 
 pub const GSSAPI: Headers = Headers {
     of: "GSSAPI",

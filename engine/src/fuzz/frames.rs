@@ -42,7 +42,15 @@ pub fn postgresql() -> Give {
                     said(client.text_of("select 1"));
                 }
             }
-            4 => drop(said(client.text_of("select 1"))),
+            4 => {
+                said(client.text_of("select 1"));
+                said(client.tell("begin"));
+                if let Some(statement) = said(client.prepare("select $1")) {
+                    said(client.first(&statement, &[&None::<i64>]));
+                }
+                said(client.forget());
+                said(client.part());
+            }
             5 => {
                 let Some(Some(row)) = said(client.ask("select 1", &[])) else { return };
                 for column in 0..=row.len() {
@@ -53,7 +61,10 @@ pub fn postgresql() -> Give {
                 }
             }
             6 => drop(said(client.ask("select $1", &[&"text"]))),
-            7 => drop(said(client.execute_once("update", &[]))),
+            7 => {
+                said(client.execute_once("update", &[]));
+                said(client.close());
+            }
             _ => drop(said(client.copy("copy", 0..3, |id, line| {
                 line.extend(id.to_string().bytes());
                 Ok(())

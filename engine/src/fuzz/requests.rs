@@ -15,6 +15,9 @@ const SECRET: &str = "a secret of at least 32 characters";
 const IN_CLEAR: &str = "u1:password\n";
 const SHA_1: &str = "u1:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 const SHA_256: &str = "u1:{SHA-256}5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8\n";
+/// Of `secret`, under the key `pepper`.
+const HMAC: &str = "u2:{HMAC-SHA-256}804e6d854739162fdea0d455b3aafe67f40d2919406186a27be601596ac6d306\n";
+const SHA_1_OF_ANOTHER: &str = "u3:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 /// SHA-256 of `u1:tollbar:password`.
 const DIGEST: &str = "u1:tollbar:be77626087728de3a6b4b53ec81d1bd47eea564f9b1c1f09a10f7c53ffa42219\n";
 
@@ -27,7 +30,8 @@ pub fn basic() -> Give {
 }
 
 pub fn api_key() -> Give {
-    behind(Some(json!({"scheme": "api-key", "store": {"file": file(SHA_256)}})))
+    let store = file(&[SHA_256, HMAC, SHA_1_OF_ANOTHER].concat());
+    behind(Some(json!({"scheme": "api-key", "store": {"file": store}, "pepper": file("pepper")})))
 }
 
 pub fn form() -> Give {

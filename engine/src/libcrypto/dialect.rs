@@ -60,6 +60,17 @@ pub enum Dialect {
 /// What the version lines of the forks hold; every other library follows OpenSSL.
 const FORKS: [&str; 2] = ["AWS-LC", "BoringSSL"];
 
+/// Whether a library, or what it stands on, is one of the forks, by its own words.
+pub fn is_fork(library: &Library) -> Result<bool, &'static str> {
+    // SAFETY: the function has this type in all these libraries, and gives a string of the library's own.
+    let version = unsafe {
+        let version: unsafe extern "C" fn(c_int) -> *const c_char =
+            *library.get(b"OpenSSL_version\0").map_err(|_| "OpenSSL_version")?;
+        super::objects::text(version(0)).unwrap_or_default()
+    };
+    Ok(FORKS.iter().any(|name| version.contains(name)))
+}
+
 macro_rules! call {
     ($dialect:expr, $functions:ident => $call:expr) => {
         match $dialect {
@@ -71,13 +82,7 @@ macro_rules! call {
 
 impl Dialect {
     pub fn bind(library: &Library) -> Result<Dialect, &'static str> {
-        // SAFETY: the function has this type in all these libraries, and gives a string of the library's own.
-        let version = unsafe {
-            let version: unsafe extern "C" fn(c_int) -> *const c_char =
-                *library.get(b"OpenSSL_version\0").map_err(|_| "OpenSSL_version")?;
-            super::objects::text(version(0)).unwrap_or_default()
-        };
-        Ok(match FORKS.iter().any(|name| version.contains(name)) {
+        Ok(match is_fork(library)? {
             true => Dialect::Fork(Fork::bind(library)?),
             false => Dialect::OpenSsl(OpenSsl::bind(library)?),
         })

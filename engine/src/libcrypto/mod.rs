@@ -3,7 +3,7 @@
 pub mod api;
 mod cipher;
 mod cpu;
-mod dialect;
+pub mod dialect;
 mod digest;
 mod key_exchange;
 pub mod keys;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Libcrypto;
 use super::api::{Api, Handle, RawParam};
 use super::dialect::{Fork, OpenSsl};
-use crate::binding::headers::{AWS_LC, OPENSSL, named};
+use crate::binding::headers::{AWS_LC, OPENSSL, boringssl, forks, named};
 use crate::contract::Task;
 use crate::failure::Failure;
 use crate::provider::Provider;
@@ -94,6 +94,14 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// The one that `TOLLBAR_LIBCRYPTO` names, or the system's.
+fn library() -> Option<&'static Api> {
+    match std::env::var("TOLLBAR_LIBCRYPTO") {
+        Ok(path) => Some(Api::open(&path).unwrap_or_else(|failure| panic!("{failure:?}"))),
+        Err(_) => super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()),
+    }
+}
+
 fn task([family, op, choice]: [&str; 3], setting: &Value, mut inputs: Value) -> Task {
     inputs["private_key_pem"] = json!(include_str!("../../../src/tollbar/families/keys/rsa-2048.pem"));
     let task = json!({"mode": "verify", "provider": {"kind": "libcrypto"}, "family": family, "op": op,
@@ -131,7 +139,7 @@ fn a_number_is_set_by_its_command_where_there_is_no_function() {
 
 #[test]
 fn what_a_library_does_not_give_is_a_reason_and_not_a_crash() {
-    let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
+    let Some(api) = library() else {
         crate::lacking("this machine has no libcrypto");
         return;
     };
@@ -163,13 +171,17 @@ fn rsa_task(op: &str, choice: &str, setting: &Value, expected: &str) -> Task {
 /// Each way of calling, source of the key and operation: on the library as it is, and without what OpenSSL 1.1.1 lacks.
 #[test]
 fn every_route_to_an_rsa_key_signs_and_verifies() {
-    let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
+    let Some(api) = library() else {
         crate::lacking("this machine has no libcrypto");
         return;
     };
     let mut before_3 = api.clone();
     (before_3.EVP_PKEY_fromdata, before_3.EVP_PKEY_CTX_set_signature_md) = (None, None);
-    let libraries: [&'static Api; 2] = [api, Box::leak(Box::new(before_3))];
+    let mut libraries = vec![api];
+    // The forks have had the second as a function always, and no command in its place.
+    if api.EVP_PKEY_CTX_ctrl.is_some() {
+        libraries.push(Box::leak(Box::new(before_3)));
+    }
     let expected = known_signature().1;
     let ways = [json!({}), json!({"digest": "implicit"}), json!({"call": "low-level"})];
     let reused = json!({"context": "reused"});
@@ -197,7 +209,7 @@ fn every_route_to_an_rsa_key_signs_and_verifies() {
 
 #[test]
 fn a_route_that_a_c_program_has_not_is_refused_in_words() {
-    let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
+    let Some(api) = library() else {
         crate::lacking("this machine has no libcrypto");
         return;
     };
@@ -219,13 +231,18 @@ fn a_function_has_the_type_that_the_headers_give_it() {
     let (openssl, aws_lc) =
         (OPENSSL.compare(&Api::signatures(), &RawParam::fields()), AWS_LC.compare(&Api::signatures(), &[]));
     assert!(openssl.differs.is_empty() && aws_lc.differs.is_empty(), "{openssl:#?} {aws_lc:#?}");
+    if let Some(headers) = boringssl() {
+        let boringssl = headers.compare(&Api::signatures(), &[]);
+        assert!(boringssl.differs.is_empty(), "{boringssl:#?}");
+    }
     let nowhere: Vec<&String> = openssl.undeclared.intersection(&aws_lc.undeclared).collect();
     assert!(nowhere.is_empty(), "functions that no header declares: {nowhere:?}");
 }
 
 #[test]
 fn a_function_of_a_dialect_has_the_type_that_its_headers_give_it() {
-    for compared in [OPENSSL.compare(&OpenSsl::signatures(), &[]), AWS_LC.compare(&Fork::signatures(), &[])] {
+    let of_forks = forks().map(|headers| headers.compare(&Fork::signatures(), &[]));
+    for compared in of_forks.chain([OPENSSL.compare(&OpenSsl::signatures(), &[])]) {
         assert!(compared.differs.is_empty() && compared.undeclared.is_empty(), "{compared:#?}");
     }
 }

@@ -1,12 +1,13 @@
 //! The functions of a libssl, bound at run time together with the libcrypto it stands on.
 //!
 //! Everything is looked up through the libssl, so that what is bound is what it uses itself. What OpenSSL has
-//! had since 1.1.1 is bound or the file is refused; what only some versions have is an `Option`.
+//! had since 1.1.1, and AWS-LC and BoringSSL have too, is bound or the file is refused; what only some have is an `Option`.
 
-use std::ffi::{c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_ulong, c_void};
 
 use libloading::os::unix::Library;
 
+use super::dialect::Dialect;
 use crate::binding::bind;
 use crate::failure::Failure;
 use crate::libcrypto::api as libcrypto;
@@ -23,6 +24,7 @@ pub type NewSession = unsafe extern "C" fn(Handle, Handle) -> c_int;
 bind! {
     parts {
         crypto: libcrypto::Api;
+        dialect: Dialect;
     }
     required {
         fn PEM_read_bio_X509(Handle, *mut Handle, Unused, Unused) -> Handle;
@@ -38,11 +40,7 @@ bind! {
         fn TLS_server_method() -> Handle;
         fn SSL_CTX_new(Handle) -> Handle;
         fn SSL_CTX_free(Handle);
-        fn SSL_CTX_ctrl(Handle, c_int, c_long, *mut c_void) -> c_long;
-        fn SSL_CTX_set_options(Handle, u64) -> u64;
-        fn SSL_CTX_set_security_level(Handle, c_int);
         fn SSL_CTX_set_cipher_list(Handle, Text) -> c_int;
-        fn SSL_CTX_set_ciphersuites(Handle, Text) -> c_int;
         fn SSL_CTX_use_certificate(Handle, Handle) -> c_int;
         fn SSL_CTX_use_PrivateKey(Handle, Handle) -> c_int;
         fn SSL_CTX_set_verify(Handle, c_int, Unused);
@@ -51,7 +49,6 @@ bind! {
         fn SSL_CTX_load_verify_locations(Handle, Text, Text) -> c_int;
         fn X509_STORE_get0_objects(Handle) -> Handle;
         fn SSL_CTX_add_client_CA(Handle, Handle) -> c_int;
-        fn SSL_CTX_set_session_id_context(Handle, *const c_uchar, c_uint) -> c_int;
         fn SSL_CTX_sess_set_new_cb(Handle, NewSession);
         fn SSL_CTX_set_num_tickets(Handle, usize) -> c_int;
         fn SSL_SESSION_free(Handle);
@@ -67,13 +64,10 @@ bind! {
         fn SSL_get_error(Handle, c_int) -> c_int;
         fn SSL_shutdown(Handle) -> c_int;
         fn SSL_set_shutdown(Handle, c_int);
-        fn SSL_ctrl(Handle, c_int, c_long, *mut c_void) -> c_long;
         fn SSL_version(Handle) -> c_int;
         fn SSL_get_current_cipher(Handle) -> Handle;
         fn SSL_CIPHER_standard_name(Handle) -> Text;
         fn SSL_get_peer_cert_chain(Handle) -> Handle;
-        fn OPENSSL_sk_num(Handle) -> c_int;
-        fn OPENSSL_sk_value(Handle, c_int) -> Handle;
         fn SSL_get1_session(Handle) -> Handle;
         fn SSL_set_session(Handle, Handle) -> c_int;
         fn SSL_session_reused(Handle) -> c_int;
@@ -86,7 +80,6 @@ bind! {
         fn PEM_read_bio_Parameters(Handle, *mut Handle) -> Handle;
         fn PEM_read_bio_DHparams(Handle, *mut Handle, Unused, Unused) -> Handle;
         fn DH_free(Handle);
-        fn DH_bits(Handle) -> c_int;
         fn EVP_PKEY_get_bits(Handle) -> c_int;
         fn EVP_PKEY_bits(Handle) -> c_int;
         fn EVP_PKEY_get_id(Handle) -> c_int;
@@ -146,7 +139,7 @@ impl Api {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::headers::OPENSSL;
+    use crate::binding::headers::{OPENSSL, forks};
 
     /// What is younger than the oldest headers that this is tested with.
     const SINCE_3_2: &str = "SSL_get0_group_name";
@@ -157,5 +150,9 @@ mod tests {
         assert!(compared.differs.is_empty(), "{compared:#?}");
         let undeclared: Vec<&String> = compared.undeclared.iter().filter(|name| *name != SINCE_3_2).collect();
         assert!(undeclared.is_empty(), "functions that no header declares: {undeclared:?}");
+        for headers in forks() {
+            let fork = headers.compare(&Api::signatures(), &[]);
+            assert!(fork.differs.is_empty(), "{fork:#?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Clients.
 
-use std::ffi::{CString, c_int};
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -45,15 +45,12 @@ impl Client {
     }
 
     pub fn open(&self, socket: OwnedFd) -> Result<Tls, Failure> {
-        const SET_HOST_NAME: c_int = 55;
         let api = self.shared.context.api;
         let connection = Tls::new(&self.shared.context, socket, Some(self.shared.clone()))?;
-        // SAFETY: the connection is alive, and the name ends with a zero.
-        unsafe {
-            (api.SSL_set_connect_state)(connection.raw());
-            if let Some(name) = &self.name {
-                (api.SSL_ctrl)(connection.raw(), SET_HOST_NAME, 0, name.as_ptr().cast_mut().cast());
-            }
+        // SAFETY: the connection is alive.
+        unsafe { (api.SSL_set_connect_state)(connection.raw()) };
+        if let Some(name) = &self.name {
+            connection.names(name);
         }
         if let Some(sessions) = &self.shared.sessions {
             sessions.offer(connection.raw());

@@ -1,32 +1,18 @@
 //! What connections of one kind share: an `SSL_CTX`, told exactly what to configure.
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::c_int;
 
 use super::api::{Api, Handle, Owned, c_name};
+use super::dialect::Dialect;
 use crate::failure::Failure;
 use crate::libcrypto::keys;
 use crate::tls::spec::{Asked, Cipher, Identity, KeyExchange, Protocol, Signer};
 
-// Numbers of SSL_CTX_ctrl and SSL_ctrl, which stand behind macros.
-const SET_TMP_DH: c_int = 3;
-const MODE: c_int = 33;
-const SET_READ_AHEAD: c_int = 41;
-const SET_SESSION_CACHE_MODE: c_int = 44;
-const CHAIN_CERTIFICATE: c_int = 89;
-const SET_GROUPS_LIST: c_int = 92;
-const SET_SIGNATURES_LIST: c_int = 98;
-const SET_LEAST_PROTOCOL: c_int = 123;
-const SET_MOST_PROTOCOL: c_int = 124;
-
-/// A write may take a part and be offered again from elsewhere; an idle connection gives its buffers back.
-const MODES: c_long = 0x1 | 0x2 | 0x10;
-/// A peer that closes its socket without a word has closed it.
-const OPTION_IGNORE_UNEXPECTED_END: u64 = 1 << 7;
-pub const OPTION_NO_TICKET: u64 = 1 << 14;
+pub const OPTION_NO_TICKET: u32 = 1 << 14;
 pub const VERIFY_PEER: c_int = 1;
-pub const CACHE_OFF: c_long = 0;
-pub const CACHE_CLIENT_OWN: c_long = 0x1 | 0x300;
-pub const CACHE_SERVER: c_long = 0x2;
+pub const CACHE_OFF: c_int = 0;
+pub const CACHE_CLIENT_OWN: c_int = 0x1 | 0x300;
+pub const CACHE_SERVER: c_int = 0x2;
 
 pub struct Context {
     pub api: &'static Api,
@@ -68,13 +54,7 @@ impl Context {
         let handle = unsafe { Owned::new((api.SSL_CTX_new)(method), api.SSL_CTX_free) };
         let handle = handle.ok_or_else(|| api.unsupported("SSL_CTX_new"))?;
         let mut context = Context { api, handle, group_bits: 0, only_group: None };
-        // Weak keys and old hashes are among what is measured: nothing is refused for its strength.
-        // SAFETY: the context is alive.
-        unsafe { (api.SSL_CTX_set_security_level)(context.raw(), 0) };
-        context.option(OPTION_IGNORE_UNEXPECTED_END);
-        context.control(MODE, MODES);
-        // Else every record takes two calls: one for its header, one for the rest.
-        context.control(SET_READ_AHEAD, 1);
+        api.dialect.settle(&context.handle);
         context.configure(asked, curves_of_peer)?;
         Ok(context)
     }
@@ -83,23 +63,23 @@ impl Context {
         self.handle.raw()
     }
 
-    pub fn option(&self, option: u64) {
-        // SAFETY: the context is alive.
-        unsafe { (self.api.SSL_CTX_set_options)(self.raw(), option) };
+    pub fn option(&self, option: u32) {
+        self.api.dialect.options(&self.handle, option);
     }
 
-    pub fn session_cache(&self, mode: c_long) {
-        self.control(SET_SESSION_CACHE_MODE, mode);
+    pub fn session_cache(&self, mode: c_int) {
+        self.api.dialect.session_cache(&self.handle, mode);
     }
 
-    fn control(&self, command: c_int, number: c_long) -> c_long {
-        self.control_with(command, number, std::ptr::null())
+    /// Names the server whose sessions these are.
+    pub fn sessions_of(&self, name: &[u8]) -> Result<(), Failure> {
+        self.ensure("the name for sessions", |dialect, context| dialect.sessions_of(context, name))
     }
 
-    fn control_with(&self, command: c_int, number: c_long, pointer: *const c_void) -> c_long {
+    /// Unsupported, in the library's words, unless it was done.
+    fn ensure(&self, what: &str, done: impl FnOnce(&Dialect, &Owned) -> bool) -> Result<(), Failure> {
         self.api.clear_errors();
-        // SAFETY: the context is alive, and callers give each command what it takes.
-        unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, pointer.cast_mut()) }
+        if done(&self.api.dialect, &self.handle) { Ok(()) } else { Err(self.api.unsupported(what)) }
     }
 
     fn configure(&mut self, asked: Asked, curves_of_peer: bool) -> Result<(), Failure> {
@@ -112,15 +92,15 @@ impl Context {
             None => (Protocol::Tls12, Protocol::Tls13),
             Some(protocol) => (protocol, protocol),
         };
-        if self.control(SET_LEAST_PROTOCOL, wire(least)) != 1
-            || self.control(SET_MOST_PROTOCOL, wire(most)) != 1
-        {
-            return Err(self.api.unsupported(most.name()));
-        }
+        self.ensure(most.name(), |dialect, context| dialect.protocols(context, wire(least), wire(most)))?;
         self.choose_suites(&asked)?;
         self.choose_groups(&asked, curves_of_peer)?;
         if let Some(signer) = asked.signer {
-            self.list(SET_SIGNATURES_LIST, signatures(signer), "the signatures")?;
+            let names = signatures(signer);
+            let list = c_name(names);
+            self.ensure(&format!("the signatures {names}"), |dialect, context| {
+                dialect.signatures(context, &list)
+            })?;
         }
         Ok(())
     }
@@ -138,11 +118,8 @@ impl Context {
             }
         }
         if let Some(suite) = asked.cipher.and_then(Cipher::suite_13) {
-            self.api.clear_errors();
-            // SAFETY: the context is alive, and the list ends with a zero.
-            if unsafe { (self.api.SSL_CTX_set_ciphersuites)(self.raw(), c_name(suite).as_ptr()) } != 1 {
-                return Err(self.api.unsupported(&format!("the suite {suite}")));
-            }
+            let name = c_name(suite);
+            self.ensure(&format!("the suite {suite}"), |dialect, context| dialect.suite_13(context, &name))?;
         }
         Ok(())
     }
@@ -160,14 +137,9 @@ impl Context {
             groups.extend(["P-256", "P-384"].iter().filter(|curve| **curve != group));
         }
         self.only_group = (groups.len() == 1).then(|| exchange.group());
-        self.list(SET_GROUPS_LIST, &groups.join(":"), "the groups")
-    }
-
-    fn list(&self, command: c_int, names: &str, what: &str) -> Result<(), Failure> {
-        match self.control_with(command, 0, c_name(names).as_ptr().cast()) {
-            1 => Ok(()),
-            _ => Err(self.api.unsupported(&format!("{what} {names}"))),
-        }
+        let names = groups.join(":");
+        let list = c_name(&names);
+        self.ensure(&format!("the groups {names}"), |dialect, context| dialect.groups(context, &list))
     }
 
     /// Adds a certificate with its chain and key; those of other kinds that were added before stay.
@@ -188,8 +160,7 @@ impl Context {
             _ => return refused("the private key"),
         }
         for authority in chain {
-            // The one among the numbers that makes the library count its own reference.
-            if self.control_with(CHAIN_CERTIFICATE, 1, authority.raw()) != 1 {
+            if !api.dialect.chain_certificate(&self.handle, &authority) {
                 return refused("the certificate's chain");
             }
         }
@@ -223,17 +194,14 @@ impl Context {
         let parameters = crypto.read_from(pem, |source| unsafe { read(source, none(), unused, unused) })?;
         // SAFETY: they were read for this one, and `free` is theirs.
         let parameters = unsafe { crypto.own(parameters, free, WHAT)? };
-        // SAFETY: the parameters are alive.
-        self.group_bits = api.DH_bits.map_or(0, |bits| unsafe { bits(parameters.raw()) });
-        match self.control_with(SET_TMP_DH, 0, parameters.raw()) {
-            1 => Ok(()),
-            _ => Err(api.unsupported(WHAT)),
-        }
+        let taken = api.dialect.diffie_hellman(&self.handle, &parameters);
+        self.group_bits = taken.ok_or_else(|| api.unsupported(WHAT))?;
+        Ok(())
     }
 }
 
 /// A protocol as its number on the wire.
-fn wire(protocol: Protocol) -> c_long {
+fn wire(protocol: Protocol) -> u16 {
     match protocol {
         Protocol::Tls12 => 0x0303,
         Protocol::Tls13 => 0x0304,

@@ -78,7 +78,7 @@ impl Making {
         // SAFETY: context, store and list are alive, and none is the caller's.
         unsafe {
             let store = (self.api.SSL_CTX_get_cert_store)(context.raw());
-            (self.api.OPENSSL_sk_num)((self.api.X509_STORE_get0_objects)(store)) as usize
+            self.api.dialect.count((self.api.X509_STORE_get0_objects)(store))
         }
     }
 

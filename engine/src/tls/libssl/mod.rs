@@ -4,6 +4,7 @@ mod api;
 mod client;
 mod context;
 mod contexts;
+mod dialect;
 mod library;
 pub mod making;
 mod server;

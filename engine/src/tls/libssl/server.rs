@@ -7,7 +7,7 @@ use super::context::{CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET,
 use super::library;
 use super::stream::Tls;
 use crate::failure::Failure;
-use crate::tls::spec::{KeyExchange, Resumption, ServerSpec, TICKETS};
+use crate::tls::spec::{KeyExchange, Protocol, Resumption, ServerSpec, TICKETS};
 
 const VERIFY_FAIL_WITHOUT: c_int = 2;
 /// Sessions are good for the server that granted them, and this names it. Any name will do.
@@ -30,13 +30,7 @@ impl Server {
             let missing = || Failure::Failed("the key exchange dhe needs `dh_parameters_pem`".to_owned());
             context.diffie_hellman(parameters.ok_or_else(missing)?)?;
         }
-        // SAFETY: the context is alive, and the length is the name's.
-        unsafe {
-            let length = SESSIONS_OF.len() as u32;
-            if (api.SSL_CTX_set_session_id_context)(context.raw(), SESSIONS_OF.as_ptr(), length) != 1 {
-                return Err(api.unsupported("the name for sessions"));
-            }
-        }
+        context.sessions_of(SESSIONS_OF)?;
         let tickets = if spec.resumption == Resumption::None { 0 } else { TICKETS };
         // SAFETY: the context is alive.
         unsafe { (api.SSL_CTX_set_num_tickets)(context.raw(), tickets) };
@@ -44,6 +38,10 @@ impl Server {
             Resumption::None => {
                 context.session_cache(CACHE_OFF);
                 context.option(OPTION_NO_TICKET);
+            }
+            Resumption::SessionId if api.dialect.is_fork() && spec.protocol != Some(Protocol::Tls12) => {
+                let words = format!("{} remembers no sessions of TLS 1.3: it has tickets alone", api.name());
+                return Err(Failure::Unsupported(words));
             }
             // In TLS 1.3 tickets are sent all the same, and this makes them names for what is remembered.
             Resumption::SessionId => {

@@ -1,6 +1,6 @@
 //! One connection: the library reads and writes the socket by itself.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -18,9 +18,6 @@ const ERROR_SYSCALL: c_int = 5;
 const ERROR_ZERO_RETURN: c_int = 6;
 /// Said and heard: both sides are done.
 const SHUT_DOWN: c_int = 3;
-const GET_PEER_EXCHANGE_KEY: c_int = 109;
-const GET_OWN_EXCHANGE_KEY: c_int = 133;
-const GET_GROUP: c_int = 134;
 const TLS_12: c_int = 0x0303;
 
 pub struct Tls {
@@ -58,6 +55,11 @@ impl Tls {
 
     pub fn raw(&self) -> Handle {
         self.connection.raw()
+    }
+
+    /// Has it send the name of the server that is meant.
+    pub fn names(&self, name: &CStr) {
+        self.api.dialect.host_name(&self.connection, name);
     }
 
     pub fn as_fd(&self) -> BorrowedFd<'_> {
@@ -202,14 +204,11 @@ impl Tls {
     /// Bytes in DER of all certificates that the server has shown.
     fn shown_bytes(&self) -> u64 {
         let api = self.api;
-        // SAFETY: the connection is alive, and has the chain, or null, in which there are -1.
-        let (chain, count) = unsafe {
-            let chain = (api.SSL_get_peer_cert_chain)(self.raw());
-            (chain, (api.OPENSSL_sk_num)(chain))
-        };
-        // SAFETY: the chain is alive and has so many; without a buffer their lengths alone are told.
-        let bytes = |at| unsafe { (api.i2d_X509)((api.OPENSSL_sk_value)(chain, at), std::ptr::null_mut()) };
-        (0..count).map(|at| u64::try_from(bytes(at)).unwrap_or_default()).sum()
+        // SAFETY: the connection is alive, and has the chain, or null.
+        let chain = unsafe { api.dialect.all_of((api.SSL_get_peer_cert_chain)(self.raw())) };
+        // SAFETY: what is in the chain is alive as it is; without a buffer their lengths alone are told.
+        let bytes = |one| unsafe { (api.i2d_X509)(one, std::ptr::null_mut()) };
+        chain.into_iter().map(|one| u64::try_from(bytes(one)).unwrap_or_default()).sum()
     }
 
     fn group(&self, suite: &str) -> String {
@@ -225,10 +224,11 @@ impl Tls {
                 return name;
             }
         }
-        // SAFETY: the connection is alive, and the command takes nothing.
-        let number = unsafe { (self.api.SSL_ctrl)(self.raw(), GET_GROUP, 0, std::ptr::null_mut()) };
+        if let Some(number) = self.api.dialect.group_on_the_wire(&self.connection) {
+            return crate::tls::names::group(number);
+        }
         // Numbers of the library's own, the same in every version.
-        match (number, self.exchange_key()) {
+        match (self.api.dialect.group_number(&self.connection), self.exchange_key()) {
             (415, _) | (_, Some((408, 256))) => "secp256r1".to_owned(),
             (715, _) | (_, Some((408, 384))) => "secp384r1".to_owned(),
             (716, _) | (_, Some((408, 521))) => "secp521r1".to_owned(),
@@ -244,17 +244,12 @@ impl Tls {
         let api = self.api;
         let kind = api.EVP_PKEY_get_id.or(api.EVP_PKEY_id)?;
         let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits)?;
-        [GET_PEER_EXCHANGE_KEY, GET_OWN_EXCHANGE_KEY].into_iter().find_map(|which| {
-            let mut key: Handle = std::ptr::null_mut();
-            // SAFETY: the connection is alive, and the command writes a key that is the caller's to free.
-            let (found, key) = unsafe {
-                let found = (api.SSL_ctrl)(self.raw(), which, 0, std::ptr::from_mut(&mut key).cast());
-                (found, Owned::new(key, api.crypto.EVP_PKEY_free))
-            };
-            let key = key.filter(|_| found == 1)?;
-            // SAFETY: the key is alive.
-            Some(unsafe { (kind(key.raw()), bits(key.raw())) })
-        })
+        let keys = api.dialect.exchange_keys(&self.connection).into_iter();
+        // SAFETY: each is this one's to free.
+        let keys: Vec<Owned> =
+            keys.filter_map(|key| unsafe { Owned::new(key, api.crypto.EVP_PKEY_free) }).collect();
+        // SAFETY: the key is alive.
+        keys.first().map(|key| unsafe { (kind(key.raw()), bits(key.raw())) })
     }
 }
 

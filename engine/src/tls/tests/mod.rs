@@ -1,6 +1,7 @@
 //! Every library against every other, over socket pairs, both ends driven by one thread.
 
 mod agreement;
+mod forks;
 mod refusals;
 mod resumption;
 

@@ -2,10 +2,10 @@
 
 use super::*;
 
-const USERS: usize = 20;
+pub const USERS: usize = 20;
 
 /// How many of some connections at a time were resumed, after as many before them that could not be.
-fn resumed(client: &Client, server: &Server) -> (usize, usize) {
+pub fn resumed(client: &Client, server: &Server) -> (usize, usize) {
     let meet_all = || {
         let mut met: Vec<Met> = (0..USERS).map(|_| meet(client, server).expect("a connection")).collect();
         for one in &mut met {
