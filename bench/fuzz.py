@@ -190,7 +190,9 @@ def llvm() -> tuple[str, str]:
         profdata, cov = (shutil.which(f"llvm-{tool}{version}", path=path) for tool in ("profdata", "cov"))
         if profdata and cov:
             return profdata, cov
-    sys.exit("error: no llvm-profdata and llvm-cov\n\nhint: rustup component add llvm-tools, or apt-get install llvm-19")
+    sys.exit(
+        "error: no llvm-profdata and llvm-cov\n\nhint: rustup component add llvm-tools, or apt-get install llvm-19"
+    )
 
 
 def covered() -> dict[str, tuple[int, int]]:
