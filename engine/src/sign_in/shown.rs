@@ -2,7 +2,7 @@
 //! browser's first page: asked for without them, refused with a challenge, and asked for again.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::accounts::{Account, Accounts};
 use super::lookup::Entry;
@@ -42,7 +42,9 @@ enum Step {
     End,
     /// Shows it after it was revoked by another than this server.
     ShowRevoked,
-    /// Shows it when what the server remembers of it has no time to live any more.
+    /// Shows it when half of the time to live is over, for which what the server remembers must not live longer.
+    ShowHalfway,
+    /// Shows it when what the server remembers of it has no time to live any more, since it was first shown.
     ShowLate,
     /// Shows it when it has run out by itself.
     ShowRunOut,
@@ -69,6 +71,8 @@ pub struct ShownClient<I> {
     /// What an operation does; a visit's leg says at which of them it is.
     steps: &'static [Step],
     revoked: Option<Entry>,
+    /// When the server had taken it for the first time.
+    taken: Instant,
 }
 
 /// What a token that is made to run out may still last.
@@ -93,6 +97,7 @@ impl<I: Issuer + 'static> ShownClient<I> {
             ending: Vec::new(),
             steps: &[Step::Show],
             revoked: None,
+            taken: Instant::now(),
         }))
     }
 }
@@ -125,6 +130,11 @@ impl<I: Issuer> ShownClient<I> {
         usize::from(visit.leg) - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
     }
 
+    /// Until the server took it so long ago.
+    fn wait_for(&self, since_taken: Duration) {
+        std::thread::sleep(since_taken.saturating_sub(self.taken.elapsed()));
+    }
+
     /// Does what comes before a step of a proof, in which one user alone waits.
     fn before(&mut self, step: Step, visit: &Visit) -> Result<(), String> {
         match (step, self.returning.cache()) {
@@ -133,11 +143,15 @@ impl<I: Issuer> ShownClient<I> {
                 let (Some(entry), Some(store)) = (entry, &self.store) else {
                     return Err("it is in no store".to_owned());
                 };
+                self.taken = Instant::now();
                 entry.revoke(store)?;
                 self.revoked = Some(entry);
             }
+            (Step::ShowHalfway, Some(cache)) => {
+                self.wait_for(Duration::from_secs(cache.time_to_live_s) / 2);
+            }
             (Step::ShowLate, Some(cache)) => {
-                std::thread::sleep(Duration::from_secs(cache.time_to_live_s) + SOME_MORE);
+                self.wait_for(Duration::from_secs(cache.time_to_live_s) + SOME_MORE);
             }
             (Step::ShowRunOut, _) => {
                 let until_s = clock::unix_s() + RUNS_OUT_AFTER_S + 1;
@@ -259,7 +273,7 @@ impl<I: Issuer> Client for ShownClient<I> {
         self.steps = match (wrong, self.returning.cache()) {
             (ENDED, _) => &[Step::Show, Step::End, Step::Show],
             (REVOKED, None) => &[Step::Show, Step::ShowRevoked],
-            (REVOKED, Some(_)) => &[Step::Show, Step::ShowRevoked, Step::ShowLate],
+            (REVOKED, Some(_)) => &[Step::Show, Step::ShowRevoked, Step::ShowHalfway, Step::ShowLate],
             (RUN_OUT, _) => &[Step::Show, Step::ShowRunOut],
             _ => &[Step::Show],
         };
