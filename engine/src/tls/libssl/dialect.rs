@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_uchar, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
-use super::api::{Handle, Owned};
 use crate::binding::bind;
+use crate::libcrypto::api::{Handle, Owned};
 use crate::libcrypto::dialect::is_fork;
 
 type Text = *const c_char;
