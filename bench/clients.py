@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from bench.figures import ENGINE
+from bench.figures import ENGINE, ends_within
 from tollbar import machine
 from tollbar.records import CONTRACT
 
@@ -145,7 +144,7 @@ def _run(*command: str, stdin: str = "") -> tuple[str, float]:
         given.seek(0)
         process = subprocess.Popen(guarded, stdin=given, stdout=out, stderr=subprocess.STDOUT)
         try:
-            ended = _ends(process.pid)
+            ended = ends_within(process.pid, LIMIT_S)
         except BaseException:
             process.kill()
             raise
@@ -161,15 +160,6 @@ def _run(*command: str, stdin: str = "") -> tuple[str, float]:
         last = said.strip().splitlines()[-1:]
         raise Spoilt(": ".join([f"{Path(command[0]).name} ended with status {process.returncode}", *last]))
     return said, (usage.ru_utime + usage.ru_stime) * 1e6
-
-
-def _ends(process_id: int) -> bool:
-    """Whether it ends in time; it is not waited for, because that would lose what it used."""
-    handle = os.pidfd_open(process_id)
-    try:
-        return bool(select.select([handle], [], [], LIMIT_S)[0])
-    finally:
-        os.close(handle)
 
 
 def _all(requests: int, pattern: str, said: str) -> float:

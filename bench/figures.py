@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import select
 import subprocess
 import sysconfig
 import tempfile
@@ -60,6 +62,15 @@ def timed(*arguments: str, cwd: Path | None = None, done: Collection[int] = (0,)
         out.seek(0)
         took_s = wall_s if process.returncode in done else math.inf
         return Finished(took_s, memory_bytes, process.returncode, out.read())
+
+
+def ends_within(process_id: int, limit_s: float) -> bool:
+    """Whether a child ends in time; it is not waited for, because that would lose what it used."""
+    handle = os.pidfd_open(process_id)
+    try:
+        return bool(select.select([handle], [], [], limit_s)[0])
+    finally:
+        os.close(handle)
 
 
 def peak_memory_bytes(process_id: int) -> int:

@@ -1,4 +1,4 @@
-"""What the fuzzer says of an input is held against its CPU time."""
+"""What the fuzzer says of an input is held against its CPU time, and what it does not say is no success."""
 
 from pathlib import Path
 
@@ -21,6 +21,59 @@ def program(folder: Path, text: str) -> Path:
 def test_a_hang_is_of_cpu_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, hangs: bool) -> None:
     monkeypatch.setattr(fuzz, "HANG_S", 0.3)
     assert hangs == fuzz.is_hang(program(tmp_path, text), "requests", tmp_path / "input"), "CPU time decides"
+
+
+@pytest.mark.parametrize("text", ["exec sleep 60", "exit 77"], ids=["waits for what never comes", "crashes"])
+def test_what_never_ends_or_ends_badly_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Whatever CPU time it takes: a lock that never opens takes none."""
+    monkeypatch.setattr(fuzz, "GIVEN_UP_S", 0.5)
+    assert fuzz.is_hang(program(tmp_path, text), "requests", tmp_path / "input")
+
+
+SAID = "echo stat::number_of_executed_units: {} >&2"
+# Each in turn is one that libFuzzer names as it fuzzes, and none of its own trials.
+NAMES = 'for word; do case $word in -artifact_prefix=*) : > "${{word#*=}}{}1";; esac; done'
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "fault"),
+    [
+        (SAID.format(5), 5, None),
+        (SAID.format(0), 0, "status 0 after 0 inputs"),
+        ("exit 0", 0, "status 0 after 0 inputs"),
+        ("kill -9 $$", 0, "status -9 after 0 inputs"),
+        (f"{SAID.format(5)}; exit 1", 5, "status 1 after 5 inputs"),
+        (f"{SAID.format(5)}; {NAMES.format('slow-unit-')}", 5, None),
+        (f"{SAID.format(5)}; {NAMES.format('slow-unit-')}; test $# = 1 || exit 1", 5, "status 1 after 5 inputs"),
+        (f"{SAID.format(5)}; {NAMES.format('timeout-')}; test $# = 1 || exit 70", 5, None),
+        (f"{SAID.format(5)}; {NAMES.format('crash-')}; exit 77", 5, "a crash"),
+    ],
+    ids=["well", "nothing", "silent", "out of memory", "fails", "slow", "slow, and fails", "starved", "crashes"],
+)
+def test_a_target_that_was_not_fuzzed_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, inputs: int, fault: str | None
+) -> None:
+    """A status that no input explains, or no input at all."""
+    corpora = tmp_path / "corpora"
+    corpora.mkdir()
+    (corpora / "requests").write_text("AAAA\n")
+    monkeypatch.setattr(fuzz, "CORPORA", corpora)
+    found = fuzz.fuzz("requests", program(tmp_path, text), tmp_path, ["-runs=5"], keep=False)
+    assert inputs == found.inputs
+    assert (found.fault or "").startswith(fault or "")
+    assert (fault is None) == (found.fault is None)
+
+
+def test_lines_without_llvm_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts after this one are measured all the same."""
+
+    def covered() -> None:
+        raise SystemExit("error: no llvm-profdata and llvm-cov")
+
+    monkeypatch.setattr(fuzz, "covered", covered)
+    monkeypatch.setattr(fuzz, "run", lambda *_: [fuzz.Fuzzed("requests", 100, None)])
+    *_, lines = fuzz.figures(100)
+    assert (False, "error: no llvm-profdata and llvm-cov") == (lines.met, lines.here)
 
 
 def test_only_what_is_slow_is_tried_again() -> None:
