@@ -18,8 +18,8 @@ from statistics import median
 import numpy as np
 
 from bench import probe, work
-from bench.figures import Figure
-from bench.studies import half_width
+from bench.figures import Figure, unmeasured
+from bench.studies import Unmeasured, half_width
 from bench.work import LIMIT_S
 from tollbar import machine
 from tollbar.beds import proc
@@ -59,12 +59,13 @@ def beginnings(pairs: Sequence[tuple[str, str]] = AFTER, blocks: int = BLOCKS) -
     """What is left of caches that others have used."""
     machine.keep_off(work.core())
     for what, before in pairs:
-        yield Figure(
-            f"chunks: {what} after {before}, over after itself",
-            "(for comparison)",
-            "; ".join(_bias(what, before, blocks, lead=lead) for lead in (True, False)),
-            None,
-        )
+        name = f"chunks: {what} after {before}, over after itself"
+        try:
+            here = "; ".join(_bias(what, before, blocks, lead=lead) for lead in (True, False))
+        except Unmeasured as why:
+            yield unmeasured(name, why)
+            continue
+        yield Figure(name, "(for comparison)", here, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Timed:
 
 
 def _bias(what: str, before: str, blocks: int, *, lead: bool) -> str:
+    """Raises Unmeasured."""
     after: list[Timed] = []
     alone: list[Timed] = []
     core = work.core()
@@ -103,7 +105,7 @@ def _bias(what: str, before: str, blocks: int, *, lead: bool) -> str:
     found = best(*(ratio(*sides, moments) for moments in Moments))
     beginning = "with an unclocked beginning" if lead else "without"
     if found is None:
-        return f"not measured {beginning}"
+        raise Unmeasured(f"too few chunks {beginning}")
     how = f", {found.moments}" if found.moments is Moments.AS_DISTURBED else ""
     return f"{found.estimate - 1:+.2%} ± {half_width(found.low, found.high):.2%} {beginning}{how}"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
-from bench.figures import Figure
+from bench.figures import Figure, unmeasured
 from bench.work import SCRAM, core, running
 
 GOAL = 0.03
@@ -29,7 +29,7 @@ TIMES = slice(11, 15)
 def figures() -> Iterator[Figure]:
     """The server's CPU time of a sign-on, found in both ways."""
     if shutil.which("pgbench") is None:
-        yield Figure("sign-on by SCRAM, the server's part by hand", "", "no pgbench: apt-get install postgresql", None)
+        yield unmeasured("sign-on by SCRAM, the server's part by hand", "no pgbench: apt-get install postgresql")
         return
     here_ns, same_ns, pgbench_ns = _accounts()
     what = "sign-on by SCRAM, the server's part"

@@ -305,7 +305,7 @@ def _beside(
     said = "(for comparison)" if goal is None else f"{'below' if below else 'at most'} {goal:.2f}"
     for name in (one, rival):
         if fault := measured[name].fault:
-            return Figure(what, said, fault, None if name == rival else False)
+            return unmeasured(what, fault, said)
     share = ratio(measured[one], measured[rival])
     here = f"{share:.2f} ({measured[one].median_us:.2f} / {measured[rival].median_us:.2f} µs)"
     return Figure(what, said, here, None if goal is None else share < goal or (share == goal and not below))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from bench import work
-from bench.figures import Figure
+from bench.figures import Figure, unmeasured
 from tollbar import machine, measure, plan, study
 from tollbar.beds import NotStarted
 from tollbar.measure import heat
@@ -34,10 +34,12 @@ KINDS = (work.SHA_2, work.SHA_3, work.RSA, work.GCM, work.EMBEDDED, work.NGINX, 
 BLOCKS = 12
 ROUNDS = 80
 CHUNK_S = 0.005
+FEWEST_CHUNKS = 3
 # Long enough to have the work's own data in the caches again, and no part of what is compared.
 BETWEEN_S = 0.001
 EFFECT_GOAL = 0.001
 SHARE_GOAL = 0.05
+DOES_GOAL = f"at most {EFFECT_GOAL:.1%}, and known so well"
 # Chunks of 4 and 5 ms, servers among them.
 MEASURED = ("signatures", "digests", "tls", "sign-in")
 
@@ -68,20 +70,28 @@ def figures(
     for block in range(blocks):
         _block(block, rounds, seen, readings)
     quickness = quickness_of(readings)
-    yield Figure(
-        "probe: what it takes on a core that is left alone, and how often it was",
-        "(for comparison)",
-        f"{quickness.quickest_ns / 1e3:.1f} µs; {quickness.quick_share:.0%} of {len(readings):,}",
-        None,
-    )
+    what = "probe: what it takes on a core that is left alone, and how often it was"
+    took = f"{quickness.quickest_ns / 1e3:.1f} µs; {quickness.quick_share:.0%} of {len(readings):,}"
+    yield Figure(what, "(for comparison)", took, None) if readings else unmeasured(what, "no chunk was counted")
     for kind, chunks in seen.items():
         yield _explained(kind, chunks, quickness)
-    found = {kind: effect for kind, chunks in seen.items() if (effect := _effect(chunks, quickness)) is not None}
-    for kind, effect in found.items():
-        yield _done(f"{kind} after a probe, over after itself", effect.estimate - 1, effect.half_width)
-    if found:
-        yield _done(f"all {len(found)} kinds together", *_together(list(found.values())))
+    yield from _effects(seen, quickness)
     yield from _shares(measured)
+
+
+def _effects(seen: Mapping[str, Sequence[Seen]], quickness: Quickness) -> Iterator[Figure]:
+    """What a probe does to the next chunk of each kind, and of those together of which that is known."""
+    found = []
+    for kind, chunks in seen.items():
+        effect = _effect(chunks, quickness)
+        what = f"{kind} after a probe, over after itself"
+        if effect is None:
+            yield unmeasured(_does(what), f"too few quiet moments in {len(chunks)} chunks", DOES_GOAL)
+            continue
+        found.append(effect)
+        yield _done(what, effect.estimate - 1, effect.half_width)
+    what = f"all {len(found)} kinds together"
+    yield _done(what, *_together(found)) if found else unmeasured(_does(what), "none is known", DOES_GOAL)
 
 
 def _block(block: int, rounds: int, seen: dict[str, list[Seen]], readings: list[float]) -> None:
@@ -121,11 +131,13 @@ def _chunk(running: work.Running, probe: Probe, block: int, number: int, *, had_
 def _explained(kind: str, chunks: Sequence[Seen], quickness: Quickness) -> Figure:
     """R² and slope of ln cost on the mean of the logarithms of the probes right before and right after it."""
     beside = [one for one in chunks if one.had_probe]
+    what = f"probe: ln cost of {kind} by the probes beside it"
+    if len(beside) < FEWEST_CHUNKS:
+        return unmeasured(what, f"{len(beside)} chunks")
     costs = np.log([one.spent_ns / one.operations for one in beside])
     probes = np.log([[one.before_ns, one.ends_ns[1]] for one in beside]).mean(axis=1)
-    what = f"probe: ln cost of {kind} by the probes beside it"
-    if len(beside) < 3 or not probes.std() or not costs.std():
-        return Figure(what, "(for comparison)", "not measured", None)
+    if not probes.std() or not costs.std():
+        return unmeasured(what, f"{len(beside)} chunks, all alike")
     slope = float(np.polyfit(probes, costs, 1)[0])
     explained = float(np.corrcoef(probes, costs)[0, 1]) ** 2
     quiet = np.array([all(map(quickness.is_quick, (one.before_ns, one.ends_ns[1]))) for one in beside])
@@ -173,14 +185,13 @@ def _together(effects: Sequence[Interval]) -> tuple[float, float]:
 
 
 def _done(what: str, off: float, half: float) -> Figure:
-    """Beside the goal where it is known so well, or where it is beyond it for certain."""
-    known = half <= EFFECT_GOAL or abs(off) > EFFECT_GOAL + half
-    return Figure(
-        f"probe: what it does to the next chunk, {what}",
-        f"at most {EFFECT_GOAL:.1%}, where it is known so well",
-        f"{off:+.2%} ± {half:.2%}",
-        abs(off) <= EFFECT_GOAL + half if known else None,
-    )
+    """An effect that is known less well than the goal may be anything."""
+    is_met = half <= EFFECT_GOAL and abs(off) <= EFFECT_GOAL + half
+    return Figure(_does(what), DOES_GOAL, f"{off:+.2%} ± {half:.2%}", is_met)
+
+
+def _does(what: str) -> str:
+    return f"probe: what it does to the next chunk, {what}"
 
 
 class _Timed(Probe):

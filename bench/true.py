@@ -140,7 +140,7 @@ def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator
     path = libraries.libcryptos().get("psycopg")
     for one in all_work:
         name = f"true: {one.what}, undisturbed cost over that of a loop of {one.operations:,}"
-        goal = "within the errors of both (95 %), where both met quiet moments"
+        goal = "within the errors of both (95 %), both of quiet moments"
         if path is None:
             yield unmeasured(name, "no libcrypto of psycopg here", goal)
             continue
@@ -241,7 +241,7 @@ def _beside(name: str, goal: str, lab: Sequence[Document], slices: Sequence[Slic
         f"{off:+.2%}, standard error {error:.2%} ({lab_us:,.1f} µs ± {lab_error:.2%}, {moments} / {loop_us:,.1f} µs "
         f"± {loop_error:.2%}, {sum(one.operations for one in slices):,} operations, {which} moments)",
         # As disturbed, the two are of other moments, which differ by more than either's scatter says.
-        abs(off) <= student(1e3, 0.95) * error if which == QUIET else None,
+        which == QUIET and abs(off) <= student(1e3, 0.95) * error,
     )
 
 

@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from bench.figures import Figure
+from bench.figures import Figure, unmeasured
 from tollbar import machine, plan, runners, study
 from tollbar.plan import Cell
 from tollbar.runner import Session
@@ -36,7 +36,7 @@ def figures() -> Iterator[Figure]:
     """For each platform: seconds until it is ready, and its first chunks over its last ones, operations apart."""
     for platform in runners.all_platforms().values():
         if platform.lacks:
-            yield Figure(f"warm: {platform.title}", "ready", f"not available here: {platform.lacks}", None)
+            yield unmeasured(f"warm: {platform.title}", f"not available here: {platform.lacks}", "ready")
             continue
         text = SIGNATURES.format(providers=f'"{platform.name}"')
         (one,) = plan.make([study.read("warm", text, where="bench")], seed=1).studies

@@ -7,10 +7,10 @@ server for so many requests. `python -m bench parity` writes docs/parity.md, whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bench.figures import Figure
+from bench.figures import Figure, unmeasured
 from bench.parity import counting, document, reasons
 from bench.parity.counting import Absent, Row
 from bench.parity.document import Part
@@ -22,12 +22,15 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
 def figures() -> Iterator[Figure]:
     """Counts, writes the document, and says what in it has no reason."""
     if not counting.can_trace():
-        yield Figure("parity", "(not measured)", "strace is not installed", None)
+        yield unmeasured("parity", "strace is not installed")
         return
+    before = document.read(DOCUMENT.read_text("utf-8"))
     parts = {family: counted(family) for family in PARTS}
-    # Where nothing may be traced there are no rows, and the document stays.
-    if all(part.rows for part in parts.values()):
+    lost = {family: _lost(part, before.get(family)) for family, part in parts.items()}
+    # Where something cannot be counted any more, or nothing may be traced, the document stays.
+    if all(part.rows for part in parts.values()) and not any(lost.values()):
         DOCUMENT.write_text(document.written(parts), "utf-8")
+    yield _all_counted(parts, lost)
     for family, part in parts.items():
         unexplained = [
             str(one) for one in reasons.differences(family, part.rows) if reasons.reason(family, one) is None
@@ -45,6 +48,23 @@ def figures() -> Iterator[Figure]:
         "; ".join(f"{one.family}: {one.what} of {one.choices}" for one in unused) or "none",
         not unused,
     )
+
+
+def _lost(part: Part, before: Part | None) -> list[Absent]:
+    """What is not counted though it could be: it failed, or the document has a row of it."""
+    had = {_asked(row) for row in before.rows} if before else set()
+    return [one for one in part.absent if one.is_failure or _asked(one) in had]
+
+
+def _asked(one: Row | Absent) -> tuple[str, str, str, str]:
+    return one.choice, one.settings, one.operation, one.by
+
+
+def _all_counted(parts: Mapping[str, Part], lost: Mapping[str, list[Absent]]) -> Figure:
+    said = [f"{family}: {' '.join(filter(None, _asked(one)))}: {one.reason}" for family in lost for one in lost[family]]
+    rows = sum(len(part.rows) for part in parts.values())
+    what = f"parity: beside {rows} rows, those that failed, or that the document has and are not counted"
+    return Figure(what, "none", "; ".join(said) or "none", bool(rows) and not said)
 
 
 def counted(family: str) -> Part:

@@ -33,6 +33,8 @@ OPERATIONS: Mapping[str, int] = {"password-hash": 2, "storage": 50, "web-auth": 
 FEW = 10
 # What is done now and then, by a server for itself or by a heap that grows, is no part of an operation.
 LEAST = 0.05
+# How a reason begins that is not of something absent.
+FAILURES = tuple(f"{outcome}: " for outcome in Outcome if outcome is not Outcome.UNSUPPORTED)
 # A runner reads its clock between batches, and heaps grow and shrink now and then.
 OWN = ("clock_gettime", "brk", "mmap", "munmap", "madvise", "restart_syscall", "rt_sigreturn")
 # Coordinates that have a column of their own, or none because all rows of a table are alike in them.
@@ -78,6 +80,11 @@ class Absent:
     operation: str
     by: str
     reason: str
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether something is wrong, and not absent."""
+        return self.reason.startswith(FAILURES)
 
 
 def count(texts: Sequence[str]) -> Iterator[Row | Absent]:
