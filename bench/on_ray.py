@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from bench.figures import TOLLBAR, Figure, timed, unmeasured
+from bench.figures import TOLLBAR, Figure, Finished, timed, unmeasured
+from bench.studies import Unmeasured
 from tollbar import results
 
 FIRST_HEAT_GOAL_S = 20.0
@@ -37,16 +38,23 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="f", dir="/tmp") as folder:
         place = Path(folder)
         (place / "spin.toml").write_text(SPIN)
-        yield _start(place)
-        yield _parity(place)
-        yield _quick(place)
+        for name, part in (("start", _start), ("parity", _parity), ("quick", _quick)):
+            try:
+                yield part(place)
+            except Unmeasured as why:
+                yield unmeasured(f"fleet: {name}", why)
 
 
 def _start(place: Path) -> Figure:
-    """From the command to the first heat of the first node, as its journal has it."""
+    """From the command to the first heat of the first node, as its journal has it. Raises Unmeasured."""
     began_s = time.time()
-    timed(TOLLBAR, "run", "spin.toml", "--on", "ray", "--simulate", str(NODES), "--no-report", cwd=place)
-    took_s = min(_first_heat_s(run) for run in _runs(place)) - began_s
+    runs = place / "start"
+    _run(place, "spin.toml", "--on", "ray", "--simulate", str(NODES), "--runs", str(runs))
+    works = _works(runs)
+    # The first node alone would be there as soon: of each as many trials as of the others.
+    if len(works) != NODES or len({*works}) > 1:
+        raise Unmeasured(f"{NODES} nodes have {works} trials")
+    took_s = min(_first_heat_s(run) for run in _runs(runs)) - began_s
     return Figure(
         f"fleet: from the command to the first heat, {NODES} simulated nodes", f"at most {FIRST_HEAT_GOAL_S:.0f} s",
         f"{took_s:.1f} s", took_s <= FIRST_HEAT_GOAL_S,
@@ -54,13 +62,16 @@ def _start(place: Path) -> Figure:
 
 
 def _parity(place: Path) -> Figure:
-    """Runs here and through Ray in turn, and the median of what each pair's costs are of one another."""
+    """Runs here and through Ray in turn, and the median of what each pair's costs are of one another.
+
+    Raises Unmeasured.
+    """
     ratios = []
     for number in range(PARITY_PAIRS):
         here, there = place / f"here-{number}", place / f"there-{number}"
-        seed = ("--seed", str(number), "--no-report")
-        timed(TOLLBAR, "run", "spin.toml", "--runs", str(here), *seed, cwd=place)
-        timed(TOLLBAR, "run", "spin.toml", "--on", "ray", "--simulate", "1", "--runs", str(there), *seed, cwd=place)
+        seed = ("--seed", str(number))
+        _run(place, "spin.toml", "--runs", str(here), *seed)
+        _run(place, "spin.toml", "--on", "ray", "--simulate", "1", "--runs", str(there), *seed)
         (one,), (other,) = (_costs(_runs(folder)) for folder in (here, there))
         ratios += [other[cell] / one[cell] for cell in one]
     found = median(ratios) - 1
@@ -71,21 +82,36 @@ def _parity(place: Path) -> Figure:
 
 
 def _quick(place: Path) -> Figure:
-    """What measuring takes of a node, by its journal: simulated nodes take turns, which real ones do not."""
-    one = timed(TOLLBAR, "run", "quick", "--runs", str(place / "alone"), "--no-report", cwd=place)
+    """What measuring takes of a node, by its journal: simulated nodes take turns, which real ones do not.
+
+    Raises Unmeasured.
+    """
+    one = _run(place, "quick", "--runs", str(place / "alone"))
     alone_s = max(map(_span_s, _runs(place / "alone")))
-    runs = str(place / "three")
-    timed(TOLLBAR, "run", "quick", "--on", "ray", "--simulate", str(NODES), "--runs", runs, "--no-report", cwd=place)
+    _run(place, "quick", "--on", "ray", "--simulate", str(NODES), "--runs", str(place / "three"))
     what = f"fleet: `quick`, the slowest of {NODES} simulated nodes over a run here, from first heat to last"
     goal = f"at most × {OVER_ONE_GOAL}"
     # A node that ended early would make the slowest quicker.
-    (work,), works = ([len(_moments_s(run)) for run in _runs(place / folder)] for folder in ("alone", "three"))
+    (work,), works = (_works(place / folder) for folder in ("alone", "three"))
     if works != [work] * NODES:
         return unmeasured(what, f"the work differs: {work} trials here, and {works} on the nodes", goal)
     most_s = max(map(_span_s, _runs(place / "three")))
     return Figure(
         what, goal, f"× {most_s / alone_s:.2f} ({one.wall_s:.0f} s here in all)", most_s / alone_s <= OVER_ONE_GOAL
     )
+
+
+def _run(place: Path, *words: str) -> Finished:
+    """Raises Unmeasured where some cell failed, or some node is not done."""
+    done = timed(TOLLBAR, "run", *words, "--no-report", cwd=place)
+    if done.status:
+        raise Unmeasured(f"`tollbar run {' '.join(words)}` ended with status {done.status}")
+    return done
+
+
+def _works(folder: Path) -> list[int]:
+    """How many trials each run has."""
+    return [len(_moments_s(run)) for run in _runs(folder)]
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from math import log, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from bench.figures import TOLLBAR, Figure, Finished, timed
+from bench.figures import TOLLBAR, Figure, Finished, timed, unmeasured
 from bench.studies import Document, Unmeasured, half_width, halves
 from tollbar.stats import Moments
 
@@ -104,6 +104,7 @@ def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]
         None,
     )
     held: list[bool] = []
+    yield _unbounded(said)
     for name in names:
         studies = [one.studies[name] for one in said]
         yield from _often(name, studies)
@@ -169,8 +170,12 @@ def quick(studies: Sequence[str] = ()) -> Iterator[Figure]:
     for which, judged in (("where half of the moments were quiet", True), ("elsewhere", False)):
         rows = [f"{name}: {row}" for name, found in wide.items() if (name in quiet) is judged for row in found]
         of = sum(len(_own_tolls(study)) for name, study in said.studies.items() if (name in quiet) is judged)
+        what = f"repeatable: the set `quick`, intervals wider than ± {QUICK_WIDEST:.0%} {which}"
+        if judged and not of:
+            yield unmeasured(what, "half of the moments were quiet in no study", "none")
+            continue
         yield Figure(
-            f"repeatable: the set `quick`, intervals wider than ± {QUICK_WIDEST:.0%} {which}",
+            what,
             "none" if judged else "(for comparison)",
             f"{len(rows)} of {of}{': ' + '; '.join(rows) if rows else ''}",
             not rows if judged else None,
@@ -181,11 +186,21 @@ def _run(studies: Sequence[str], folder: Path) -> Said:
     """Raises Unmeasured."""
     began = datetime.now()
     done = timed(TOLLBAR, "run", *studies, "--json", "--no-report", cwd=folder)
-    try:
-        found = json.loads(done.out)["studies"]
-    except ValueError:
-        raise Unmeasured(f"`tollbar run {' '.join(studies)}` ended with status {done.status}") from None
-    return Said(done, {study["study"]: study for study in found}, began)
+    if done.status:
+        raise Unmeasured(f"`tollbar run {' '.join(studies)}` ended with status {done.status}")
+    return Said(done, {study["study"]: study for study in json.loads(done.out)["studies"]}, began)
+
+
+def _unbounded(said: Sequence[Said]) -> Figure:
+    """Tolls that the figures of spread and intervals would leave out."""
+    tolls = [toll for one in said for toll in one.tolls]
+    found = [_named(toll) for toll in tolls if toll["ratio"] is None or toll["low"] is None or toll["high"] is None]
+    return Figure(
+        f"repeatable: of {len(tolls)} tolls of all runs, those without a ratio or an interval",
+        "none",
+        f"{len(found)}{': ' + '; '.join(dict.fromkeys(found)) if found else ''}",
+        bool(tolls) and not found,
+    )
 
 
 def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
@@ -336,6 +351,8 @@ def _half(toll: Document) -> float:
 def _named(toll: Document) -> str:
     """A toll in one line: what it is of, and between which ends."""
     what = " ".join([toll["choice"], *map(str, toll["setting"].values())])
+    if toll["ratio"] is None:
+        return f"{what}: {toll['reason'] or 'no ratio'}"
     ends = "no interval" if toll["high"] is None else f"{toll['low']:.3g} to {toll['high']:.3g}"
     return f"{what} ×{toll['ratio']:.3g} ({ends}, {toll['moments']})"
 

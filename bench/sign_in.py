@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from bench.figures import Figure
 from bench.studies import Document, Unmeasured, measured
@@ -90,8 +91,8 @@ def _directory() -> Iterator[Figure]:
         sizes=(4096,),
         services=(beds.service("samba"),),
     )
-    with TemporaryDirectory() as cache:
-        os.environ["XDG_CACHE_HOME"] = cache
+    # The parts that follow have the user's cache again.
+    with TemporaryDirectory() as cache, patch.dict(os.environ, XDG_CACHE_HOME=cache):
         for what, goal_s in (("made", BUILT_GOAL_S), ("ready from what is kept", READY_GOAL_S)):
             began_s = time.monotonic()
             with Sandbox() as sandbox, driver.start(sandbox, request):
