@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import hashlib
 import json
 import os
 import queue
@@ -143,9 +144,7 @@ def equivalents() -> Mapping[tuple[str, str, str], str]:
 
 def sample(name: str, size: int, seed: int) -> Iterator[Mutant]:
     """So many mutants of a package, drawn at random, and among them those that are equivalent, which do not count."""
-    source = ROOT / "src" / "tollbar" / PACKAGES[name].source
-    paths = sorted(source.glob("*.py")) if source.is_dir() else [source]
-    made = [make for path in paths for make in mutants(str(path.relative_to(ROOT)))]
+    made = [make for path in sources(name, ROOT) for make in mutants(str(path.relative_to(ROOT)))]
     random.Random(f"{seed}/{name}").shuffle(made)
     seen: set[tuple[str, str, str]] = set()
     for make in made:
@@ -216,6 +215,22 @@ def paths(name: str) -> list[str]:
     return [f"tests/test_{one}.py" for one in PACKAGES[name].tests.split()]
 
 
+def sources(name: str, root: Path) -> list[Path]:
+    """The files of a package, in this tree."""
+    source = root / "src" / "tollbar" / PACKAGES[name].source
+    return sorted(source.glob("*.py")) if source.is_dir() else [source]
+
+
+def state(name: str, root: Path) -> str:
+    """What a mutant's fate hangs on, as a digest: the package, its tests, and what tests share."""
+    shared = {path for path in (root / "tests").glob("*.py") if not path.name.startswith("test_")}
+    of = hashlib.sha256()
+    for path in [*sources(name, root), *(root / one for one in paths(name)), *sorted(shared)]:
+        text = path.read_bytes()
+        of.update(f"{path.relative_to(root)} {len(text)}\n".encode() + text)
+    return of.hexdigest()
+
+
 def tried(
     name: str, drawn: Iterable[Mutant], trees: Sequence[Tree], killed: Mapping[tuple[str, str, str], str]
 ) -> Iterator[tuple[Mutant, str | None]]:
@@ -242,10 +257,11 @@ def tried(
         yield from pool.map(one, drawn)
 
 
-def killed_before(log: Path, seed: int) -> dict[tuple[str, str, str], str]:
-    """What this log says was killed, and by what."""
+def killed_before(log: Path, seed: int, digest: str) -> dict[tuple[str, str, str], str]:
+    """What this log says was killed, and by what; of other tests it says nothing."""
     lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
-    return {(one["file"], one["was"], one["now"]): one["by"] for one in lines if one["by"] and one["seed"] == seed}
+    lines = [one for one in lines if one["by"] and one["seed"] == seed and one.get("state") == digest]
+    return {(one["file"], one["was"], one["now"]): one["by"] for one in lines}
 
 
 def figures(
@@ -253,13 +269,14 @@ def figures(
 ) -> Iterator[Figure]:
     """The score of each package; survivors are named on standard error."""
     log = log or Path(tempfile.gettempdir()) / "mutants.jsonl"
-    killed = killed_before(log, seed)
     with tempfile.TemporaryDirectory(prefix="tollbar-mutants-") as folder, open(log, "a", buffering=1) as lines:
         trees = []
         for number in range(jobs):
             (Path(folder) / str(number)).mkdir()
             trees.append(Tree(Path(folder) / str(number)))
         for name in names:
+            digest = state(name, trees[0].root)
+            killed = killed_before(log, seed, digest)
             drawn = list(sample(name, size, seed))
             counted: Counter[str] = Counter()
             counted["equivalent"] = sum(one.key in equivalents() for one in drawn)
@@ -267,8 +284,8 @@ def figures(
                 counted["survived" if by is None else "killed"] += 1
                 if one.key in killed:
                     continue
-                said = {"package": name, "seed": seed, "file": one.file, "line": one.line, "was": one.was}
-                lines.write(json.dumps({**said, "now": one.now, "by": by}) + "\n")
+                said = {"package": name, "seed": seed, "state": digest, "file": one.file, "line": one.line}
+                lines.write(json.dumps({**said, "was": one.was, "now": one.now, "by": by}) + "\n")
                 if by is None:
                     print(f"{one.file}:{one.line}\n  - {one.was}\n  + {one.now}", file=sys.stderr, flush=True)
             of = counted["killed"] + counted["survived"]
@@ -283,7 +300,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--sample", type=int, default=40, help="mutants of each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--log", type=Path, help="a line for each; what it says was killed is not tried again")
+    parser.add_argument("--log", type=Path, help="a line for each; what these tests killed by it is not tried again")
     said = parser.parse_args(arguments)
     if find_spec("mutmut") is None or find_spec("libcst") is None:
         sys.exit("error: there is no mutmut\n\nhint: make mutants")
