@@ -104,6 +104,8 @@ PROGRAMS = {"samba": r"/samba\b", "krb5kdc": r"/krb5kdc\b", "slapd": r"/slapd\b"
 # What was killed is gone within milliseconds; a busy machine may take its time.
 PATIENCE_S = 60.0
 RUN_LIMIT_S = 120.0
+# A run of seconds is looked at some times, and hardly disturbed by that.
+NOTED_EVERY_S = 0.5
 
 
 @dataclass
@@ -115,7 +117,7 @@ class Ground:
     """Those that this process had before."""
     user: int | None = None
     ports: set[str] = field(default_factory=set)
-    """Listening sockets that some run had."""
+    """Sockets of some run that anything could be sent to."""
     memory: set[str] = field(default_factory=set)
     """Shared memory that processes of some run had mapped: files, and segments of System V's kind."""
     spaces: set[str] = field(default_factory=set)
@@ -178,8 +180,14 @@ class Ground:
             )
 
     def finish(self, *arguments: object) -> int:
-        """The exit status of a run that is left to end."""
-        return self.start(*arguments).wait(RUN_LIMIT_S)
+        """The exit status of a run that is left to end, whose ports, memory and name spaces are noted meanwhile."""
+        run = self.start(*arguments)
+        deadline = time.monotonic() + RUN_LIMIT_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return run.wait(NOTED_EVERY_S)
+            self.under_way(run)
+        return run.wait(0)
 
     def output(self) -> str:
         """What the last run said."""
@@ -277,10 +285,21 @@ def mentioning(path: str) -> set[int]:
     return found
 
 
+# Of a socket that has no connection, which for UDP is one that any program may send to.
+UNCONNECTED = "07"
+# What the kernel says of a socket of its own kind that accepts connections: its flag and its inode's column.
+ACCEPTS, UNIX_INODE = "00010000", 6
+
+
 def listening() -> set[str]:
-    """The inode of every TCP socket that listens."""
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {fields[9] for fields in lines if fields[3] == proc.LISTENING}
+    """The inode of every socket that anything may be sent to: TCP and UDP of both kinds of address, and Unix."""
+    found = set()
+    for kind, state in (("tcp", proc.LISTENING), ("udp", UNCONNECTED)):
+        for table in (Path(f"/proc/net/{kind}"), Path(f"/proc/net/{kind}6")):
+            lines = [line.split() for line in table.read_text().splitlines()[1:]] if table.exists() else []
+            found |= {fields[9] for fields in lines if fields[3] == state}
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return found | {fields[UNIX_INODE] for fields in lines if fields[3] == ACCEPTS}
 
 
 # Where Linux keeps shared memory that has a name.

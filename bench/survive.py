@@ -33,12 +33,14 @@ def pairs(kinds: list[str], means: list[str]) -> list[tuple[str, str]]:
 
 
 def outcome(line: Mapping[str, Any]) -> str:
-    """What a line of the log counts as. A run that had ended before it was struck survived nothing."""
+    """What a line of the log counts as. A run that nothing happened to survived nothing."""
     if "not_run" in line:
         return "not run"
     if line["wrong"]:
         return "wrong"
-    return "too late" if line["late"] else "survived"
+    if line["late"]:
+        return "too late"
+    return "survived" if line["struck"] else "not struck"
 
 
 def main(arguments: list[str]) -> None:

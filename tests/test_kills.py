@@ -25,6 +25,8 @@ from conftest import here, lacking
 pytestmark = pytest.mark.timeout(600)
 
 KILLS = 20
+# A run may end before its moment, or never need what it is refused; about one in five does.
+ATTEMPTS = 8
 SEED = 25
 # Each wants an undisturbed run of its own: these are quick, and between them every means has a kind to strike. With
 # the beds that have to be here for each.
@@ -66,8 +68,13 @@ def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: i
         lacking("the disks of a kill are mounted, which is for root")
     for bed in QUICK[kind]:
         here(bed)
-    line = survivors.kill(kind, means, seed)
-    assert [] == line["wrong"], line
+    for attempt in range(seed, seed + ATTEMPTS * KILLS, KILLS):
+        line = survivors.kill(kind, means, attempt)
+        assert [] == line["wrong"], line
+        if outcome(line) == "survived":
+            break
+    else:
+        pytest.fail(f"{ATTEMPTS} runs ended before anything struck them: {line}")
 
 
 def test_all_means_are_drawn() -> None:
@@ -139,12 +146,65 @@ def test_what_is_left_or_lost_is_noticed(
 @pytest.mark.parametrize(
     ("line", "counts_as"),
     [
-        ({"wrong": [], "late": False}, "survived"),
-        ({"wrong": [], "late": True}, "too late"),
-        ({"wrong": ["status 1"], "late": True}, "wrong"),
+        ({"wrong": [], "late": False, "struck": True}, "survived"),
+        ({"wrong": [], "late": False, "struck": False}, "not struck"),
+        ({"wrong": [], "late": True, "struck": True}, "too late"),
+        ({"wrong": ["status 1"], "late": True, "struck": True}, "wrong"),
         ({"wrong": [], "not_run": "it did not end"}, "not run"),
     ],
 )
 def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts_as: str) -> None:
     """One that had ended before, or was never begun, shows nothing."""
     assert counts_as == outcome(line)
+
+
+@pytest.mark.parametrize(
+    ("means", "note", "status", "has_struck"),
+    [
+        ("SIGKILL of the lab", {}, -signal.SIGKILL, True),
+        ("SIGKILL of the lab", {}, 0, False),
+        ("SIGKILL of the engine", {"part": "engine"}, 0, True),
+        ("SIGKILL of the engine", {"part": None}, 0, False),
+        ("memory limit", {}, 0, False),
+        ("memory limit", {}, 2, True),
+        ("clock set", {}, 0, True),
+        ("suspended", {}, 0, True),
+    ],
+)
+def test_a_means_has_struck_if_it_did_anything(
+    survivors: Survivors, means: str, note: dict[str, object], status: int, has_struck: bool
+) -> None:
+    """A run that ended before the signal, or was never short of what it was left, is not one that was struck."""
+    kill = Kill(survivors.ground, random.Random(0), None, 0.0, note=note)  # type: ignore[arg-type]
+    assert has_struck == MEANS[means].has_struck(kill, status)
+
+
+TOLL = {"low": 1.0, "high": 1.2, "ratio": 1.1, "verdict": "costs", "reason": None}
+
+
+@pytest.mark.parametrize(
+    ("now", "harmed", "found"),
+    [
+        ({}, False, {"verdict": 1, "interval": 1}),
+        ({"low": 1.19, "high": 1.3, "ratio": 1.25}, False, {"verdict": 1, "interval": 1}),
+        ({"low": 1.21, "high": 1.22, "ratio": 1.205}, False, {"verdict": 1, "near": 1}),
+        ({"low": 8.0, "high": 9.0, "ratio": 8.5}, False, "another answer"),
+        ({"low": 8.0, "high": 9.0, "ratio": 8.5}, True, "another answer"),
+        ({"low": None, "reason": "too few blocks"}, True, {}),
+        ({"low": None, "reason": "too few blocks"}, False, "no toll"),
+        ({"low": None}, True, "no toll"),
+        (None, True, "no toll"),
+    ],
+)
+def test_an_answer_is_the_same_by_its_interval(
+    survivors: Survivors, monkeypatch: pytest.MonkeyPatch, now: dict[str, object] | None, harmed: bool, found: object
+) -> None:
+    """The same verdict is not the same answer: one of nine times as much has it too."""
+    monkeypatch.setattr(looking, "tolls_of", lambda _: {} if now is None else {"key": {**TOLL, **now}})
+    kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
+    reference = looking.Undisturbed(Path("study.toml"), 1.0, 1.0, 4, {"key": TOLL})
+    wrong = list(looking._answers(kill, reference, harmed=harmed))
+    if isinstance(found, dict):
+        assert ([], found) == (wrong, kill.note["answers"])
+    else:
+        assert [found] == [one[: len(found)] for one in wrong]

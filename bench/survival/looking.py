@@ -19,6 +19,8 @@ from bench.survival.means import Kill
 BESIDE = {"tmp", "output", "said.json", "told", ".cache"}
 # What tolls are made of.
 COSTS = ("cpu", "server-cpu")
+# The ratio of two ratios that were measured at different times beside other kills, each of four blocks.
+NEAR = 1.1
 MADE_BY_THE_BENCH = (".toml", ".c", ".so")
 
 
@@ -96,9 +98,9 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
     if before[: len(committed)] != committed:
         yield f"of {len(committed)} trials that were committed {len(before)} are there, or they are others"
     status = ground.finish("--resume", run, *EXACTLY)
-    reasons = [reason for outcome, reason in cells_of(run) if outcome != "ok"]
+    faults = [reason for outcome, reason in cells_of(run) if outcome != "ok"]
     after = trials_of(run)
-    reasons += sorted({trial.reason or trial.outcome for trial in after if trial.outcome != "ok"})
+    reasons = faults + sorted({trial.reason or trial.outcome for trial in after if trial.outcome != "ok"})
     kill.note["resumed"] = status
     # What has failed is a failed trial for good, and the run says so; others may have been made up for.
     if status != 0 and not (status == 1 and reasons):
@@ -112,26 +114,35 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
         yield f"of the heats {parts} a part was there"
     if reasons:
         kill.note["harmed"] = [str(reason)[:200] for reason in reasons]
-    elif len(after) != reference.trials:
+    # What failed stands beside what was made up for it; a cell that failed has no trials.
+    is_whole = len(after) == reference.trials if not reasons else len(after) >= reference.trials or faults
+    if not is_whole:
         yield f"{len(after)} trials, and {reference.trials} when undisturbed"
     yield from _answers(kill, reference, harmed=bool(reasons))
 
 
 def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[str]:
-    """Compares its tolls with the undisturbed run's, notes how many agree and by what, and yields those that do not."""
-    tolls, same, overlapping = tolls_of(kill.ground), 0, 0
+    """Compares its tolls with the undisturbed run's: notes how many agree, and yields those that do not.
+
+    A toll agrees by an interval that overlaps with the other run's, or, since of two such runs a few in a hundred do
+    not by chance alone, by a ratio that is near the other's. Where a trial has failed there may be too few left for a
+    toll, for which the run has to give its reason.
+    """
+    tolls, found = tolls_of(kill.ground), Counter[str]()
     for key, toll in reference.tolls.items():
         other = tolls.get(key)
-        if other is None or other["low"] is None or toll["low"] is None:
-            if not harmed and (other is None or other["verdict"] != toll["verdict"]):
+        if other is None or other["low"] is None:
+            if not (harmed and other and other["reason"]):
                 yield f"no toll of {key}: {other and other['reason']}"
-        elif other["verdict"] == toll["verdict"]:
-            same += 1
-        elif other["low"] <= toll["high"] and toll["low"] <= other["high"]:
-            overlapping += 1
+            continue
+        found["verdict"] += other["verdict"] == toll["verdict"]
+        if other["low"] <= toll["high"] and toll["low"] <= other["high"]:
+            found["interval"] += 1
+        elif 1 / NEAR <= other["ratio"] / toll["ratio"] <= NEAR:
+            found["near"] += 1
         else:
             yield f"another answer: {key}: {toll['low']}-{toll['high']} became {other['low']}-{other['high']}"
-    kill.note["answers"] = {"verdict": same, "interval": overlapping}
+    kill.note["answers"] = dict(found)
 
 
 def files_beside(ground: Ground) -> list[str]:

@@ -186,6 +186,17 @@ class Means(NamedTuple):
     kinds: frozenset[str] = frozenset(KINDS)
     needs: str = ""
     """`terminal`, `mounts` or `shim`."""
+    is_unnoticed: bool = False
+    """Whether a run that it strikes is to end as any other."""
+
+    def has_struck(self, kill: Kill, status: int) -> bool:
+        """Whether it did anything to the run: that ended by it, or a part did, or what it did goes on beside the run.
+
+        A run that ended well before the signal came, or never needed more of what it was left, was not struck.
+        """
+        if "part" in kill.note:
+            return kill.note["part"] is not None
+        return status != 0 or self.is_unnoticed
 
 
 # A part that was killed is a failed trial, or a cell that could not be proved; a shortage is an error in words.
@@ -206,9 +217,9 @@ MEANS: dict[str, Means] = {
     "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT)),
     "closed terminal": Means(_hang_up, (0, -signal.SIGHUP), needs="terminal"),
     "power loss": Means(_lose_power, (0, -signal.SIGKILL)),
-    "clock set": Means(_set_clock, (0,), needs="shim"),
-    "slow disk": Means(_slow_disk, (0,), needs="shim"),
-    "suspended": Means(_suspend, HARMED),
+    "clock set": Means(_set_clock, (0,), needs="shim", is_unnoticed=True),
+    "slow disk": Means(_slow_disk, (0,), needs="shim", is_unnoticed=True),
+    "suspended": Means(_suspend, HARMED, is_unnoticed=True),
     "disk full": Means(_fill_disk, HARMED, needs="mounts"),
     "disk read-only": Means(_write_protect, (0, -signal.SIGKILL), needs="mounts"),
     "memory limit": Means(_run_out_of(resource.RLIMIT_AS, _address_space_bytes, 4 << 20), HARMED),

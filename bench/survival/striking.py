@@ -58,6 +58,8 @@ class Survivors:
                 shutil.rmtree(self.ground.folder / "runs")
             if (left := self.ground.left()) != NOTHING:
                 raise RuntimeError(f"{kind}: an undisturbed run leaves {left}")
+            if not found.tolls or any(toll["low"] is None for toll in found.tolls.values()):
+                raise RuntimeError(f"{kind}: an undisturbed run has no interval to compare with")
             if faults := {trial.reason for trial in trials if trial.outcome != "ok"}:
                 raise RuntimeError(f"{kind}: trials of an undisturbed run fail: {faults}")
             self._undisturbed[kind] = found
@@ -123,7 +125,8 @@ class Survivors:
             wrong.append(f"files outside the run: {beside}")
         return {
             "seed": seed, "kind": kind, "means": name, "while": "measuring" if is_measuring else "starting",
-            "after_s": round(after_s, 3), "struck_s": round(struck_s, 3), "late": late, "processes": programs,
+            "after_s": round(after_s, 3), "struck_s": round(struck_s, 3), "late": late,
+            "struck": means.has_struck(kill, status), "processes": programs,
             "committed": len(committed), "status": status, **kill.note, "took_s": round(time.monotonic() - began, 1),
             "said": said.strip().splitlines()[-1:], "wrong": wrong,
         }  # fmt: skip

@@ -75,7 +75,7 @@ def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
             "build-of": platform.name,
             "programs": [*by_it.values()],
             **{key: [by_it.get(word, word) for word in getattr(platform, key)] for key in ("versions", "command")},
-            "build": [[by_it.get(step[0], step[0]), *step[1:]] for step in platform.build],
+            "build": [[by_it.get(word, word) for word in step] for step in platform.build],
         }
         _stand_beside(platform.folder, name, "runner.toml", made)
         libraries = _libraries(_root(program, place))
