@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 from tollbar.families.definition import Family, Setting, Standing, Value, fits
 
@@ -52,26 +51,42 @@ def at_defaults(family: Family, given: Mapping[str, Value]) -> Mapping[str, Valu
     return _walked(family, given)[1]
 
 
-def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> list[Mapping[str, Value]]:
+def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> Sequence[Mapping[str, Value]]:
     """Every cell of a family's choices with these values; `*` is each of a setting's; all else at its default.
 
     `choice` may be among what is given. The null choice is none. Not all of them can be: that a version of TLS has no
     such group is not known here.
     """
-    names = [str(value) for value in given.get("choice", ("*",))]
+    names = {str(value) for value in given.get("choice", ("*",))}
     varied = {
         name: (family.settings[name].values or ()) if "*" in values and name in family.settings else tuple(values)
         for name, values in given.items()
         if name != "choice"
     }
-    found: dict[frozenset[tuple[str, Value]], Mapping[str, Value]] = {}
-    for choice in family.choices.values():
-        if choice.standing is Standing.NULL or not {choice.name, "*"} & {*names}:
-            continue
-        for values in product(*varied.values()):
-            cell = at_defaults(family, {"choice": choice.name, **dict(zip(varied, values, strict=True))})
-            found.setdefault(frozenset(cell.items()), cell)
-    return [*found.values()]
+    cells: list[dict[str, Value]] = [
+        {"choice": choice.name}
+        for choice in family.choices.values()
+        if choice.standing is not Standing.NULL and {choice.name, "*"} & names
+    ]
+    for name, values in varied.items():
+        if name not in family.settings:
+            cells = [{**cell, name: value} for cell in cells for value in values]
+    known = [name for name in _NOT_SAID if name in varied]
+    # One setting after the other: where one means nothing, each of its values would make the same cell again.
+    for name, setting in family.settings.items():
+        asked = _asked(setting, known)
+        apart = [(cell, setting.applies(cell, only=asked)) for cell in cells]
+        cells = [
+            {**cell, name: value} if is_there else cell
+            for cell, is_there in apart
+            for value in (varied.get(name) or [family.default_at(name, cell)] if is_there else [""])
+        ]
+    return cells
+
+
+def _asked(setting: Setting, known: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """The conditions of a setting that count where of `op`, `bed` and `provider` only these are known."""
+    return {name: patterns for name, patterns in setting.only.items() if name not in _NOT_SAID or name in known}
 
 
 def _walked(family: Family, given: Mapping[str, Value]) -> tuple[Mapping[str, Setting], dict[str, Value]]:
@@ -79,8 +94,7 @@ def _walked(family: Family, given: Mapping[str, Value]) -> tuple[Mapping[str, Se
     cell = {name: value for name, value in given.items() if name not in family.settings}
     known = [name for name in _NOT_SAID if name in given]
     for name, setting in family.settings.items():
-        asked = {n: patterns for n, patterns in setting.only.items() if n not in _NOT_SAID or n in known}
-        if setting.applies(cell, only=asked):
+        if setting.applies(cell, only=_asked(setting, known)):
             there[name] = setting
             cell[name] = given[name] if name in given else family.default_at(name, {**given, **cell})
     return there, cell

@@ -302,9 +302,15 @@ class _Offer:
         """Choices that meet the policies with some values of their settings, in the best standing first."""
         family = self.wanted.family
         worth = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
-        found = [cell for cell in cells_of(family, worth) if candidate(self.wanted, cell).ruling is Ruling.MEETS]
-        best_first = sorted(found, key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True)
-        return tuple(dict.fromkeys(str(cell["choice"]) for cell in best_first))
+        best_first = sorted(
+            cells_of(family, worth), key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True
+        )
+        # Of thousands of cells the few that are asked about: the first that meets the policies settles its choice.
+        found: dict[str, None] = {}
+        for cell in best_first:
+            if cell["choice"] not in found and candidate(self.wanted, cell).ruling is Ruling.MEETS:
+                found[str(cell["choice"])] = None
+        return tuple(found)
 
     def replacement(self, use: Use) -> tuple[_Place | None, str | None]:
         """Where what replaces it stands beside it, and why there is no cost, or no such place."""
