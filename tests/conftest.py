@@ -108,12 +108,21 @@ LONGEST = (
     *("client_core", "conformance", "check", "engine_replaced", "report_browser", "gather_sent", "secrets"),
     *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats"),
 )
-# What starts nothing, and is still no test to wait for while one writes: hundreds of runs on machines that are made up.
-LONG = ("coverage",)
+# What starts nothing, and is still no test to wait for while one writes, by its module or its own name: hundreds of runs
+# on machines that are made up, and whatever is asked of each study, policy and choice that ships.
+LONG = {
+    *("coverage", "heats", "sets", "source_pages", "the_documents_are_what_the_schema_says"),
+    *("many_choices_are_told_by_the_least_and_the_greatest", "a_thousand_cells"),
+    *("shipped_policies_say_of_every_choice_what_was_reviewed", "estimate_of_more_blocks_is_about_right"),
+    *("intervals_cover_what_was_made", "a_value_does_more_than_its_choice_only_where_the_family_says_so"),
+    *("what_means_nothing_to_a_cell_is_not_combined", "every_shipped_study_can_be_planned"),
+    *("no_ratio_or_verdict_of_a_shipped_study_is_cut", "of_many_rows_that_cost_the_same_none_is_told"),
+}
 # What a test takes, or its module names, that starts the command, a server, a runner or a browser.
 STARTING = {
     *("at", "browser", "fake_runs", "fake_study", "lab", "pages", "runs_made", "service", "short_study", "tollbar"),
     *("Sandbox", "Session", "ask", "engine", "start", "started", "session", "subprocess", "tune", "command"),
+    *("a_ground", "ground", "survivors", "counting"),
 }
 # Modules whose tests name none of these, and have Tollbar start one process after the other.
 STARTING_WITHIN = ("conformance", "gather_sent")
@@ -127,7 +136,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         named = {*getattr(item, "fixturenames", ())} | {*vars(module or item)}
         if STARTING & named or name in STARTING_WITHIN:
             item.add_marker(pytest.mark.servers)
-        if name in LONG:
+        if {name, getattr(item, "originalname", "").removeprefix("test_")} & LONG:
             item.add_marker(pytest.mark.long)
         if name in ONE_LABORATORY:
             item.add_marker(pytest.mark.xdist_group(name))

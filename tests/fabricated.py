@@ -18,16 +18,22 @@ BLOCKS = 8
 DECADES = (-6.0, 3.0)
 
 
+@cache
+def loaded(name: str) -> tuple[study.Study, ...]:
+    """A study that ships, or those of a set, read once: many tests are made of them before the first is run."""
+    return tuple(study.load([name]))
+
+
 def shipped() -> list[str]:
     """The names of all studies, those in sets by set and name."""
-    return [f"{name}/{one.name}" for name in study.shipped() for one in study.load([name])]
+    return [f"{name}/{one.name}" for name in study.shipped() for one in loaded(name)]
 
 
 @cache
 def planned(name: str) -> StudyPlan:
     """A study that ships, by its set and name."""
     folder, _, its_own = name.partition("/")
-    (asked,) = [one for one in study.load([folder]) if one.name == its_own]
+    (asked,) = [one for one in loaded(folder) if one.name == its_own]
     return plan.make([asked], seed=1).studies[0]
 
 

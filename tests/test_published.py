@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from fabricated import loaded
 from tollbar import plan, study
 from tollbar.document import sources
 from tollbar.plan import Cell
 from tollbar.plan.pairs import claimed, matching
 from tollbar.study import Amount, Claim, Study
 
-SOURCED = {one.name: one for name in study.shipped() for one in study.load([name]) if one.source is not None}
+SOURCED = {one.name: one for name in study.shipped() for one in loaded(name) if one.source is not None}
 CLAIMS = [pytest.param(one, claim, id=f"{name}: {claim.says}") for name, one in SOURCED.items() for claim in one.claims]
 # Of these more is less: a figure that is a time or a cost is one over what capacity is; one that is a rate is not.
 INVERSE = "capacity"

@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,15 @@ def built(platform: Platform) -> tuple[str, ...]:
     return runners.command_of(platform)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quickly_compiled() -> Iterator[None]:
+    """Java's runners answer some questions each: what its second compiler gains later, it never gains back here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+        yield
+
+
+@cache
 def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     """The choices that it lists, by family."""
     asked = {"mode": "list", "provider": {"kind": platform.name, "package": package}}

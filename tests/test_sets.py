@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from fabricated import loaded
 from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.plan.pairs import claimed, matching
 from tollbar.study import Study
 
-SOURCES = {one.name: one for one in study.load(["sources"])}
+SOURCES = {one.name: one for one in loaded("sources")}
 
 
 def test_the_set_of_sources_has_each_of_them() -> None:
