@@ -108,8 +108,8 @@ LONGEST = (
     *("client_core", "conformance", "check", "engine_replaced", "report_browser", "gather_sent", "secrets"),
     *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats"),
 )
-# What starts nothing, and is still no test to wait for while one writes, by its module or its own name: hundreds of runs
-# on machines that are made up, and whatever is asked of each study, policy and choice that ships.
+# What starts nothing, and is still no test to wait for while one writes, by its module or its own name: hundreds of
+# runs on machines that are made up, and whatever is asked of each study, policy and choice that ships.
 LONG = {
     *("coverage", "heats", "sets", "source_pages", "the_documents_are_what_the_schema_says"),
     *("many_choices_are_told_by_the_least_and_the_greatest", "a_thousand_cells"),
