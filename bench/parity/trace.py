@@ -17,6 +17,8 @@ from tollbar.beds import proc
 # Attaching takes milliseconds for each process; a server of many may be slow on a busy machine.
 ATTACH_LIMIT_S = 20.0
 POLL_S = 0.005
+# The last answer is there before strace has written how the call ended that sent it.
+WRITTEN_S = 0.2
 # Longer than any statement: what is sent to a database is read as messages.
 WHOLE_STRING_BYTES = 1 << 20
 # A descriptor has its description behind it, in which there may be `>` but before no comma or bracket.
@@ -49,6 +51,7 @@ def attached(root: int, file: Path, *, whole: bool = False) -> Iterator[None]:
             raise TimeoutError(f"strace did not attach to all of {below(root)} within {ATTACH_LIMIT_S:.0f} s")
     try:
         yield
+        time.sleep(WRITTEN_S)
     finally:
         _let_go(watching)
 
