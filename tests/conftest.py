@@ -22,6 +22,7 @@ from selenium import webdriver
 
 import report_lab
 from component_lab import FakeBed
+from gather_lab import made_in
 from report_lab import Pages
 from served_lab import ANSWERED_S, Lab
 from tollbar import beds, libraries
@@ -170,6 +171,18 @@ def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fake_runs(runs_made: Path, tmp_path: Path) -> Path:
     """A folder with copies of those runs, for one test alone."""
     return Path(shutil.copytree(runs_made, tmp_path / "made"))
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A made-up run of one machine, for gathering, that no test changes."""
+    return made_in(tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture
+def own_run(one_run: Path, tmp_path: Path) -> Path:
+    """The same for one test alone."""
+    return Path(shutil.copytree(one_run, tmp_path / "runs" / "one"))
 
 
 @pytest.fixture

@@ -114,6 +114,11 @@ def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path)
     said = " ".join(tollbar("check", "policy", "--on", "2026-12-31").stdout.split())
     assert "front meets ours-2026 (4.2), and does not need its exception, which is until 2026-12-31." in said
     assert "does not need" not in tollbar("check", "policy", "--on", "2027-01-01").stdout
+    for on, until in (("2026-12-31", ["2026-12-31"]), ("2027-01-01", [])):
+        _, front = json.loads(tollbar("check", "policy", "--on", on, "--json").stdout)["uses"]
+        rules = [rule for one in front["policies"] for rule in one["rules"] if rule["rule"] == "groups"]
+        assert until == [rule["exception_not_needed"] for rule in rules]
+        assert {"meets"} >= {rule["verdict"] for rule in rules}
 
 
 def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar, folder: Path) -> None:

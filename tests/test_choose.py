@@ -452,6 +452,27 @@ def test_what_the_run_lacks_is_counted_and_qualifies(
         assert "The nearest misses" in text
 
 
+def test_without_time_what_qualifies_is_named_and_nothing_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What policies and threats say needs no costs; no run is made, and no order by cost is claimed."""
+    runs = tmp_path / "runs"
+    asked_for = {"policy": ("asvs-level-2",), "for_": "0s", "runs": runs}
+    assert ExitStatus.DONE is command("digest", **asked_for, layout=Layout(json=True))  # type: ignore[arg-type]
+    said = json.loads(capsys.readouterr().out)
+    (place,) = said["places"]
+    assert ([], [], "nothing was measured") == (place["ranks"], said["unmeasured"], said["costs_from"])
+    assert "blake3" in {one["choice"] for one in place["unpriced"]}
+    assert "md5" in {one["choice"] for one in place["refused"]}
+    assert {None} == {one["cost"] for group in ("unpriced", "refused") for one in place[group]}
+    assert ExitStatus.DONE is command("digest", **asked_for)  # type: ignore[arg-type]
+    text = " ".join(capsys.readouterr().out.split())
+    assert "cells qualify; nothing was measured." in text
+    assert "from the cheapest" not in text
+    assert ExitStatus.SOME_FAILED is command("digest", "md5", **asked_for)  # type: ignore[arg-type]
+    assert not runs.exists()
+
+
 def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:
     """By the fewest blocks that tell anything, where the time is over before they begin."""
     words = ("spin", "spin-1", "spin-2", f"provider=runner:{FAKE_RUNNER}", "--for", "0.1s", "--json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,9 +32,18 @@ class Driver:
 
 
 def struck(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, *, status: int, strikes: list[int], trials: int = TRIALS
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    *,
+    status: int,
+    strikes: list[int],
+    trials: int = TRIALS,
+    late: bool = False,
 ) -> Kill | None:
-    """A fleet whose driver ends with this status after a kill that struck these; so many trials come of each node."""
+    """A fleet whose driver ends with this status after a kill that struck these; so many trials come of each node.
+
+    `late`: the node that was measuring is done when it is struck.
+    """
     (folder / "runs" / "some-fleet").mkdir(parents=True)
     commands = iter([Driver(status), Driver(0)])
     ground: Any = SimpleNamespace(
@@ -41,9 +51,15 @@ def struck(
         output=lambda: "",
     )  # fmt: skip
     found = {("runs", f"node-{number}"): {*range(trials)} for number in range(NODES)}
-    monkeypatch.setattr(fleet_kills, "_measuring", lambda _: "node-1")
+    was_struck: list[bool] = []
+
+    def strike(*_: object) -> list[int]:
+        was_struck.append(True)
+        return strikes
+
+    monkeypatch.setattr(fleet_kills, "_measuring", lambda _: None if late and was_struck else "node-1")
     monkeypatch.setattr(fleet_kills, "_committed", lambda _: found)
-    monkeypatch.setitem(fleet_kills.WAYS, "node", lambda *_: strikes)
+    monkeypatch.setitem(fleet_kills.WAYS, "node", strike)
     return fleet_kills._struck(ground, "node", random.Random(1))
 
 
@@ -71,8 +87,15 @@ def test_a_kill_that_struck_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_a_kill_that_came_too_late_is_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The command that was struck was done, with all that there is."""
-    assert struck(monkeypatch, tmp_path, status=0, strikes=[7]) is None
+    """The node that was struck was done, and the command with all that there is."""
+    assert struck(monkeypatch, tmp_path, status=0, strikes=[7], late=True) is None
+
+
+def test_a_kill_that_a_fleet_survives_whole_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A node at work was struck, and the command is done all the same: there is nothing to go on with."""
+    kill = struck(monkeypatch, tmp_path, status=0, strikes=[7])
+    assert kill is not None
+    assert ([0], []) == (kill.statuses, kill.unfinished)
 
 
 def test_what_is_called_done_and_is_not_whole_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -80,6 +103,23 @@ def test_what_is_called_done_and_is_not_whole_is_wrong(monkeypatch: pytest.Monke
     kill = struck(monkeypatch, tmp_path, status=0, strikes=[7], trials=TRIALS - 1)
     assert kill is not None
     assert "what was not whole was called done" in kill.unfinished
+
+
+@pytest.mark.parametrize("strikes_every", [0, 2])
+def test_kills_that_strike_nothing_end(monkeypatch: pytest.MonkeyPatch, strikes_every: int) -> None:
+    """Where fleets are always done before they are struck, after so many of them, and no figure is met."""
+    fleets: list[Kill | None] = []
+
+    def one(*_: object) -> Kill | None:
+        is_struck = strikes_every and len(fleets) % strikes_every == 0
+        fleets.append(Kill("node", statuses=[1, 0]) if is_struck else None)
+        return fleets[-1]
+
+    monkeypatch.setattr(fleet_kills, "a_ground", lambda **_: nullcontext())
+    monkeypatch.setattr(fleet_kills, "_struck", one)
+    found = [*fleet_kills.figures(kills=4)]
+    assert {bool(strikes_every)} == {figure.met for figure in found}
+    assert len(fleets) == (7 if strikes_every else fleet_kills.MOST_FLEETS * 4)
 
 
 def test_each_way_says_what_it_struck(monkeypatch: pytest.MonkeyPatch, sleeper: subprocess.Popen[bytes]) -> None:

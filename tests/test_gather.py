@@ -15,7 +15,7 @@ import pytest
 from bench.fleet import DIGESTS, fingerprint, run_of
 
 from conftest import Tollbar
-from gather_lab import cost, made_in, told
+from gather_lab import cost, told
 from tollbar import families, gathering, judge, results
 from tollbar.document.decisions.gather import document, toll_rows
 from tollbar.errors import TollbarError
@@ -42,22 +42,10 @@ ratio  = 2.0
 """
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that no test changes."""
-    return made_in(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    """A run of a test's own."""
-    return Path(shutil.copytree(made, tmp_path / "runs" / "one"))
-
-
-def test_machines_are_columns_and_tolls_are_rows(made: Path, tmp_path: Path) -> None:
+def test_machines_are_columns_and_tolls_are_rows(one_run: Path, tmp_path: Path) -> None:
     """Two processors: each its own ratio and verdict, and no figure of both."""
     run_of(tmp_path, fingerprint("Example CPU 2", flags=("aes",)), cost(sha_512=700.0))
-    found = told(made, tmp_path)
+    found = told(one_run, tmp_path)
     assert ["Example CPU 1", "Example CPU 2"] == [machine.processor for machine in found.machines]
     (row,) = [
         r for r in found.rows if (r.at["choice"], r.at["provider"], r.at["bytes"]) == ("sha-512", "libcrypto", 64)
@@ -70,27 +58,27 @@ def test_machines_are_columns_and_tolls_are_rows(made: Path, tmp_path: Path) -> 
     assert second == pytest.approx(0.7, rel=0.02)
 
 
-def test_what_is_kept_is_what_is_judged(run: Path) -> None:
+def test_what_is_kept_is_what_is_judged(own_run: Path) -> None:
     """The same tolls from the file as from the chunks; and what is not of this state is not believed."""
-    kept = read_kept(run)
-    (run / FILE).unlink()
-    assert read_kept(run) is None
-    assert kept == gathering.keep(judge.judge(results.read(run))) == read_kept(run)
-    with sqlite3.connect(run / "results.sqlite") as database:
+    kept = read_kept(own_run)
+    (own_run / FILE).unlink()
+    assert read_kept(own_run) is None
+    assert kept == gathering.keep(judge.judge(results.read(own_run))) == read_kept(own_run)
+    with sqlite3.connect(own_run / "results.sqlite") as database:
         database.execute("delete from trial where block = 4")
-    assert read_kept(run) is None
-    (found,) = gathering.read([run])
+    assert read_kept(own_run) is None
+    (found,) = gathering.read([own_run])
     assert isinstance(found, Found)
     assert {4} == {toll.blocks for study in found.studies for toll in study.tolls if toll.ratio}
     # Judged once, it is read.
-    assert read_kept(run) is not None
+    assert read_kept(own_run) is not None
 
 
-def test_several_runs_of_a_machine_are_a_range(made: Path, tmp_path: Path) -> None:
+def test_several_runs_of_a_machine_are_a_range(one_run: Path, tmp_path: Path) -> None:
     """From the least to the most; a verdict is that of all, and none where they contradict one another."""
     same = fingerprint("Example CPU 1")
     run_of(tmp_path / "2", same, cost(sha_512=1600.0, sha_1=1300.0, blake3=1034.0), seed=2)
-    found = told(made, tmp_path)
+    found = told(one_run, tmp_path)
     assert [2] == [len(machine.runs) for machine in found.machines]
     places = {
         row.at["choice"]: row.places[0]
@@ -105,26 +93,26 @@ def test_several_runs_of_a_machine_are_a_range(made: Path, tmp_path: Path) -> No
     assert "runs differ" in text
 
 
-def test_a_copy_is_no_further_run(run: Path, tmp_path: Path) -> None:
+def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
     """Sent twice, it would be two observations of one."""
-    shutil.copytree(run, tmp_path / "runs" / "two")
+    shutil.copytree(own_run, tmp_path / "runs" / "two")
     first, second = gathering.read([tmp_path / "runs"])
     assert isinstance(first, Found)
     assert isinstance(second, Unusable)
     assert f"the same run as {first.name}" == second.reason
-    assert 1 == len(gathering.read([run, run, run / ".." / "one"]))
+    assert 1 == len(gathering.read([own_run, own_run, own_run / ".." / "one"]))
     # An earlier state of it is none either.
-    with sqlite3.connect(run / "results.sqlite") as database:
+    with sqlite3.connect(own_run / "results.sqlite") as database:
         database.execute("delete from trial where block = 4")
     first, second = gathering.read([tmp_path / "runs"])
     assert isinstance(first, Unusable)
     assert isinstance(second, Found)
 
 
-def test_an_earlier_state_does_not_hide_what_is_refused(run: Path, tmp_path: Path) -> None:
+def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path: Path) -> None:
     """A run that is doubtful as it has gone on is not told as it was before."""
-    shutil.copytree(run, tmp_path / "runs" / "two")
-    with sqlite3.connect(run / "results.sqlite") as database:
+    shutil.copytree(own_run, tmp_path / "runs" / "two")
+    with sqlite3.connect(own_run / "results.sqlite") as database:
         database.execute("delete from trial where block = 4")
     later = tmp_path / "runs" / "two" / FILE
     kept = KeptJudgement.model_validate_json(later.read_bytes())
@@ -136,22 +124,22 @@ def test_an_earlier_state_does_not_hide_what_is_refused(run: Path, tmp_path: Pat
     assert [Doubt.NOISE] == [one.doubt for one in last.refused]
 
 
-def test_runs_that_contradict_are_counted_by_themselves(made: Path, tmp_path: Path) -> None:
+def test_runs_that_contradict_are_counted_by_themselves(one_run: Path, tmp_path: Path) -> None:
     """Not among what is decided on several machines, of which there is none."""
     run_of(tmp_path, fingerprint("Example CPU 1"), cost(sha_512=700.0), seed=2)
-    said = gather_answer(told(made, tmp_path)).headline
+    said = gather_answer(told(one_run, tmp_path)).headline
     assert said.endswith(
         " on 1 machine: none is decided on more than one machine; of 4, runs of one machine contradict one another."
     )
 
 
-def test_ratios_as_disturbed_are_marked(run: Path) -> None:
+def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
     """Of a core that nothing probed: in each form, and in the words of what a ratio is."""
-    assert "~" not in str(gather_answer(told(run), everything=True))
-    with sqlite3.connect(run / "results.sqlite") as database:
+    assert "~" not in str(gather_answer(told(own_run), everything=True))
+    with sqlite3.connect(own_run / "results.sqlite") as database:
         database.execute("delete from observation where metric like 'probe%'")
-    (run / FILE).unlink()
-    found = told(run)
+    (own_run / FILE).unlink()
+    found = told(own_run)
     assert {True} == {toll.is_disturbed for row in found.rows for toll in row.places[0].ratios}
     answer = gather_answer(found, everything=True)
     assert "where `~` stands, as disturbed" in answer.how[0]
@@ -177,10 +165,10 @@ def test_what_is_a_coordinate_is_no_other_load(name: str) -> None:
     assert replace(load, rates_hz=(100.0,)).asked != load.asked
 
 
-def test_what_is_not_alike_is_not_one_toll(made: Path, tmp_path: Path) -> None:
+def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> None:
     """Another threshold or other parameters of a choice: rows of their own."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), text=f'{DIGESTS}\n[judge]\nworth = "10 %"\n')
-    found = told(made, tmp_path)
+    found = told(one_run, tmp_path)
     assert {1} == {len(row.places) for row in found.rows}
     assert {0.03, 0.10} == {row.worth for row in found.rows}
 
@@ -194,11 +182,11 @@ def test_what_is_not_alike_is_not_one_toll(made: Path, tmp_path: Path) -> None:
     ],
 )
 def test_rows_of_one_name_say_what_tells_them_apart(
-    made: Path, tmp_path: Path, changed: dict[str, Any], expected: Sequence[str]
+    one_run: Path, tmp_path: Path, changed: dict[str, Any], expected: Sequence[str]
 ) -> None:
     """In the terminal, on the page, and in the document, where no two rows are the same."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
-    first, second = (one for one in gathering.read([made, tmp_path]) if isinstance(one, Found))
+    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, Found))
     other = replace(second, studies=[study.model_copy(update=changed) for study in second.studies])
     found = gathering.gather([first, other])
     page = str(gather_page(found, "tollbar gather", tmp_path / "page.html"))
@@ -210,10 +198,10 @@ def test_rows_of_one_name_say_what_tells_them_apart(
     assert len(rows) == len({*zip(rows, studies, strict=True)})
 
 
-def test_a_coordinate_of_others_takes_the_place_of_no_column(made: Path, tmp_path: Path) -> None:
+def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_path: Path) -> None:
     """A run that was sent may call its coordinates as it likes."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
-    first, second = (one for one in gathering.read([made, tmp_path]) if isinstance(one, Found))
+    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, Found))
     for cell in (cell for study in second.studies for cell in study.cells):
         cell.coordinates.update(machine="mine", processor="mine", family="mine")
     rows = [*toll_rows(gathering.gather([first, second]))]
@@ -259,13 +247,13 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     assert "No toll can be told of 4 runs on 1 machine: below is why." == gather_answer(found).headline
 
 
-def test_directories_are_looked_into(made: Path, tmp_path: Path) -> None:
+def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
     """Runs some folders below; links and halves of runs are said, other files are passed over."""
     fleet = tmp_path / "fleet"
     (fleet / "node-1" / "runs").mkdir(parents=True)
-    shutil.copytree(made, fleet / "node-1" / "runs" / "bad\x1b[2Jname")
+    shutil.copytree(one_run, fleet / "node-1" / "runs" / "bad\x1b[2Jname")
     (fleet / "notes.txt").write_text("none")
-    (fleet / "link").symlink_to(made)
+    (fleet / "link").symlink_to(one_run)
     (fleet / "half").mkdir()
     (fleet / "half" / "results.sqlite").touch()
     found = gathering.read([fleet])
@@ -296,11 +284,11 @@ def test_unusable_arguments_are_one_line(tollbar: Tollbar, arguments: list[str],
     assert "Traceback" not in done.stderr
 
 
-def test_all_forms_are_written(tollbar: Tollbar, run: Path, tmp_path: Path) -> None:
+def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) -> None:
     """A document of its schema, Markdown, rows in Parquet, and a page with a link to that of the run."""
-    (run / "report.html").write_text("<!doctype html>")
+    (own_run / "report.html").write_text("<!doctype html>")
     rows, page = tmp_path / "rows.parquet", tmp_path / "page.html"
-    done = tollbar("gather", run.parent, "--json", "--output", page, "--parquet", rows)
+    done = tollbar("gather", own_run.parent, "--json", "--output", page, "--parquet", rows)
     said = json.loads(done.stdout)
     assert {"runs", "machines", "tolls", "patterns", "refused", "schema"} == set(said)
     tolls = {(toll["cell"]["choice"], toll["cell"]["provider"], toll["cell"]["bytes"]): toll for toll in said["tolls"]}
@@ -311,39 +299,41 @@ def test_all_forms_are_written(tollbar: Tollbar, run: Path, tmp_path: Path) -> N
     assert len(table) == sum(len(place["runs"]) for toll in said["tolls"] for place in toll["on"])
     assert {"sha-256"} == {row["over_choice"] for row in table}
     assert 'href="runs/one/report.html"' in page.read_text("utf-8")
-    markdown = tollbar("gather", run.parent, "--markdown").stdout
+    markdown = tollbar("gather", own_run.parent, "--markdown").stdout
     assert "| SHA-1" in markdown
     assert "saves" in markdown
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_terminal_has_room(tollbar: Tollbar, run: Path, width: int) -> None:
+def test_a_terminal_has_room(tollbar: Tollbar, own_run: Path, width: int) -> None:
     """Tables are as wide as it is."""
-    done = tollbar("gather", run, env={"COLUMNS": str(width)})
+    done = tollbar("gather", own_run, env={"COLUMNS": str(width)})
     assert max(map(len, done.stdout.splitlines())) <= width
     assert "SHA-512" in done.stdout
 
 
-def test_what_ran_on_other_machines_is_in_no_column(run: Path) -> None:
+def test_what_ran_on_other_machines_is_in_no_column(own_run: Path) -> None:
     """A toll that was paid elsewhere is not this machine's, and runs of other roles are not compared."""
-    here = judge.judge(results.read(run))
+    here = judge.judge(results.read(own_run))
     node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
-    results.update_about(run, {"nodes": {"web": node}})
-    gathered = told(run)
+    results.update_about(own_run, {"nodes": {"web": node}})
+    gathered = told(own_run)
     assert () == gathered.rows
     (refused,) = gathered.runs[0].refused
     assert "parts of it ran on other machines: web on web-1; a column is one machine" == refusal_words(refused)
-    there = judge.judge(results.read(run))
+    there = judge.judge(results.read(own_run))
     with pytest.raises(TollbarError, match="other roles on machines of their own: none / web"):
         judge.compare(here, there, across_machines=True)
-    results.update_about(run, {"nodes": {"web": {**node, "fingerprint": {"cpu": "A third"}}}})
+    results.update_about(own_run, {"nodes": {"web": {**node, "fingerprint": {"cpu": "A third"}}}})
     with pytest.raises(TollbarError, match="web: cpu: Another / A third"):
-        judge.compare(there, judge.judge(results.read(run)))
+        judge.compare(there, judge.judge(results.read(own_run)))
 
 
-def test_a_simulated_machine_is_called_so(run: Path) -> None:
+def test_a_simulated_machine_is_called_so(own_run: Path) -> None:
     """In its name, above the tolls, and in its fingerprint."""
-    results.update_about(run, {"fingerprint": {**results.about(run)["fingerprint"], "simulated": "a made-up node"}})
-    gathered = told(run)
+    results.update_about(
+        own_run, {"fingerprint": {**results.about(own_run)["fingerprint"], "simulated": "a made-up node"}}
+    )
+    gathered = told(own_run)
     assert any(line.startswith("Simulated: 1 machine") for line in how(gathered))
     assert "a made-up node" == document(gathered).machines[0].fingerprint["simulated"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,25 +11,12 @@ from typing import Any
 import pytest
 from bench.fleet import fingerprint, run_of
 
-from gather_lab import cost, made_in
+from gather_lab import cost
 from tollbar import gathering
 from tollbar.families import Standing
 from tollbar.gathering.kept import FILE, KeptToll, read_kept
 from tollbar.gathering.reading import Found
 from tollbar.judge import Verdict
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that no test changes."""
-    return made_in(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    """A run of a test's own."""
-    return Path(shutil.copytree(made, tmp_path / "runs" / "one"))
-
 
 # What a sender writes of a toll, by its fields; its study's `worth` is 3 %.
 CONTRADICTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -72,45 +58,45 @@ def written(run: Path, toll: Mapping[str, Any], **study: Any) -> Path:
 
 
 @pytest.mark.parametrize("what", CONTRADICTIONS)
-def test_a_judgement_that_contradicts_itself_is_not_believed(run: Path, what: str) -> None:
+def test_a_judgement_that_contradicts_itself_is_not_believed(own_run: Path, what: str) -> None:
     """The run is judged from its chunks, and that is what is shown and kept."""
-    before = read_kept(run)
+    before = read_kept(own_run)
     assert before is not None
-    assert read_kept(written(run, CONTRADICTIONS[what])) is None
-    (found,) = gathering.read([run])
+    assert read_kept(written(own_run, CONTRADICTIONS[what])) is None
+    (found,) = gathering.read([own_run])
     assert isinstance(found, Found)
     assert before.studies[0].tolls[0].verdict is found.studies[0].tolls[0].verdict
-    kept = read_kept(run)
+    kept = read_kept(own_run)
     assert kept is not None
     assert kept.studies[0].tolls[0].ratio == before.studies[0].tolls[0].ratio
 
 
 @pytest.mark.parametrize("what", CARRIED)
-def test_what_a_judge_may_have_found_is_believed(run: Path, what: str) -> None:
+def test_what_a_judge_may_have_found_is_believed(own_run: Path, what: str) -> None:
     """As docs/many-machines.md says: it is not worked out again."""
-    kept = read_kept(written(run, CARRIED[what]))
+    kept = read_kept(written(own_run, CARRIED[what]))
     assert kept is not None
     assert Verdict(CARRIED[what]["verdict"]) is kept.studies[0].tolls[0].verdict
 
 
-def test_nothing_is_decided_without_twins(run: Path) -> None:
+def test_nothing_is_decided_without_twins(own_run: Path) -> None:
     """Of noise nothing is known then."""
-    assert read_kept(written(run, CARRIED["costs"], noise_floor=None)) is None
+    assert read_kept(written(own_run, CARRIED["costs"], noise_floor=None)) is None
 
 
-def test_a_run_without_a_judgement_is_judged_from_its_chunks(run: Path) -> None:
+def test_a_run_without_a_judgement_is_judged_from_its_chunks(own_run: Path) -> None:
     """Which is what a reader does who does not believe it."""
-    written(run, CARRIED["costs"])
-    (run / FILE).unlink()
-    (found,) = gathering.read([run])
+    written(own_run, CARRIED["costs"])
+    (own_run / FILE).unlink()
+    (found,) = gathering.read([own_run])
     assert isinstance(found, Found)
     assert found.studies[0].tolls[0].ratio != 3.5
 
 
-def test_the_newest_run_is_that_of_the_clock(made: Path, tmp_path: Path) -> None:
+def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> None:
     """Wherever its machine is: 20:00 in London is later than 01:30 of the next day in Tokyo."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), seed=2)
-    tokyo, london = (one for one in gathering.read([made, tmp_path]) if isinstance(one, Found))
+    tokyo, london = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, Found))
     places = [
         (tokyo, "2026-11-24T01:30:00+09:00", 1_795_451_400.0, Standing.BROKEN),
         (london, "2026-11-23T20:00:00+00:00", 1_795_464_000.0, Standing.RECOMMENDED),

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from conftest import Tollbar
-from gather_lab import made_in, reason_of, told
+from gather_lab import reason_of, told
 from tollbar import gathering, judge, results
 from tollbar.document.decisions.gather import document
 from tollbar.errors import TollbarError
@@ -30,18 +30,6 @@ from tollbar.gathering.reading import Found
 from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.report.page import html
 from tollbar.results import reading
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that no test changes."""
-    return made_in(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    """A run of a test's own."""
-    return Path(shutil.copytree(made, tmp_path / "runs" / "one"))
 
 
 def _schema(run: Path) -> None:
@@ -146,20 +134,20 @@ HOSTILE: Mapping[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_others_send_is_a_reason(run: Path, what: str) -> None:
+def test_what_others_send_is_a_reason(own_run: Path, what: str) -> None:
     """One line each, and nothing read that is not the run's."""
     spoil, expected = HOSTILE[what]
-    spoil(run)
-    assert expected in reason_of(run)
+    spoil(own_run)
+    assert expected in reason_of(own_run)
 
 
-def test_reading_ends(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_ends(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is asked of the results of another's making."""
     endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
     monkeypatch.setattr(reading, "MOST_S", 0)
     monkeypatch.setattr(reading, "reach", lambda database: database.execute(endless).fetchall())
     with pytest.raises(TollbarError, match="take more than 0 s to be read"):
-        results.present(run)
+        results.present(own_run)
 
 
 def _die() -> None:
@@ -176,11 +164,11 @@ def _die() -> None:
     ids=["killed", "endless", "large"],
 )
 def test_one_that_dies_takes_no_other_with_it(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[], object], said: str
+    one_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[], object], said: str
 ) -> None:
     """Those that shared its pool are judged all the same."""
     for seed in range(5):
-        copied = Path(shutil.copytree(made, tmp_path / "runs" / f"{seed}"))
+        copied = Path(shutil.copytree(one_run, tmp_path / "runs" / f"{seed}"))
         _said(copied, seed=seed)
     really = judge.judge
 
@@ -198,18 +186,18 @@ def test_one_that_dies_takes_no_other_with_it(
     assert [""] * 4 == reasons
 
 
-def test_what_is_kept_by_others_is_checked(run: Path) -> None:
+def test_what_is_kept_by_others_is_checked(own_run: Path) -> None:
     """A judgement that is not as it is written here is none; one with a control character is a reason."""
-    kept = json.loads((run / FILE).read_text())
+    kept = json.loads((own_run / FILE).read_text())
     kept["studies"][0]["question"] = "\x1b]0;title\x07"
-    (run / FILE).write_text(json.dumps(kept))
-    assert "a control character, U+001B" in reason_of(run)
+    (own_run / FILE).write_text(json.dumps(kept))
+    assert "a control character, U+001B" in reason_of(own_run)
     kept["studies"][0]["tolls"][0][0] = 10**6
     kept["studies"][0]["question"] = "What?"
-    (run / FILE).write_text(json.dumps(kept))
-    (found,) = gathering.read([run])
+    (own_run / FILE).write_text(json.dumps(kept))
+    (found,) = gathering.read([own_run])
     assert isinstance(found, Found)
-    assert json.loads((run / FILE).read_text())["studies"][0]["tolls"][0][0] < 10**6
+    assert json.loads((own_run / FILE).read_text())["studies"][0]["tolls"][0][0] < 10**6
 
 
 # A folder for all examples, and time for each on a busy machine.
@@ -223,11 +211,11 @@ JSONS = some.recursive(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=UNCHECKED)
 @given(key=some.sampled_from(["fingerprint", "studies", "started", "providers", "tollbar", "schema"]), value=JSONS)
-def test_whatever_a_run_says_is_read_or_refused(made: Path, tmp_path: Path, key: str, value: Any) -> None:
+def test_whatever_a_run_says_is_read_or_refused(one_run: Path, tmp_path: Path, key: str, value: Any) -> None:
     """Any value in the place of any key: a run or a reason, and text that can be shown."""
     run = tmp_path / "any"
     shutil.rmtree(run, ignore_errors=True)
-    shutil.copytree(made, run)
+    shutil.copytree(one_run, run)
     kept = KeptJudgement.model_validate_json((run / FILE).read_bytes())
     _said(run, **{key: value})
     # As a sender would have it who wants it believed.
@@ -246,22 +234,22 @@ KEPT = ["worth", "noise_floor", "load", "family", "parameters", "cells", "tolls"
 
 @settings(max_examples=60, deadline=None, suppress_health_check=UNCHECKED)
 @given(place=some.sampled_from(KEPT), value=JSONS)
-def test_whatever_a_run_keeps_can_be_shown(made: Path, run: Path, place: str, value: Any) -> None:
+def test_whatever_a_run_keeps_can_be_shown(one_run: Path, own_run: Path, place: str, value: Any) -> None:
     """Any value in any place of what was judged: believed where it is of its type, else judged again."""
     # Not that of the example before, which may have been believed.
-    kept = json.loads((made / FILE).read_text())
+    kept = json.loads((one_run / FILE).read_text())
     *way, last = place.split("/")
     at = kept["studies"][0]
     for step in way:
         at = at[int(step) if step.isdigit() else step]
     at[int(last) if last.isdigit() else last] = value
-    (run / FILE).write_text(json.dumps(kept))
-    found = told(run)
+    (own_run / FILE).write_text(json.dumps(kept))
+    found = told(own_run)
     assert 1 == len(found.runs) + len(found.unusable)
     print_json = json.dumps(document(found).model_dump(mode="json"), allow_nan=False)
     assert print_json.isprintable()
     gather_answer(found, everything=True)
-    html(gather_page(found, "tollbar gather", run / "page.html"))
+    html(gather_page(found, "tollbar gather", own_run / "page.html"))
 
 
 def _state(run: Path) -> str:
@@ -271,9 +259,9 @@ def _state(run: Path) -> str:
         return ""
 
 
-def test_refused_runs_give_status_1(tollbar: Tollbar, run: Path, tmp_path: Path) -> None:
+def test_refused_runs_give_status_1(tollbar: Tollbar, own_run: Path, tmp_path: Path) -> None:
     """Each is a row, and what is left is told."""
-    _schema(Path(shutil.copytree(run, tmp_path / "runs" / "old")))
+    _schema(Path(shutil.copytree(own_run, tmp_path / "runs" / "old")))
     done = tollbar("gather", tmp_path / "runs")
     assert 1 == done.returncode
     assert "Refused" in done.stdout

@@ -247,6 +247,54 @@ def test_a_policy_that_has_no_rule_on_a_family_is_not_asked() -> None:
     assert Ruling.BREAKS is line.ruling
 
 
+def test_that_a_policy_does_not_govern_some_providers_keeps_no_asset_from_being_judged() -> None:
+    """An inventory names none: each asset is judged as by one that is governed, which is said once."""
+    fedora = ("fedora-future-2026-02",)
+    found = priced(algorithm("MD5"), algorithm("SHA-256"), policy=fedora)
+    worst, good = found.lines
+    assert (Ruling.BREAKS, Ruling.MEETS, ()) == (worst.ruling, good.ruling, good.uses[0].reasons)
+    (use,) = worst.uses
+    assert {"sha-256", "sha-512"} == {one.coordinates["choice"] for one in use.replacements}
+    assert use.costs
+    said = "fedora-default-2026-02 (own-library) cannot say: what governs a library that is not the system's."
+    assert 1 == sum(said in one for one in brief(found).how)
+    (rule,) = document(found).ungoverned
+    assert ("fedora-default-2026-02", "own-library", True) == (rule.policy, rule.rule, "aws-lc*" in rule.providers)
+    assert () == priced(algorithm("MD5")).of_providers
+    # What depends on other things that are not given is still not said.
+    (line,) = priced(algorithm("RSA-3072", primitive="signature"), policy=fedora).lines
+    assert Ruling.CANNOT_SAY is line.ruling
+    assert ["digest is not given"] == [one.what for one in line.uses[0].reasons]
+
+
+def test_a_policy_that_asks_for_a_provider_is_not_said_to_be_met(tmp_path: Path) -> None:
+    """It may be another that performs the asset."""
+    (tmp_path / "ours.toml").write_text(
+        OURS % '"sha-256"' + '[[rule]]\nid = "by"\nclause = "2"\nfamily = "digest"\nonly = { provider = ["go"] }\n',
+        "utf-8",
+    )
+    (line,) = price(made(algorithm("SHA-256")), [policies.policy(str(tmp_path / "ours.toml"))], TODAY, TODAY).lines
+    assert Ruling.CANNOT_SAY is line.ruling
+    assert ["provider is not given"] == [one.what for one in line.uses[0].reasons]
+
+
+def test_a_replacement_is_by_the_provider_of_what_it_replaces() -> None:
+    """Where a policy rules on providers, those of a run stand in one place, and one library's cost is no other's."""
+    costs = [
+        ({"choice": choice, "provider": provider, "op": "hash", "bytes": 4096}, cost)
+        for provider, both in {"aws-lc": (1.0, 0.5), "libcrypto": (3.0, 6.0)}.items()
+        for choice, cost in zip(("md5", "sha-256"), both, strict=True)
+    ]
+    asked = [policies.policy("fedora-default-2026-02")]
+    (line,) = price(made(algorithm("MD5")), asked, TODAY, TODAY, [run(measured_of("digest", costs))]).lines
+    (use,) = line.uses
+    assert use.own is not None
+    assert ["libcrypto"] * 2 == [one.coordinates["provider"] for one in (use.own, *use.replacements)]
+    (cost,) = use.costs
+    assert cost.toll.ratio is not None
+    assert 2.0 == pytest.approx(cost.toll.ratio.estimate, rel=0.02)
+
+
 def test_policies_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     """With the clause of each; nothing replaces what breaks both."""
     for name, only in (("one", "sha-256"), ("other", "sha-512")):

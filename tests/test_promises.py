@@ -35,6 +35,8 @@ class Virtual:
     """Worked before its clocks start."""
     late_ns: int = 0
     """Waited after they stopped."""
+    queued_ns: int = 0
+    """Of that, what others had its core."""
     between_ns: int = 0
     """Worked while it was asked nothing."""
     background_ns: int = 0
@@ -47,6 +49,7 @@ class Virtual:
     ends: Record = field(default_factory=lambda: Record(outcome=Outcome.OK))
     now_ns: int = 0
     cpu_ns: int = 0
+    all_queued_ns: int = 0
     asked: list[Any] = field(default_factory=list)
     """Every task that was to be verified, and every order of a session."""
 
@@ -61,6 +64,7 @@ class Virtual:
             worked_ns = round(count * each_ns)
             self.now_ns += self.lead_ns + worked_ns + self.late_ns
             self.cpu_ns += self.lead_ns + worked_ns
+            self.all_queued_ns += self.queued_ns
             observed = Observed(background_ns=self.background_ns)
             cpu_ns = round(worked_ns * self.says) + self.background_ns
             return ChunkRecord(
@@ -119,7 +123,12 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Any:
         virtual: Virtual, measure: Mapping[str, Any] = TASK, verify: Mapping[str, Any] = VERIFY
     ) -> dict[str, Finding]:
         clock = SimpleNamespace(sleep=virtual.sleep, monotonic_ns=lambda: virtual.now_ns)
-        seen = SimpleNamespace(cpu_ns=lambda tree: virtual.cpu_ns, tree=lambda pid: [pid], TICK_NS=10 * MS)
+        seen = SimpleNamespace(
+            cpu_ns=lambda tree: virtual.cpu_ns,
+            tree=lambda pid: [pid],
+            run_queue_wait_ns=lambda root: virtual.all_queued_ns,
+            TICK_NS=10 * MS,
+        )
         monkeypatch.setattr(conformance, "time", clock)
         monkeypatch.setattr(conformance, "proc", seen)
         monkeypatch.setattr(conformance, "Session", virtual.session)
@@ -196,6 +205,7 @@ SLACK_NS = 4 * 5 * MS + 10 * MS
         ({"says": 0.5}, "its CPU time is no less than its processes used"),
         ({"says": 1.2}, "its CPU time is no more than its processes used"),
         ({"late_ns": 120 * MS}, "it answers when its clock stops"),
+        ({"late_ns": 1120 * MS, "queued_ns": 1000 * MS}, "it answers when its clock stops"),
         ({"between_ns": SLACK_NS // 3 + 1}, BETWEEN),
         ({"ends": failed("it ran out of words")}, "at the end of its input it says how it went, and ends"),
         ({"counts": 2.0}, "asked for operations and no time, it does as many"),
@@ -214,13 +224,14 @@ def test_a_broken_promise_is_told(held: Any, faulty: dict[str, Any], promise: st
         {"warms_ns": 900 * MS},
         {"lead_ns": 15 * MS},
         {"late_ns": 90 * MS},
+        {"late_ns": 1090 * MS, "queued_ns": 1000 * MS},
         {"answer": None},
         {"says": 1.09},
         {"says": 0.91},
     ],
 )
 def test_what_is_allowed_is_no_fault(held: Any, alike: dict[str, Any]) -> None:
-    """A slow line, a tick of the clock, the end of the warm-up, a beginning that is worked before the clocks start."""
+    """A slow line, a tick, the end of the warm-up, a beginning before the clocks start, a core that others have."""
     assert [] == broken(held(Virtual(**alike)))
 
 
@@ -231,7 +242,7 @@ def test_a_beginning_may_take_a_tenth_of_the_time_or_one_operation() -> None:
         chunk = ChunkRecord(
             operations=2, cpu_ns=2 * each_ns + 5, wall_ns=2 * each_ns, observed=Observed(background_ns=5)
         )
-        return conformance._Seen(asked_ns, chunk, 0, 0, 0).lead_ns
+        return conformance._Seen(asked_ns, chunk, 0, 0, 0, 0).lead_ns
 
     assert pytest.approx(15.0 * MS) == lead_ns(100.0 * MS, MS)
     assert pytest.approx(1.5 * 37.5 * MS) == lead_ns(100.0 * MS, 37_500_000)

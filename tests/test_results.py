@@ -245,10 +245,15 @@ READ = "from pathlib import Path; import sys; from tollbar import results; at = 
 READ += "print(results.look(at)); print(len(results.read(at).studies[0].rows[0].trials))"
 
 
+@pytest.mark.parametrize("has_looked", [False, True])
 @pytest.mark.parametrize("how", ["closed", "killed", "killed and alone"])
-def test_a_run_is_read_on_a_read_only_disk(planned: Plan, store: Store, tmp_path: Path, how: str) -> None:
-    """Whole, whether it was closed or its writer was killed; that no look can be noted is said."""
+def test_a_run_is_read_on_a_read_only_disk(
+    planned: Plan, store: Store, tmp_path: Path, how: str, has_looked: bool
+) -> None:
+    """Whole, whether it was closed or its writer was killed; that a new look cannot be noted is said."""
     store.record([trial(planned)])
+    if has_looked:
+        store.look()
     if how == "closed":
         store.close()
         assert [] == sorted(store.directory.glob("results.sqlite-*"))
@@ -260,8 +265,9 @@ def test_a_run_is_read_on_a_read_only_disk(planned: Plan, store: Store, tmp_path
     mount = f"mount --bind {disk} {disk} && mount -o remount,ro,bind {disk}"
     read = [*in_own_mounts(), "sh", "-c", f'{mount} && exec "$0" "$@"', sys.executable, "-c", READ, str(disk)]
     done = subprocess.run(read, capture_output=True, text=True, timeout=60)
-    assert "1" == done.stdout.splitlines()[-1], done.stderr
-    assert "Read-only file system" in done.stdout
+    look, trials = done.stdout.splitlines()
+    assert "1" == trials, done.stderr
+    assert "None" == look if has_looked else "Read-only file system" in look
 
 
 @pytest.mark.parametrize(

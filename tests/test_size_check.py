@@ -160,17 +160,23 @@ def test_a_cell_by_itself_is_measured_until_it_had_quiet_blocks(quiet: int, is_l
     assert is_lacking == _lacks_quiet_blocks(one)
 
 
-def test_a_check_is_of_the_machine_that_was_sized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is begun on another."""
-    of = mix(tmp_path, REQUEST_TERM)
-    other = {**machine.fingerprint(), "cpu": "another"}
-    found = size(of, [replace(run(_beside_neighbours(range(12))), fingerprint=other)], TODAY)
+@pytest.mark.parametrize("of_role", [False, True])
+def test_a_check_is_of_the_machine_that_was_sized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_role: bool
+) -> None:
+    """Nothing is begun on another, be it that of a part of the server alone: a check has all parts on this one."""
+    here, ran = machine.fingerprint(), run(_beside_neighbours(range(12)))
+    web = {"address": "10.0.0.2", "host": "web", "fingerprint": here, "is_simulated": False}
+    other = replace(ran, fingerprint=here, nodes={"web": web})
+    if not of_role:
+        other = replace(ran, fingerprint={**here, "cpu": "another"})
+    found = size(mix(tmp_path, REQUEST_TERM), [other], TODAY)
 
     def begun(*_: Any, **__: Any) -> Any:
         raise AssertionError("begun")
 
     monkeypatch.setattr(lab, "begin", begun)
-    with pytest.raises(TollbarError, match=r"another machine.*cpu: another / "):
+    with pytest.raises(TollbarError, match=r"web \(10.0.0.2\)" if of_role else r"another machine.*cpu: another / "):
         _checked(found, 40.0, tmp_path)
 
 

@@ -108,6 +108,20 @@ def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
         size(of, runs, TODAY)
 
 
+@pytest.mark.parametrize(("cpu", "is_summed"), [("one", True), ("other", False)])
+def test_a_machine_of_a_role_is_one_of_a_run(tmp_path: Path, cpu: str, is_summed: bool) -> None:
+    """Costs of a server elsewhere are summed with those of the lab's own machine where both are of one kind."""
+    of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
+    alone = replace(run(hashes({"sha-256": 7000.0})), fingerprint={"cpu": "one"})
+    web = {"address": "10.0.0.2", "host": "web", "fingerprint": {"cpu": cpu}, "is_simulated": False}
+    for runs in ([alone, replace(alone, nodes={"web": web})], [replace(alone, nodes={"web": web}), alone]):
+        if is_summed:
+            assert size(of, runs, TODAY).cores is not None
+            continue
+        with pytest.raises(TollbarError, match=r"another machine.*web: cpu: (one / other|other / one)"):
+            size(of, runs, TODAY)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

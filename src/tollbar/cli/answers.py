@@ -72,6 +72,18 @@ def command_line() -> tuple[str, ...]:
     return ("tollbar", *sys.argv[1:])
 
 
+def note_look(run: Path) -> None:
+    """Notes that a run is judged as it stands, which blocks that are added afterwards pay for; else warns.
+
+    Raises TollbarError if it is no run.
+    """
+    from tollbar import results
+
+    not_noted = results.look(run)
+    if not_noted is not None:
+        console.say(f"warning: {not_noted}", "yellow")
+
+
 def read_seconds(option: str, said: str) -> float:
     """What an option says, in seconds. Raises TollbarError."""
     try:

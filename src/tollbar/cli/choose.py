@@ -11,12 +11,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import console, libraries, policies, results, study
-from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
+from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, note_look, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.families import Family, Standing, Value
 from tollbar.judge import quickness
 from tollbar.judge.candidates import PROVIDER, Nearby, nearby
-from tollbar.judge.choosing import Candidate, Choosing, Wanted, turned_on, wanted
+from tollbar.judge.choosing import Candidate, Choosing, Wanted, chosen, turned_on, wanted
 from tollbar.judge.choosing import choose as choose_from
 from tollbar.libraries import normal
 from tollbar.present.decisions.choose import Answered, answer
@@ -74,7 +74,7 @@ def choose(
         A run that has the costs. None: what matters is measured, and kept as a run.
     for_
         About how long it may take: 15 seconds by default, a minute with a server. As many cells as that allows, what
-        qualifies and is nearest to the usual settings first.
+        qualifies and is nearest to the usual settings first; with `0s` none, and what qualifies has no order by cost.
     seed
         Decides the order of visits and the data. None: a new one, kept with the run.
     library
@@ -97,7 +97,14 @@ def choose(
         found = _from_run(asked, given, run)
     else:
         within = read_seconds("--for", for_ or (DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR))
-        found = _measured(asked, given, coordinates, began_s, within, seed, library, runs)
+        near = _nearby(asked, given)
+        if not near.candidates:
+            raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
+        found = (
+            _measured(asked, near, coordinates, began_s, within, seed, library, runs)
+            if within
+            else Answered(asked, [chosen(asked, {}, near.candidates)], (), "nothing was measured", is_unpriced=True)
+        )
     said = answer(found)
 
     def document() -> object:
@@ -128,9 +135,7 @@ def _served(family: Family, given: Mapping[str, tuple[Value, ...]]) -> bool:
 
 
 def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path) -> Answered:
-    not_noted = results.look(path)
-    if not_noted is not None:
-        console.say(f"warning: {not_noted}", "yellow")
+    note_look(path)
     found = results.read(path)
     families_there = {one.study.family.name for one in found.studies}
     if asked.family.name not in families_there:
@@ -181,7 +186,7 @@ def _typed(family: Family, name: str, value: Value) -> str:
 
 def _measured(
     asked: Wanted,
-    given: Mapping[str, tuple[Value, ...]],
+    near: Nearby,
     words: Sequence[str],
     began_s: float,
     within_s: float,
@@ -194,9 +199,6 @@ def _measured(
     from tollbar import lab
     from tollbar.cli.options import full_paths
 
-    near = _nearby(asked, given)
-    if not near.candidates:
-        raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
     named = full_paths(library)
     question = _fitting(asked, near, words, within_s, named)
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)

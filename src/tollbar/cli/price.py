@@ -16,6 +16,7 @@ from tollbar.cli.options import (
     Libraries,
     command_line,
     full_paths,
+    note_look,
     read_seconds,
     show_answer,
     status_of,
@@ -91,7 +92,7 @@ def price(
 
 def _looked_at(directory: Path) -> Run:
     """A run that is judged: blocks that are added to it afterwards pay for that look."""
-    results.look(directory)
+    note_look(directory)
     return results.read(directory)
 
 

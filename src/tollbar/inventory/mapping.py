@@ -17,6 +17,7 @@ from tollbar.families import Family, Value, fits, settings_at
 from tollbar.inventory.reading import Asset, Inventory, shown
 
 _TABLE = Path(__file__).with_name("mapping.toml")
+_CODE_POINTS = Path(__file__).with_name("code-points.toml")
 # Texts are from elsewhere, and no name of an algorithm is longer.
 _MOST_LETTERS = 200
 _BETWEEN = re.compile(r"[\s_/.:]+")
@@ -24,6 +25,10 @@ _BETWEEN_NAMES = "|"
 # What stands between the texts of a property that has several.
 _BETWEEN_TEXTS = {"algorithms": _BETWEEN_NAMES, "functions": "-"}
 _HAS_NO = "Tollbar's family {family} has no {setting} {value}"
+# A code point of two bytes: `{0x13,0x01}`, `0x1301`, `4865`.
+_CODE_POINT = re.compile(
+    r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x0*([0-9a-f]{1,4})|([0-9]{1,5})", re.IGNORECASE
+)
 # What both of its values may be, as a key for signatures and for transport is.
 _SEVERAL = "use"
 
@@ -100,6 +105,7 @@ def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
         said["algorithms"] = (
             names if len(names) <= _MOST_LETTERS else names[:_MOST_LETTERS].rpartition(_BETWEEN_NAMES)[0]
         )
+        said |= {name: _named(said.get(name, ""), of) for name, of in _code_points().of_properties.items()}
         if said.get("group"):
             # Told from the names of algorithms, which need not be those of groups.
             said["group"] = f"group {said['group']}"
@@ -109,6 +115,16 @@ def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
             said = {**one.said, **{name: text for name, text in said.items() if name != "name" or len(algorithms) < 2}}
     said |= {"kind": asset.kind, "oid": _table().oid.get(said.get("oid", ""), "")}
     return {name: _less_nothing(name, _plain(text)) for name, text in said.items() if text}
+
+
+def _named(text: str, names: Mapping[str, str]) -> str:
+    """What a code point stands for; a text that is none, or one without a name here, as it is."""
+    match = _CODE_POINT.fullmatch(text.strip())
+    if match is None:
+        return text
+    high, low, whole, decimal = match.groups()
+    number = int(high + low.zfill(2) if high else whole or "0", 16) if not decimal else int(decimal)
+    return names.get(f"0x{number:04x}", text)
 
 
 def _referred(asset: Asset, by: str, inventory: Inventory) -> list[Asset]:
@@ -263,6 +279,22 @@ class _Table(wire.Wire):
     not_had: dict[str, str]
     choice: tuple[_Row, ...]
     oid: dict[str, str]
+
+
+class _CodePoints(wire.Wire):
+    group: dict[str, str]
+    scheme: dict[str, str]
+    suite: dict[str, str]
+
+    @property
+    def of_properties(self) -> Mapping[str, Mapping[str, str]]:
+        """By the property of a cipher suite that may be one."""
+        return {"suite": self.suite, "identifiers": self.suite, "group": self.group, "scheme": self.scheme}
+
+
+@cache
+def _code_points() -> _CodePoints:
+    return wire.read(_CODE_POINTS, _CodePoints)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Pricing: what policies say of an inventory's assets, what could stand in place of those that break one, and the cost.
+"""Pricing: what policies say of an inventory's assets, and what replacing those that break one costs.
 
 Standing comes first: a replacement is the cheapest that was measured of those that meet every policy, and what it costs
 is the judge's comparison of it with the asset's own cell. Nothing is estimated here.
@@ -10,23 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
 
 from tollbar import policies
-from tollbar.families import Family, Standing, Value, at_defaults, cells_of, settings_at
+from tollbar.families import Family, Standing, settings_at
 from tollbar.inventory.mapping import Mapped, Use, mapped
 from tollbar.inventory.reading import Asset, Inventory
-from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, candidate, choose, ranked
-from tollbar.judge.costs import readings
-from tollbar.judge.verdicts import Toll
-from tollbar.moments import quickness_of
-from tollbar.policies import STANDINGS, Contradiction, Policy, Ruling
-from tollbar.results import Run, StudyRun
+from tollbar.inventory.replacing import Cost, Offer
+from tollbar.judge.choosing import Candidate, Reason, Wanted, candidate
+from tollbar.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
+from tollbar.results import Run
 
-Coordinates = Mapping[str, Value]
-
-# What is done most often of a family's operations decides what is cheapest, as far as it was measured.
-_DECIDES = ("sign", "server", "connect", "encrypt", "round-trip")
 # Those that a user waits for, where a family has others that are rare.
 _OPERATIONS = {"signature": ("op=sign,verify",), "cipher": ("op=encrypt,decrypt",)}
 # What is chosen by other than the least cost, and how.
@@ -57,14 +50,6 @@ class Line:
         """Of all policies and all uses; where these differ, or one says more than Tollbar knows, it cannot be said."""
         found = {one.ruling for one in self.uses}
         return found.pop() if len(found) == 1 else Ruling.CANNOT_SAY
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a replacement costs beside the asset, in one operation."""
-
-    where: Coordinates
-    toll: Toll
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +134,14 @@ class Pricing:
     def mapped(self) -> int:
         """How many assets are instances of a choice."""
         return sum(line.count for line in self.lines if line.uses)
+
+    @property
+    def of_providers(self) -> tuple[tuple[str, Rule], ...]:
+        """Rules that say of which providers a policy says nothing, with their policy; none of the assets names one."""
+        families = {use.use.family.name for line in self.lines for use in line.uses}
+        parts = {part.name: part for policy in self.policies for part in policy.all_of_it}
+        rules = ((name, rule) for name, part in parts.items() for rule in part.rules if rule.holds(self.on))
+        return tuple((name, rule) for name, rule in rules if rule.is_of_providers and families & {*rule.families})
 
     @property
     def broken(self) -> Mapping[tuple[str, str, str], int]:
@@ -250,7 +243,7 @@ class _Market:
     def __init__(self, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run]) -> None:
         self.asked, self.on, self.today = asked, on, today
         self.runs = runs
-        self._offers: dict[str, _Offer] = {}
+        self._offers: dict[str, Offer] = {}
         self._priced: dict[tuple[object, ...], Priced] = {}
 
     def about(self, family: Family) -> tuple[Policy, ...]:
@@ -265,8 +258,10 @@ class _Market:
 
     def _price(self, use: Use) -> Priced:
         if use.family.name not in self._offers:
-            wanted = Wanted(use.family, self.about(use.family), {}, self.on, self.today, Standing.ACCEPTABLE)
-            self._offers[use.family.name] = _Offer(wanted, self.runs)
+            about = self.about(use.family)
+            # An inventory names no provider: that some are not governed keeps none of its assets from being judged.
+            wanted = Wanted(use.family, about, {}, self.on, self.today, Standing.ACCEPTABLE, by_governed=True)
+            self._offers[use.family.name] = Offer(wanted, self.runs)
         offer = self._offers[use.family.name]
         # Of an asset it is the policies that decide; what replaces it is in no bad standing whatever they say.
         found = candidate(replace(offer.wanted, standing=None), use.coordinates)
@@ -282,147 +277,3 @@ class _Market:
         if place is None:
             return Priced(use, found, unasked, unpriced=why, qualifying=offer.qualifying)
         return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, offer.qualifying)
-
-
-class _Offer:
-    """What a family offers under the policies, and what was measured of it."""
-
-    def __init__(self, wanted: Wanted, runs: Sequence[Run]) -> None:
-        self.wanted = wanted
-        self.has_runs = bool(runs)
-        self.studies = [
-            _Measured(wanted, run, one)
-            for run in runs
-            for one in run.studies
-            if one.study.family.name == wanted.family.name
-        ]
-
-    @cached_property
-    def qualifying(self) -> tuple[str, ...]:
-        """Choices that meet the policies with some values of their settings, in the best standing first."""
-        family = self.wanted.family
-        worth = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
-        best_first = sorted(
-            cells_of(family, worth), key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True
-        )
-        # Of thousands of cells the few that are asked about: the first that meets the policies settles its choice.
-        found: dict[str, None] = {}
-        for cell in best_first:
-            if cell["choice"] not in found and candidate(self.wanted, cell).ruling is Ruling.MEETS:
-                found[str(cell["choice"])] = None
-        return tuple(found)
-
-    def replacement(self, use: Use) -> tuple[_Place | None, str | None]:
-        """Where what replaces it stands beside it, and why there is no cost, or no such place."""
-        if not self.studies:
-            missing = "no run here has" if self.has_runs else "nothing was measured of"
-            return None, f"{missing} the family {self.wanted.family.name}"
-        places = [place for study in self.studies for place in study.places(use)]
-        if not places:
-            return None, "nothing that meets the policies is in the runs"
-        best = max(places, key=lambda place: place.worth)
-        if best.own:
-            return best, None
-        if best.not_given:
-            verb = "is" if len(best.not_given) == 1 else "are"
-            return best, f"{' and '.join(f'`{name}`' for name in best.not_given)} {verb} not given"
-        return best, f"{_words(use)} is not in the runs"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """One place of a study: where a use stands beside what could replace it."""
-
-    own: Candidate | None
-    cheapest: tuple[Candidate, ...]
-    costs: tuple[Cost, ...]
-    not_given: tuple[str, ...]
-    """In what the use's cell differs from all that meets the policies, though the asset does not say it."""
-    worth: tuple[bool, bool, bool, int]
-    """Whether it is beside the use, or the use was measured there, whether its operation decides, how usual it is."""
-
-
-class _Measured:
-    """A study of a run, and what is chosen of it."""
-
-    def __init__(self, wanted: Wanted, run: Run, study_run: StudyRun) -> None:
-        self.wanted, self.run, self.study_run = wanted, run, study_run
-
-    @cached_property
-    def _chosen(self) -> tuple[Choosing, ...]:
-        rows = [row for one in self.run.studies for row in one.rows]
-        known = quickness_of(readings(rows), self.run.best_probe_ns)
-        return choose(self.wanted, self.study_run, {}, known)
-
-    def places(self, use: Use) -> Iterator[_Place]:
-        """Those in which something that meets the policies was measured."""
-        for choosing in self._chosen:
-            measured = choosing.priced
-            if not measured:
-                continue
-            alike = self._own(use, choosing)
-            # What the asset leaves open is no reason for a difference: its replacement has the same.
-            beside = ((own, [one for one in measured if not _not_given(use, own, one)]) for own in alike)
-            own, same = next(((own, same) for own, same in beside if same), (None, measured))
-            cheapest = ranked(same, choosing.compare)[0].candidates
-            yield _Place(
-                own,
-                cheapest,
-                tuple(self._costs(choosing, own, cheapest[0])) if own else (),
-                _not_given(use, alike[0], cheapest[0]) if alike and own is None else (),
-                (own is not None, bool(alike), choosing.where.get("op") in (None, *_DECIDES), self._usual(choosing)),
-            )
-
-    def _own(self, use: Use, choosing: Choosing) -> list[Candidate]:
-        """The use's cells in a place: all that is said of it, and first what has at its default what is not said."""
-        wanted = at_defaults(self.wanted.family, {**choosing.where, **use.coordinates})
-        alike = [
-            one for one in _all(choosing) if one.cost is not None and use.coordinates.items() <= one.coordinates.items()
-        ]
-        return sorted(alike, key=lambda one: _agree(one.coordinates, wanted), reverse=True)
-
-    def _costs(self, choosing: Choosing, own: Candidate, best: Candidate) -> Iterator[Cost]:
-        """What the replacement costs beside the use there, and in the other operations."""
-        others = (one for one in self._chosen if one is not choosing)
-        for other in (choosing, *others):
-            if _but_operation(other.where) != _but_operation(choosing.where):
-                continue
-            of = {frozenset(_but_operation(one.coordinates).items()): one for one in _all(other)}
-            found = (of.get(frozenset(_but_operation(one.coordinates).items())) for one in (best, own))
-            rows = [one.row for one in found if one and one.row and one.cost]
-            if len(rows) == 2:
-                yield Cost(other.where, other.compare(*rows))
-
-    def _usual(self, choosing: Choosing) -> int:
-        """How many of a place's coordinates are those of a study that says nothing of them."""
-        settings = {name: one.default for name, one in self.wanted.family.settings.items() if name in choosing.where}
-        is_usual = choosing.where.get("provider") in self.wanted.family.providers
-        return is_usual + _agree(choosing.where, settings)
-
-
-def _all(choosing: Choosing) -> tuple[Candidate, ...]:
-    return (*choosing.qualifies, *choosing.refused, *choosing.unsaid)
-
-
-def _not_given(use: Use, own: Candidate, other: Candidate) -> tuple[str, ...]:
-    """The settings that an asset does not say, and that its cell has otherwise than another, or than by default."""
-    return tuple(
-        name
-        for name, setting in use.family.settings.items()
-        if name in own.coordinates
-        and name not in use.coordinates
-        and own.coordinates[name] != other.coordinates.get(name, setting.default)
-    )
-
-
-def _agree(one: Coordinates, other: Coordinates) -> int:
-    return sum(one.get(name) == value for name, value in other.items())
-
-
-def _but_operation(coordinates: Coordinates) -> Coordinates:
-    return {name: value for name, value in coordinates.items() if name != "op"}
-
-
-def _words(use: Use) -> str:
-    choice, *settings = use.coordinates.items()
-    return " ".join([str(choice[1]), *(f"{name}={value}" for name, value in settings)])

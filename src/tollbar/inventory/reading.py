@@ -188,6 +188,7 @@ class _Material(_Lenient):
 
 class _Suite(_Lenient):
     name: str = ""
+    identifiers: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ()
     tls_groups: tuple[str, ...] = ()
     tls_signature_schemes: tuple[str, ...] = ()
@@ -326,9 +327,11 @@ def _protocol(crypto: _Crypto, name: str) -> _Made:
         own = shown(suite.name) or "a cipher suite of no name"
         # Of several it is not said which is used.
         scheme = suite.tls_signature_schemes[0] if len(suite.tls_signature_schemes) == 1 else ""
+        # The two bytes of a code point, as CycloneDX's own example has them.
+        identifiers = shown(",".join(suite.identifiers))
         for group in dict.fromkeys(suite.tls_groups or ("",)):
             parts = ", ".join(filter(None, [f"{name}: {own}", shown(group)]))
-            of_suite = {**said, "suite": own, "group": shown(group), "scheme": scheme}
+            of_suite = {**said, "suite": own, "identifiers": identifiers, "group": shown(group), "scheme": scheme}
             yield "cipher suite", parts, of_suite, {"algorithm": suite.algorithms}
 
 

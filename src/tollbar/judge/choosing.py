@@ -41,6 +41,8 @@ class Wanted:
     today: date
     standing: Standing | None = None
     """What a choice has at least, whatever policies say; None: any."""
+    by_governed: bool = False
+    """Whether a provider that is not given is taken to be one that the policies govern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,10 @@ def candidate(
 
 
 def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | None, ledger: Ledger | None) -> Candidate:
-    judged = tuple(policies.judged(policy, wanted.family, coordinates, on) for policy in wanted.policies)
+    judged = tuple(
+        policies.judged(policy, wanted.family, coordinates, on, by_governed=wanted.by_governed)
+        for policy in wanted.policies
+    )
     broken = [_reason(one) for said in judged for one in said.broken]
     missing = [_reason(one) for said in judged for one in said.unknown]
     missing += [Reason(said.missing, said.policy.name) for said in judged if said.missing]

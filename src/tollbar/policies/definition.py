@@ -67,6 +67,11 @@ class Rule:
     """Values that it names and the families have not."""
     note: str | None
 
+    @property
+    def is_of_providers(self) -> bool:
+        """Whether it says of which providers its policy says nothing: nothing breaks it."""
+        return self.cannot_say is not None and "provider" in self.where
+
     def holds(self, on: date) -> bool:
         """Whether it is in force on this day."""
         return (self.begins is None or self.begins <= on) and (self.ends is None or on <= self.ends)

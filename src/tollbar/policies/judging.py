@@ -25,14 +25,17 @@ ANY_NUMBER = ("", "*", "?*")
 _DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
 
 
-def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judged:
+def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_governed: bool = False) -> Judged:
     """What a policy, with all that it extends, says of a cell on a day.
 
-    A setting that means something there and is not among the coordinates is not known, never at its default.
+    A setting that means something there and is not among the coordinates is not known, never at its default. Nor is a
+    provider, unless `by_governed`: then one that is not given is taken to be one that the policy says something of.
     """
     if on < policy.dated:
         return Judged(policy, on, Ruling.CANNOT_SAY, (), _silence(policy, family, on))
-    findings = tuple(_findings(policy, family, coordinates, on))
+    is_governed = by_governed and "provider" not in coordinates
+    every = _findings(policy, family, coordinates, on)
+    findings = tuple(one for one in every if not (is_governed and one.rule.is_of_providers))
     counted = [one.ruling for one in findings if not one.rule.should and not one.excepted]
     missing = None
     if Ruling.BREAKS in counted:

@@ -194,6 +194,17 @@ def looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -
     return [*noted, {"blocks": present[0], "trials": present[1]}]
 
 
+def is_noted(directory: Path) -> bool:
+    """Whether a look at all that there is of a run is noted. Nothing is written; False where it cannot be read."""
+    try:
+        with _opened(directory / "results.sqlite") as database:
+            found = reach(database)
+    except (TollbarError, OSError, sqlite3.Error):
+        return False
+    studies: Mapping[str, Any] = about(directory)["studies"]
+    return all(looks(entry["looks"], found.get(name)) == entry["looks"] for name, entry in studies.items())
+
+
 def about(directory: Path) -> dict[str, Any]:
     """What `run.json` says. Raises TollbarError if this is not a run."""
     path = directory / "run.json"

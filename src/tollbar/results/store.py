@@ -22,7 +22,7 @@ from tollbar.plan import Plan, StudyPlan
 from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results.changes import made_with
 from tollbar.results.observations import series_of
-from tollbar.results.reading import SCHEMA, about, looks, reach
+from tollbar.results.reading import SCHEMA, about, is_noted, looks, reach
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
 
@@ -256,7 +256,7 @@ def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
 def look(directory: Path) -> str | None:
     """Notes that the run is judged as it stands. Says why, where that cannot be noted: it can be judged all the same.
 
-    Raises TollbarError if this is not a run.
+    What a run notes at its end is there wherever it is read later. Raises TollbarError if this is not a run.
     """
     about(directory)
     try:
@@ -266,6 +266,8 @@ def look(directory: Path) -> str | None:
         finally:
             store.close()
     except (TollbarError, OSError, sqlite3.Error) as error:
+        if is_noted(directory):
+            return None
         return f"this look at the run is not noted, so that later ones will not pay for it: {error}"
     return None
 

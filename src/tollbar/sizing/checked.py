@@ -71,7 +71,18 @@ class Checked:
 
 
 def refuse_elsewhere(sized: Sized, here: Mapping[str, Any]) -> None:
-    """Raises TollbarError where what was sized are costs of another machine than that of this fingerprint."""
+    """Raises TollbarError where what was sized are costs of another machine than that of this fingerprint.
+
+    Also where a part of a server was on a machine of its own, whichever that is: a check has all parts on this one.
+    """
+    for run in sized.runs:
+        if run.nodes:
+            parts = ", ".join(f"{role} ({node['address']})" for role, node in run.nodes.items())
+            raise TollbarError(
+                f"{run.name} has on machines of their own: {parts}",
+                where="--check",
+                hint="a check has all on this machine: size by runs without `--roles`",
+            )
     run = sized.runs[0]
     found = machine.differences(run.fingerprint, here)
     if found:

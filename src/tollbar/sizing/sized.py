@@ -180,13 +180,22 @@ def _of_one_source(cells: Sequence[Cell], moments: Moments | None) -> list[Inter
 
 def _refuse_other_machines(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
-        found = machine.differences(runs[0].fingerprint, run.fingerprint)
+        found = _machines_differ(runs[0], run)
         if found:
             raise TollbarError(
                 f"a run of another machine than {runs[0].name}: {'; '.join(found)}",
                 where=str(run.directory),
                 hint="cores of two machines cannot be summed: size each by its own runs",
             )
+
+
+def _machines_differ(one: Run, other: Run) -> list[str]:
+    """In what the machines of two runs differ, a line each; a role without one of its own is on the run's."""
+    found = machine.differences(one.fingerprint, other.fingerprint)
+    for role in dict.fromkeys((*one.nodes, *other.nodes)):
+        of_role = [run.nodes[role]["fingerprint"] if role in run.nodes else run.fingerprint for run in (one, other)]
+        found += [f"{role}: {line}" for line in machine.differences(*of_role)]
+    return found
 
 
 def _by_one_provider(mix: Mix, sources: Sequence[Source], term: Term, percent: int) -> Term:

@@ -14,7 +14,7 @@ from tollbar.policies import CheckedUse, Finding
 
 
 class RuleForm(Form):
-    """A rule that is not simply met."""
+    """A rule that is not simply met, or has an exception that is not needed."""
 
     rule: str
     policy: str
@@ -26,6 +26,7 @@ class RuleForm(Form):
     advice: bool
     excepted_until: date | None
     exception_ended: date | None
+    exception_not_needed: date | None
 
 
 class PolicyForm(Form):
@@ -93,7 +94,8 @@ class Document(Form):
     uses: list[UseForm]
     """each use: its `verdict` (`meets`, `breaks`, `cannot say`), that of each of its `policies` with the `rules` that
     are not simply met, of each threat, and its `standing`, beside the one that the file has; `fell`: who says the
-    worse one, and where"""
+    worse one, and where. A rule has the last day of the exception by which it need not be met (`excepted_until`), by
+    which it needed not (`exception_ended`), or that it does not need, for it is met (`exception_not_needed`)"""
     budgets: list[BudgetForm]
     """each budget: `verdict` (`within`, `over`, `cannot tell`, `not measured`, `not judged here`) with the `reason` why
     it is open or not sure,
@@ -128,7 +130,7 @@ def _use(one: CheckedUse) -> UseForm:
                 policy=said.policy.name,
                 verdict=said.ruling,
                 missing=said.missing,
-                rules=[_rule(finding) for finding in said.findings if finding.ruling != "meets"],
+                rules=[_rule(one) for one in said.findings if one.ruling != "meets" or one.unneeded],
             )
             for said in one.judged
         ],
@@ -155,6 +157,7 @@ def _rule(of: Finding) -> RuleForm:
         advice=of.rule.should,
         excepted_until=of.excepted and of.excepted.until,
         exception_ended=of.ended and of.ended.until,
+        exception_not_needed=of.unneeded and of.unneeded.until,
     )
 
 

@@ -9,7 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from tollbar.document.schema import Ends, Form, Number, Values
-from tollbar.inventory.pricing import Cost, Line, Priced, Pricing
+from tollbar.inventory.pricing import Line, Priced, Pricing
+from tollbar.inventory.replacing import Cost
 from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
 
@@ -101,6 +102,17 @@ class BrokenForm(Form):
     """How many break it."""
 
 
+class UngovernedForm(Form):
+    policy: str
+    """The policy that the rule stands in."""
+    rule: str
+    """Its id."""
+    providers: list[str]
+    """Patterns of their names."""
+    what: str
+    """What it cannot say of them."""
+
+
 class ContradictionForm(Form):
     family: str
     """The family in which nothing meets both."""
@@ -135,6 +147,8 @@ class Document(Form):
     """how many have each ruling"""
     broken: list[BrokenForm]
     """each rule that is broken, the one that most assets break first"""
+    ungoverned: list[UngovernedForm]
+    """rules that say of which providers a policy says nothing; no asset names one, and each is judged as by another"""
     contradictions: list[ContradictionForm]
     """rules of two policies that nothing of a family meets together"""
     lines: list[LineForm]
@@ -158,6 +172,15 @@ def document(pricing: Pricing) -> Document:
         broken=[
             BrokenForm(policy=policy, rule=rule, clause=clause, assets=count)
             for (policy, rule, clause), count in pricing.broken.items()
+        ],
+        ungoverned=[
+            UngovernedForm(
+                policy=policy,
+                rule=rule.id,
+                providers=list(rule.where["provider"]),
+                what=rule.cannot_say or "",
+            )
+            for policy, rule in pricing.of_providers
         ],
         contradictions=[
             ContradictionForm(

@@ -11,7 +11,7 @@ from tollbar.families import Degree, Standing
 from tollbar.judge import Toll, Verdict
 from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, lacks
 from tollbar.policies import Contradiction, Policy, Rule, Ruling
-from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
+from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
 from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import (
     capitalised,
@@ -42,6 +42,8 @@ class Answered:
     """Where the costs are from."""
     is_of_run: bool = False
     """Whether they are from a run that was there, to which no time adds anything."""
+    is_unpriced: bool = False
+    """Whether no costs were asked for."""
 
     @property
     def qualifies(self) -> bool:
@@ -102,6 +104,8 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     if first is None and of.places and not any(place.qualifies for place in of.places):
         were = "was" if len(found) == 1 else "were"
         return f"Nothing that was measured qualifies; {_few([*found])} would, and {were} not."
+    if of.is_unpriced:
+        return f"{counted(len(found), 'cell')} {'qualifies' if len(found) == 1 else 'qualify'}; nothing was measured."
     if first is None:
         reasons = {one.unmeasured for one in found.values() if one.unmeasured}
         why = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
@@ -169,8 +173,9 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
         more = counted(len(of.places) - len(places), "more place")
         notes.append(f"… {more}: {MORE}; a coordinate picks one, as in `{_example(of)}`")
     if tables:
-        notes.append("Choices with one place were not told apart.")
-        yield Listing("What qualifies, from the cheapest", tables=tables, heads="at", notes=notes)
+        notes += [] if of.is_unpriced else ["Choices with one place were not told apart."]
+        order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
+        yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
@@ -223,13 +228,8 @@ def _why(of: Answered, one: Candidate) -> str:
 
 def _columns(of: Answered, names: Sequence[str]) -> list[Column]:
     titles = [Column(name.replace("-", " "), names=True) for name in names]
-    return [
-        *titles,
-        Column("standing", leaves=3),
-        Column("cost", True),
-        Column("× cheapest", True),
-        Column("interval", leaves=2),
-    ]
+    worth = (*titles, *texts("standing", leaves=3))
+    return [*worth, *numbers("cost", "× cheapest"), *texts("interval", leaves=2)]
 
 
 def _row(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tollbar.families import Degree, Value
-from tollbar.inventory.pricing import Cost, Line, Priced, Pricing
+from tollbar.inventory.pricing import Line, Priced, Pricing
+from tollbar.inventory.replacing import Cost
 from tollbar.judge import Verdict
 from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
@@ -59,6 +60,11 @@ def _headline(pricing: Pricing) -> str:
 def _how(pricing: Pricing) -> Iterator[str]:
     if pricing.policies:
         yield f"Judged as on {pricing.on}."
+    for policy, rule in pricing.of_providers:
+        yield (
+            "No provider is named in an inventory: each asset is judged as by one that the policies govern. Of others"
+            f" {policy} ({rule.id}) cannot say: {rule.cannot_say}."
+        )
     if pricing.runs:
         runs = enumeration([run.name for run in pricing.runs])
         yield (
