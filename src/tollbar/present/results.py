@@ -58,7 +58,8 @@ from tollbar.present.numbers import (
     undecided,
     verdict_meanings,
 )
-from tollbar.present.trust import as_disturbed, left_out_table, suffers_words
+from tollbar.present.trust import as_disturbed, suffers_words
+from tollbar.present.unmeasured import left_out_table
 from tollbar.records import Outcome
 from tollbar.results import Row
 from tollbar.stats import Interval
