@@ -79,13 +79,7 @@ from tollbar.present.published import (
     together,
     within,
 )
-from tollbar.present.results import (
-    ROWS_SHOWN,
-    BaselineChoice,
-    Results,
-    results,
-    results_section,
-)
+from tollbar.present.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
 from tollbar.present.roles import roles_listing, roles_section, simulated
 from tollbar.present.trust import largest_noise, trust_section
 from tollbar.present.unmeasured import missing, unavailable
