@@ -1,9 +1,12 @@
-"""Policies of tests' own: files with a head and some rules, judged on one day."""
+"""Policies of tests' own, and what is wanted by policies: all on one day."""
 
 from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+
+from tollbar.families import Standing
+from tollbar.judge.choosing import Wanted, wanted
 
 TODAY = date(2026, 11, 23)
 
@@ -16,6 +19,14 @@ date = 2026-01-01
 source = "our handbook"
 seen = 2026-11-23
 checked = true
+"""
+OURS = f"""{A_POLICY}
+[[rule]]
+id = "one"
+clause = "1.1"
+family = "digest"
+only = {{ choice = ["sha3-*"] }}
+unlisted = "not approved"
 """
 
 RULE = 'never = { choice = ["md5"] }'
@@ -30,3 +41,8 @@ def of_rules(folder: Path, *rules: str, head: str = A_POLICY) -> str:
     path = folder / "ours-2026.toml"
     path.write_text(head + "\n" + "\n".join(texts))
     return str(path)
+
+
+def asked(family: str, *policies: str, threats: tuple[str, ...] = (), on: str | None = None) -> Wanted:
+    """What is asked for by these policies and threats, in no bad standing."""
+    return wanted(family, policies, threats, on, today=TODAY, standing=Standing.ACCEPTABLE)
