@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tollbar.families import Setting, Value
-from tollbar.families.definition import IN_BYTES
+from tollbar.families.settings import IN_BYTES
 
 A_FAMILY = """
 [family]

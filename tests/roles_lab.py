@@ -1,4 +1,4 @@
-"""A trial with parts of its server on other machines, and what is seen of it from outside.
+"""Studies of servers on other machines, and a trial of one of them with what is seen of it from outside.
 
 roles_lab.py STUDY CHOICE ROLES…     one JSON object: what the load client says of a chunk, and what a capture and the
                                      processes' own clocks say
@@ -21,6 +21,45 @@ from tollbar.beds import proc
 from tollbar.beds.nodes import Node
 from tollbar.beds.places import read_places
 from tollbar.runner import Session
+
+TOLLBAR = Path(sys.executable).with_name("tollbar")
+LIMIT_S = 180.0
+
+STUDY = """
+question = "What does a handshake cost with a server on another machine?"
+family   = "tls"
+beds     = ["embedded"]
+providers = ["aws-lc"]
+baseline = "plaintext"
+choices  = ["plaintext", "tls-1.3"]
+[load]
+users   = [2]
+request = { get = "/bytes/{bytes}" }
+expect  = { status = 200, bytes = "{bytes}" }
+connection = "new"
+[measure]
+cost   = "server-cpu"
+chunk  = "5 ms"
+rounds = 2
+blocks = 2
+"""
+SIGN_IN = """
+question = "What does finding out who asks cost, with database and directory on machines of their own?"
+family   = "web-auth"
+beds     = ["httpd"]
+providers = ["libcrypto"]
+choices  = ["anonymous", "basic"]
+baseline = { choice = "anonymous", op = "request" }
+[vary]
+op        = ["request"]
+accounts  = [1000]
+VARIED
+[load]
+users   = [2]
+request = { get = "/bytes/{bytes}" }
+expect  = { status = 200, bytes = "{bytes}" }
+connection = "new"
+"""
 
 ALL_PROTOCOLS = 3
 DEVICE = "hub0"

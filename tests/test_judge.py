@@ -20,7 +20,7 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks, suffers
 from tollbar.judge.tolls import tolls
 from tollbar.metrics import METRICS
-from tollbar.present.trust import warnings
+from tollbar.present.warnings import warnings
 from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
 from tollbar.stats import Interval
 

@@ -1,15 +1,19 @@
-"""What the machine says of itself."""
+"""What the machine says of itself, and how much of it a program may have."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tollbar import machine
+from tollbar.machine import Limit
+
+MIB = 1024**2
 
 IS_SET, IS_NOT = "CONFIG_IRQ_TIME_ACCOUNTING=y", "# CONFIG_IRQ_TIME_ACCOUNTING is not set"
 COUNTED, NOT_COUNTED = "cpu  40395 0 3894 128834 2158 17 135 25 0 0", "cpu  40395 0 3894 128834 2158 0 135 25 0 0"
@@ -73,3 +77,60 @@ def test_a_busy_machine_is_told_by_what_others_use_now(monkeypatch: pytest.Monke
     monkeypatch.setattr(machine, "_read", lambda path: next(lines))
     monkeypatch.setattr(machine.time, "sleep", lambda seconds: None)
     assert pytest.approx(2.0) == machine.busy_cores(1.0)
+
+
+# What /proc/self/cgroup says, the files of a group's folder, and how many cores' worth of time that is of four.
+QUOTAS = {
+    "version 2": ("0::/mine", {"sys/fs/cgroup/mine/cpu.max": "150000 100000"}, 1.5),
+    "none": ("0::/mine", {"sys/fs/cgroup/mine/cpu.max": "max 100000"}, 4),
+    "further up": (
+        "0::/a/b",
+        {"sys/fs/cgroup/a/b/cpu.max": "max 100000", "sys/fs/cgroup/a/cpu.max": "50000 100000"},
+        0.5,
+    ),
+    "the least": ("0::/a/b", {"sys/fs/cgroup/a/b/cpu.max": "100000 100000", "sys/fs/cgroup/a/cpu.max": "2 1"}, 1),
+    "version 1": (
+        "3:cpu,cpuacct:/mine",
+        {
+            "sys/fs/cgroup/cpu,cpuacct/mine/cpu.cfs_quota_us": "200000",
+            "sys/fs/cgroup/cpu,cpuacct/mine/cpu.cfs_period_us": "100000",
+        },
+        2,
+    ),
+    "version 1 without": ("3:cpu:/", {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1"}, 4),
+    "more than there are": ("0::/", {"sys/fs/cgroup/cpu.max": "900000 100000"}, 4),
+}
+
+
+def machine_of(folder: Path, files: Mapping[str, str]) -> Path:
+    """A machine whose kernel says so."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("case", QUOTAS)
+def test_the_quota_is_the_least_up_the_path(case: str, tmp_path: Path) -> None:
+    """Of both versions of control groups; what says so is named."""
+    group, files, expected = QUOTAS[case]
+    meminfo = "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n"
+    root = machine_of(tmp_path, {**files, "proc/self/cgroup": f"{group}\n", "proc/meminfo": meminfo})
+    found = machine.limits(root, cores=4)
+    assert expected == found.cores.amount
+    assert ("cpuset" in found.cores.by) == (expected == 4)
+    assert Limit(4 * MIB, "what is free on the machine") == found.memory
+
+
+def test_memory_of_a_group_is_what_is_left_of_it(tmp_path: Path) -> None:
+    """What programs hold counts, what is kept of files does not; a group further up may have less."""
+    files = {
+        "proc/self/cgroup": "0::/a/b\n",
+        "proc/meminfo": "MemTotal: 9999999 kB\nMemAvailable: 9999999 kB\n",
+        "sys/fs/cgroup/a/b/memory.max": str(64 * MIB),
+        "sys/fs/cgroup/a/b/memory.stat": f"anon {16 * MIB}\nfile {40 * MIB}\n",
+        "sys/fs/cgroup/a/memory.max": str(50 * MIB),
+        "sys/fs/cgroup/a/memory.stat": f"anon {20 * MIB}\nfile 0\n",
+    }
+    found = machine.limits(machine_of(tmp_path, files), cores=1).memory
+    assert Limit(30 * MIB, "what is free in the control group /a") == found

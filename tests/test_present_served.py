@@ -24,7 +24,8 @@ from tollbar.present.groups import MOST_LINES, at_one_load, by_row, facet_names,
 from tollbar.present.load import THROUGHPUT, agreements, facets, limited, merged_load
 from tollbar.present.names import EMBEDDED_SERVER, cell_names, labels, named_value, place_words, prevailing, varying
 from tollbar.present.protection import alike
-from tollbar.present.trust import proof, unavailable
+from tollbar.present.trust import proof
+from tollbar.present.unmeasured import unavailable
 
 X = "×\u00a0"
 Cells = list[dict[str, Value]]

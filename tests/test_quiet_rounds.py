@@ -14,7 +14,8 @@ from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.moments import quickness_of
 from tollbar.present.page import how
-from tollbar.present.trust import as_disturbed, warnings
+from tollbar.present.trust import as_disturbed
+from tollbar.present.warnings import warnings
 from tollbar.records import Trial
 from tollbar.results import Row
 from tollbar.stats import Moments

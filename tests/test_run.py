@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
 import resource
 import signal
-import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as parquet
 import pytest
 from bench.ground import trials_of
 
@@ -219,33 +216,6 @@ def test_more_blocks_are_paid_for(tollbar: Tollbar, fake_runs: Path) -> None:
     assert [BLOCKS, more] == [look["blocks"] for look in looks]
 
 
-# What may be done with a run that is there, beside measuring.
-READERS = {
-    "judge": ["judge", "RUN"],
-    "report": ["report", "RUN"],
-    "export": ["export", "RUN"],
-    "compare": ["compare", "RUN", "RUN"],
-    "resume": ["run", "--resume", "RUN"],
-}
-
-
-@pytest.mark.parametrize("schema", [1, 2, 3])
-@pytest.mark.parametrize("reader", READERS)
-def test_an_old_run_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, reader: str, schema: int) -> None:
-    """A run of an earlier format is not misread: plainly why not, and it stays as it was."""
-    old = tmp_path / "old"
-    old.mkdir()
-    (old / "run.json").write_text(json.dumps({"schema": schema, "studies": {"digests": {"blocks": 20, "looks": [20]}}}))
-    (old / "results.sqlite").write_bytes(b"as it was")
-    done = tollbar(*(old if word == "RUN" else word for word in READERS[reader]))
-    assert (2, "") == (done.returncode, done.stdout)
-    assert "before version 5 of the run format" in " ".join(done.stderr.split())
-    assert "hint: " in done.stderr
-    assert "Traceback" not in done.stderr
-    assert {"run.json", "results.sqlite"} == {path.name for path in old.iterdir()}
-    assert b"as it was" == (old / "results.sqlite").read_bytes()
-
-
 def test_two_runs_at_once_do_not_mix(short_study: Path, tmp_path: Path) -> None:
     """Runs that start in the same second get a directory each."""
     arguments = [command(), "run", str(short_study), "--no-report", "--json", "--blocks", "1"]
@@ -296,182 +266,3 @@ def test_a_directory_that_cannot_be_made_is_said_at_once(tollbar: Tollbar, fake_
     assert 2 == done.returncode
     assert "cannot make the run's directory" in done.stderr
     assert "hint: " in done.stderr
-
-
-def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
-    """Everything that a run said can be had again from its directory."""
-    one, other = fake_runs / "one", fake_runs / "other"
-    comparison = json.loads(tollbar("compare", one, other, "--json").stdout)
-    assert comparison["median_difference"] < 0.02
-    judged = json.loads(tollbar("judge", one, "--json").stdout)
-    assert "fake" == judged["studies"][0]["study"]
-    assert any(said.startswith("spin-1-again takes ") for said in judged["studies"][0]["answers"]["sentences"])
-    assert "Twice the work" in tollbar("judge", one).stdout
-    assert "1  Twice the work costs twice as much" in tollbar("judge", one, "--format", "markdown").stdout
-    assert 0 == tollbar("report", one).returncode
-    assert (one / "report.html").exists()
-    rows = json.loads(tollbar("export", one, "--format", "json").stdout)
-    # Three cells and a twin; what was made up besides, and between which probes, is said.
-    assert 4 * BLOCKS * ROUNDS == sum(not row["made_up"] and row["block"] < BLOCKS for row in rows)
-    assert all(row["probe_before_ns"] > 0 and row["probe_after_ns"] > 0 for row in rows)
-    chunks = len(rows)
-    lines = tollbar("export", one).stdout.splitlines()
-    assert 1 + chunks == len(lines)
-    assert 0 == tollbar("export", one, "--format", "parquet", "--to", tmp_path / "chunks.parquet").returncode
-    assert chunks == parquet.read_table(tmp_path / "chunks.parquet").num_rows
-
-
-def test_cells_are_exported_with_what_was_found_of_them(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
-    """A row for each in every form: cost, ratio, interval, verdict and standing; a baseline has no ratio to itself."""
-    one = fake_runs / "one"
-    rows = json.loads(tollbar("export", one, "--per", "cell", "--format", "json").stdout)
-    assert ["spin-1", "spin-1-again", "spin-2"] == [row["choice"] for row in rows]
-    base, _, double = rows
-    assert ("baseline", None, True) == (base["verdict"], base["ratio"], base["is_baseline"])
-    assert base["cost_low_ns"] <= base["cost_ns"] <= base["cost_high_ns"]
-    assert double["ratio_low"] < double["ratio"] < double["ratio_high"]
-    assert 2.0 == pytest.approx(double["ratio"], rel=0.01)
-    assert 1.05 > double["ratio_high"] / double["ratio_low"]
-    assert {"costs", "acceptable", "ok"} <= set(map(str, double.values()))
-    written = tollbar("export", one, "--per", "cell").stdout.splitlines()
-    assert (1 + len(rows), list(double)) == (len(written), written[0].split(","))
-    table = tollbar("export", one, "--per", "cell", "--format", "markdown").stdout.splitlines()
-    assert (2 + len(rows), {table[0].count("|")}) == (len(table), {line.count("|") for line in table})
-    assert 0 == tollbar("export", one, "--per", "cell", "--format", "parquet", "--to", tmp_path / "p").returncode
-    assert double["ratio"] == parquet.read_table(tmp_path / "p").to_pylist()[2]["ratio"]
-    refused = tollbar("export", one, "--format", "markdown")
-    assert (2, True) == (refused.returncode, "--per cell" in refused.stderr)
-
-
-def test_a_comparison_fails_only_beyond_what_is_allowed(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Two runs of the same work pass, and a limit that is no share is refused."""
-    one, other = fake_runs / "one", fake_runs / "other"
-    passed = tollbar("compare", one, other, "--fail-above", "20%")
-    assert (0, True) == (passed.returncode, "Nothing became dearer by more than 20 %" in passed.stdout)
-    assert "→" in passed.stdout
-    markdown = tollbar("compare", one, other, "--format", "markdown").stdout
-    assert markdown.startswith("### fake: one → other\n\n- one: ")
-    assert "\n- other: " in markdown
-    refused = tollbar("compare", one, other, "--fail-above", "much")
-    assert (2, True) == (refused.returncode, "--fail-above" in refused.stderr)
-
-
-def slow_down(path: Path, choice: str, times: float) -> None:
-    """Alters a run's results, such that each chunk of a choice took so many times as long."""
-    with contextlib.closing(sqlite3.connect(path)) as database, database:
-        found = database.execute(
-            "select trial, component, metric, by_round from observation join trial on trial.id = trial"
-            " where cell like ? and metric in ('cpu', 'wall')",
-            (f'%"{choice}"%',),
-        ).fetchall()
-        assert found
-        for *key, values in found:
-            slowed = json.dumps([round(times * value) for value in json.loads(values)])
-            database.execute(
-                "update observation set by_round = ? where trial = ? and component = ? and metric = ?", (slowed, *key)
-            )
-
-
-def alter(path: Path, *statements: str) -> None:
-    """Alters a run's results by these statements; `%` stands for any choice in a cell's key."""
-    with contextlib.closing(sqlite3.connect(path / "results.sqlite")) as database, database:
-        for statement in statements:
-            assert database.execute(statement).rowcount > 0
-
-
-def failed(choice: str) -> tuple[str, str]:
-    """What makes the cells of a choice fail their proof."""
-    at = f"like '%\"{choice}\"%'"
-    return (
-        f"delete from trial where cell {at}",
-        f"update cell set outcome='failed', reason='wrong answer' where key {at}",
-    )
-
-
-EVERY, FEW = "spin-%", ("delete from trial where block > 0",)
-ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement in failed(choice))
-COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could show it"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words", "status", "said"),
-    [
-        # As many rows fail as there are.
-        ((), failed("spin-2"), (), 1, "1 row measured in one has no cost in other: 1 failed, 0 gone."),
-        ((), failed(EVERY), (), 1, "3 rows measured in one have no cost in other: 3 failed, 0 gone."),
-        ((), failed("spin-2"), (), 1, "· spin: in other: wrong answer"),
-        # What failed before, and does not now, is no fault of the second run.
-        (failed("spin-2"), (), (), 0, "1 of 2 rows could have shown it."),
-        # Nothing could tell: no ratio is left, too few blocks, or nothing was measured in either run.
-        (ALONE, ALONE, (), 3, COST_HINT),
-        (ALONE, ALONE, ("--of", "cost"), 0, "1 of 1 row could have shown it."),
-        (FEW, FEW, ("--of", "cost"), 3, "No row could have shown a rise by more than 30 %"),
-        (failed(EVERY), failed(EVERY), (), 3, "No row could have shown a rise by more than 30 %"),
-    ],
-)
-def test_what_failed_or_could_not_tell_has_its_status(
-    tollbar: Tollbar,
-    fake_runs: Path,
-    before: Sequence[str],
-    after: Sequence[str],
-    words: Sequence[str],
-    status: int,
-    said: str,
-) -> None:
-    """Rows that failed in the second run count as those that rose; where no row could tell, that is the status."""
-    one, other = fake_runs / "one", fake_runs / "other"
-    alter(one, *before)
-    alter(other, *after)
-    done = tollbar("compare", one, other, "--fail-above", "30%", *words, env={"COLUMNS": "400"})
-    assert (status, "") == (done.returncode, done.stderr)
-    assert said in " ".join(done.stdout.split())
-
-
-def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
-    tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
-) -> None:
-    """All its rows are gone where another study is in both; runs without one in common are not compared."""
-    (again := tmp_path / "again.toml").write_text(fake_study.read_text())
-    runs = []
-    for studies in ((fake_study, again), (again,)):
-        made = tollbar("run", *studies, "--json", "--no-report", "--blocks", "4")
-        runs.append(tmp_path / json.loads(made.stdout)["run"])
-    both, alone = runs
-    done = tollbar("compare", both, fake_runs / "one", "--fail-above", "30%")
-    assert (1, True) == (done.returncode, "3 rows measured in" in done.stdout), done
-    assert "0 failed, 3 gone." in " ".join(done.stdout.split())
-    reasons = json.loads(tollbar("compare", both, fake_runs / "one", "--json").stdout)["gone"]
-    assert [None] * 3 == [row["reason"] for row in reasons]
-    # What the second run alone has, the first did not lack.
-    assert 0 == tollbar("compare", fake_runs / "one", both, "--fail-above", "30%").returncode
-    refused = tollbar("compare", fake_runs / "one", alone, "--fail-above", "30%")
-    assert (2, True) == (refused.returncode, "no toll in common" in refused.stderr)
-
-
-def test_what_is_not_compared_has_not_passed(
-    tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
-) -> None:
-    """Ratios to another baseline show no rise, and count as rows that failed do; costs are compared."""
-    fake_study.write_text(fake_study.read_text().replace('baseline  = "spin-1"', 'baseline  = "spin-1-again"'))
-    made = tollbar("run", fake_study, "--json", "--no-report", "--blocks", "5")
-    runs = fake_runs / "one", tmp_path / json.loads(made.stdout)["run"]
-    done = tollbar("compare", *runs, "--fail-above", "90%")
-    assert 1 == done.returncode
-    assert "Not compared, and so not judged: 3 rows of both runs." in " ".join(done.stdout.split())
-    by_cost = tollbar("compare", *runs, "--fail-above", "900%", "--of", "cost")
-    assert (0, False) == (by_cost.returncode, "not judged" in by_cost.stdout)
-    assert 0 == tollbar("compare", *runs).returncode
-
-
-def test_a_comparison_with_a_slower_run_has_status_1(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Where each chunk of a choice took half as long again, and the others as long as before."""
-    one, other = fake_runs / "one", fake_runs / "other"
-    slow_down(other / "results.sqlite", "spin-2", 1.5)
-    failed = tollbar("compare", one, other, "--fail-above", "5%")
-    assert 1 == failed.returncode
-    above = [line for line in failed.stdout.splitlines() if "above 5 %" in line]
-    assert (1, True) == (len(above), "spin-2" in above[0])
-    said = json.loads(tollbar("compare", one, other, "--fail-above", "5%", "--json").stdout)
-    assert ["spin-2"] == [increase["choice"] for increase in said["increases"]]
-    assert 0 == tollbar("compare", one, other, "--fail-above", "90%").returncode
-    assert 0 == tollbar("compare", one, other).returncode

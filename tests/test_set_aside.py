@@ -17,7 +17,8 @@ from tollbar.judge import judge_study
 from tollbar.measure import Aside
 from tollbar.plan import Plan
 from tollbar.plan.heats import Heat, blocks
-from tollbar.present.trust import trust, warnings
+from tollbar.present.trust import trust
+from tollbar.present.warnings import warnings
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 
 CELL = "study", "cell"

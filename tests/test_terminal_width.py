@@ -19,9 +19,11 @@ from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present.answer import answer
 from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
+from tollbar.present.columns import compared
 from tollbar.present.groups import by_row, cost_metric
 from tollbar.present.numbers import ratio_words
-from tollbar.present.results import BAR, INTERVAL, STANDING, bar, compared, results
+from tollbar.present.results import results
+from tollbar.present.table_cells import BAR, INTERVAL, STANDING, bar
 
 WIDTHS = (80, 100, 120)
 

@@ -10,7 +10,7 @@ import pytest
 from builders import example, row, study, study_run, trial, trials
 from tollbar.judge import judge_study
 from tollbar.judge.lattice import lattice
-from tollbar.present.trust import warnings
+from tollbar.present.warnings import warnings
 from tollbar.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
 from tollbar.results import Row
 

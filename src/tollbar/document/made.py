@@ -26,8 +26,8 @@ from tollbar.judge.comparison import Changed
 from tollbar.present.against import sentences
 from tollbar.present.answer import answer
 from tollbar.present.published import Line, Published, sources_of, verdict_counts
-from tollbar.present.trust import warnings
 from tollbar.present.uses import Candidate, Offer, Uses, use_sentences
+from tollbar.present.warnings import warnings
 from tollbar.records import Negotiated, Outcome, SetAside
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval

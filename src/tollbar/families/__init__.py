@@ -13,28 +13,13 @@ from pathlib import Path
 
 from tollbar.errors import unknown
 from tollbar.families.cells import LOADS, OF_A_LOAD, at_defaults, cells_of, open_at, settings_at
-from tollbar.families.definition import (
-    DEFAULT_PROVIDERS,
-    Answer,
-    Authority,
-    Choice,
-    Degree,
-    Family,
-    Level,
-    Mitigation,
-    Mitigations,
-    Part,
-    Setting,
-    SettingValue,
-    Standing,
-    Threat,
-    ThreatSource,
-    Value,
-    fits,
-    whole,
-)
+from tollbar.families.choices import Answer, Choice, Level
+from tollbar.families.coordinates import Value, fits, whole
+from tollbar.families.definition import DEFAULT_PROVIDERS, Family, Part
 from tollbar.families.made_of import MadeOf, Member
 from tollbar.families.reading import name_of, read_family
+from tollbar.families.settings import Setting, SettingValue
+from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
 from tollbar.files import folders_with
 
 __all__ = [

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tollbar.families.definition import Family, Setting, Standing, Value, fits
+from tollbar.families.coordinates import Value, fits
+from tollbar.families.definition import Family
+from tollbar.families.settings import Setting
+from tollbar.families.worth import Standing
 
 LOADS = ("users", "rate", "utilisation")
 """Coordinates of how much is asked of a server. `rate` and `utilisation` of zero are unpaced: users ask as soon as they

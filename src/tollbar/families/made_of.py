@@ -7,19 +7,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from tollbar.families.cells import OF_A_LOAD
-from tollbar.families.definition import (
-    WORST_FIRST,
-    Degree,
-    Family,
-    Mitigation,
-    Part,
-    Setting,
-    SettingValue,
-    Standing,
-    Threat,
-    ThreatSource,
-    Value,
-)
+from tollbar.families.coordinates import Value
+from tollbar.families.definition import Family, Part
+from tollbar.families.settings import Setting, SettingValue
+from tollbar.families.worth import WORST_FIRST, Degree, Mitigation, Standing, Threat, ThreatSource
 
 
 @dataclass(frozen=True, slots=True)

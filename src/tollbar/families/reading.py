@@ -15,26 +15,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from tollbar import units
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import threats
-from tollbar.families.definition import (
-    DEFAULT_PROVIDERS,
-    Answer,
-    Authority,
-    Choice,
-    Degree,
-    Family,
-    Level,
-    Mitigation,
-    Mitigations,
-    Setting,
-    SettingValue,
-    Standing,
-    Threat,
-    ThreatSource,
-    Unit,
-    Unsupported,
-    Value,
-)
+from tollbar.families.choices import Answer, Choice, Level
+from tollbar.families.coordinates import Unsupported, Value
+from tollbar.families.definition import DEFAULT_PROVIDERS, Family
 from tollbar.families.made_of import Member, made_of
+from tollbar.families.settings import Setting, SettingValue, Unit
+from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
 from tollbar.metrics import METRICS, Metric
 from tollbar.wire import Plain, Wire, read
 

@@ -7,7 +7,9 @@ from fnmatch import fnmatch
 
 from tollbar.errors import nearest
 from tollbar.families.cells import at_defaults
-from tollbar.families.definition import Degree, Family, Mitigations, Standing, Value
+from tollbar.families.coordinates import Value
+from tollbar.families.definition import Family
+from tollbar.families.worth import Degree, Mitigations, Standing
 
 _DEGREES = list(Degree)
 

@@ -5,41 +5,22 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 
 from __future__ import annotations
 
-from tollbar.judge.break_evens import break_evens
-from tollbar.judge.claims import claim_results
-from tollbar.judge.company import company
+from tollbar.judge.break_evens import BreakEven, break_evens
+from tollbar.judge.claims import ClaimResult, ClaimVerdict, claim_results
+from tollbar.judge.company import CompanyResult, InCompany, company
 from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
-from tollbar.judge.contrasts import contrasts
+from tollbar.judge.contrasts import Contrast, contrasts
 from tollbar.judge.costs import Ledger, readings
-from tollbar.judge.crosstables import crosstables
+from tollbar.judge.crosstables import CrossCell, CrossTableResult, crosstables
 from tollbar.judge.decisions import Terms, apart, reach
-from tollbar.judge.factors import factors, split_as_one_of
-from tollbar.judge.measurements import limit_of, measurements
+from tollbar.judge.factors import FactorPart, FactorsResult, Split, Together, factors, split_as_one_of
+from tollbar.judge.judgement import Judgement, StudyJudgement
+from tollbar.judge.measurements import Limit, Measurement, limit_of, measurements
 from tollbar.judge.noise import twins, worst_noise
+from tollbar.judge.sources import BySource
 from tollbar.judge.tolls import Compared, one_of, tolls
-from tollbar.judge.trust import drift, trust
-from tollbar.judge.verdicts import (
-    BreakEven,
-    BySource,
-    ClaimResult,
-    ClaimVerdict,
-    CompanyResult,
-    Contrast,
-    CrossCell,
-    CrossTableResult,
-    FactorPart,
-    FactorsResult,
-    InCompany,
-    Judgement,
-    Limit,
-    Measurement,
-    Split,
-    StudyJudgement,
-    Together,
-    Toll,
-    Trust,
-    Verdict,
-)
+from tollbar.judge.trust import Trust, drift, trust
+from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.moments import Quickness, quickness_of
 from tollbar.results import Run, StudyRun
 

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tollbar.families import Family
 from tollbar.judge.costs import Ledger
-from tollbar.judge.verdicts import BreakEven
+from tollbar.judge.verdicts import Toll
 from tollbar.results import Row
+from tollbar.stats import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """From which share on a way that has to be filled first costs less than doing without it."""
+
+    setting: str
+    row: Row
+    """What does without it."""
+    line: tuple[Row, ...]
+    """What was measured with it, at several shares."""
+    tolls: tuple[Toll, ...]
+    """What is judged of each of these beside that, the least share first."""
+    at: Interval | None
+    """In the setting's unit, and beyond what there is of it where it never pays, or always; None: its cost does not
+    fall with the share, or nothing was measured of both."""
 
 
 def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:

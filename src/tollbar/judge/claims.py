@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from tollbar.families import Value
 from tollbar.judge.costs import Ledger, Quantity
 from tollbar.judge.decisions import Terms, reach
-from tollbar.judge.measurements import limit_of, rate_of
-from tollbar.judge.sources import mean_error_deviation, rate_after_first
-from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict, Limit
+from tollbar.judge.measurements import Limit, limit_of, rate_of
+from tollbar.judge.sources import BySource, mean_error_deviation, rate_after_first
 from tollbar.metrics import METRICS
 from tollbar.plan.pairs import claimed, matching
 from tollbar.records import Outcome
@@ -22,6 +22,41 @@ from tollbar.study import STATISTIC_OF, Claim, Statistic
 # claim says, which is how much more than the other one has. Of ×1.12 that is a hundredth, and not a tenth. The study's
 # own margin is the least of it: a claim that two are alike holds where a toll between them would be free.
 _TOLERANCE = 0.10
+
+
+class ClaimVerdict(StrEnum):
+    """What became of a published ratio."""
+
+    STILL_TRUE = "still true"
+    SMALLER = "smaller"
+    LARGER = "larger"
+    INVERTED = "inverted"
+    CANNOT_TELL = "cannot tell"
+    NOT_TESTABLE = "not testable here"
+    """Nothing here can try it; the reason says why."""
+    NOT_JUDGED = "not judged"
+    """An absolute figure, beside today's: another machine's says nothing of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """What was published beside the same of this machine."""
+
+    claim: Claim
+    at: Mapping[str, Value]
+    """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
+    ratio: Interval | None = None
+    """In the claim's own direction and metric: the one's capacity over the other's, for example."""
+    typical: Interval | None = None
+    """The same, as disturbed."""
+    verdict: ClaimVerdict = ClaimVerdict.CANNOT_TELL
+    reason: str | None = None
+    values: tuple[tuple[float, str], ...] = ()
+    """The claim's metric of the one cell, and of the other where it compares two, each with its unit."""
+    rates: tuple[float, float] | None = None
+    """Requests a second that both sides were measured at."""
+    by_source: BySource | None = None
+    """The claim's first cell by the statistic that its source prints."""
 
 
 BySourceOf = Callable[[Row, Row], BySource | None]

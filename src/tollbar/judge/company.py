@@ -3,13 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from tollbar.judge.costs import Ledger, Quantity
-from tollbar.judge.verdicts import CompanyResult, InCompany, Toll, Verdict
+from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
-from tollbar.stats import Moments
+from tollbar.stats import Interval, Moments
 
 ELAPSED = Quantity("wall")
+
+
+class InCompany(StrEnum):
+    """What an operation pays for others beside it."""
+
+    SCALES = "scales"
+    """Neither CPU time nor elapsed time of an operation rises."""
+    PAYS = "pays for company"
+    """Its CPU time rises."""
+    WAITS = "waits"
+    """Its elapsed time rises, and its CPU time does not."""
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyResult:
+    """A cell of several threads beside the same of one."""
+
+    row: Row
+    alone: Row
+    """That of one thread."""
+    cpu: Toll
+    """What is judged of the CPU time of an operation."""
+    elapsed: Toll
+    """The same of its elapsed time, on the thread that performs it."""
+    verdict: InCompany = InCompany.CANNOT_TELL
+
+    @property
+    def threads(self) -> int:
+        return int(self.row.coordinates["threads"])
+
+    @property
+    def rate(self) -> Interval | None:
+        """Operations in a time, of all threads together, over those of one: as many as there are threads where none
+        waits. None where that could not be measured."""
+        if self.elapsed.ratio is None:
+            return None
+        each, many = self.elapsed.ratio.inverse, self.threads
+        return replace(each, estimate=many * each.estimate, low=many * each.low, high=many * each.high)
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is nothing to judge."""
+        return self.cpu.reason or self.elapsed.reason
 
 
 def company(ledger: Ledger) -> tuple[CompanyResult, ...]:

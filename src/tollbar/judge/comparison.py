@@ -11,7 +11,8 @@ from typing import Literal
 from tollbar import libraries
 from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
-from tollbar.judge.verdicts import Judgement, Measurement, StudyJudgement
+from tollbar.judge.judgement import Judgement, StudyJudgement
+from tollbar.judge.measurements import Measurement
 from tollbar.machine import differences
 from tollbar.metrics import TYPICAL
 from tollbar.results import Row

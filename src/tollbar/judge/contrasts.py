@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from tollbar.families import Value
 from tollbar.judge.costs import Ledger
-from tollbar.judge.verdicts import Contrast, Toll, Verdict
+from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.plan.pairs import contrasted, values
 from tollbar.results import StudyRun
 
 Where = Mapping[str, tuple[Value, ...]]
 """Coordinates, each with the values that pairs have there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One value of a setting for another, over pairs of cells that differ in nothing else and have one verdict."""
+
+    setting: str
+    value: Value
+    for_value: Value
+    where: Mapping[str, tuple[Value, ...]]
+    """What the pairs have in common, where pairs that disagreed were split; empty when they agree."""
+    pairs: int
+    low: float
+    """The least of the pairs' intervals."""
+    high: float
+    """The most of them."""
+    least: float
+    """The least of the pairs' estimates."""
+    most: float
+    verdict: Verdict
+    more_blocks: int | None
+    members: tuple[Toll, ...] = ()
+    """The pairs themselves."""
 
 
 def contrasts(study_run: StudyRun, ledger: Ledger) -> tuple[Contrast, ...]:

@@ -2,13 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from tollbar.families import Value
 from tollbar.judge.costs import Ledger
-from tollbar.judge.verdicts import CrossCell, CrossTableResult
+from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.plan.pairs import tabled
 from tollbar.results import Row, StudyRun
+from tollbar.stats import Interval
 from tollbar.study import CrossTable
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCell:
+    """One cell of a table that a study asks for."""
+
+    row: Row
+    cost: Interval | None
+    """Nanoseconds per operation, undisturbed; in a table of another metric, what was observed of that."""
+    over: Row | None
+    """What the table compares it with: itself, where it is that."""
+    toll: Toll | None = None
+    """Against that; None in a table of costs, of the cell that others are compared with, and where it has no ratio."""
+    unit: str = "ns/op"
+    reason: str | None = None
+    """Why there is no cost, or no ratio where the table has ratios."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is the cell that the table compares others with."""
+        return self.over is not None and self.over.key == self.row.key
+
+    @property
+    def ratio(self) -> Interval | None:
+        return self.toll.ratio if self.toll else None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.toll.verdict if self.toll else None
+
+    @property
+    def more_blocks(self) -> int | None:
+        return self.toll.more_blocks if self.toll else None
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTableResult:
+    """A table that a study asks for."""
+
+    table: CrossTable
+    cells: tuple[CrossCell, ...]
+    """Those that were planned, one at most in each place."""
+
+    @property
+    def rows(self) -> tuple[Value, ...]:
+        """The values that its rows are for."""
+        return tuple(dict.fromkeys(cell.row.coordinates[self.table.rows] for cell in self.cells))
+
+    @property
+    def columns(self) -> tuple[Value, ...]:
+        """The values that its columns are for."""
+        return tuple(dict.fromkeys(cell.row.coordinates[self.table.columns] for cell in self.cells))
+
+    def at(self, row: Value, column: Value) -> CrossCell | None:
+        """The cell in this place; None where none was planned."""
+        place = row, column
+        names = self.table.rows, self.table.columns
+        return next((c for c in self.cells if tuple(c.row.coordinates[name] for name in names) == place), None)
 
 
 def crosstables(study_run: StudyRun, ledger: Ledger) -> tuple[CrossTableResult, ...]:

@@ -3,14 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import combinations
 
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, jointly, reach
-from tollbar.judge.verdicts import FactorPart, FactorsResult, Split, Together, Verdict
+from tollbar.judge.verdicts import Verdict
 from tollbar.plan.pairs import factored
 from tollbar.results import Row, StudyRun
+from tollbar.stats import Interval
+
+
+class Together(StrEnum):
+    """Whether choices that are made together cost the sum of what each costs by itself."""
+
+    ADDS_UP = "adds up"
+    CHEAPER = "cheaper together"
+    DEARER = "dearer together"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class FactorPart:
+    """What factors add to the cost: one by itself, or several beyond what fewer of them add."""
+
+    factors: tuple[str, ...]
+    added: Interval
+    """Nanoseconds per operation, perhaps below nought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What the first of two factors changes, as ratios to the cost without either: less one, the parts add up."""
+
+    whole: Interval
+    """All that it changes, without the second factor."""
+    alike: Interval
+    """What it changes where the second factor holds."""
+    rest: Interval
+    """The whole, less that."""
+    verdicts: tuple[Verdict, Verdict, Verdict]
+    """On the three, in this order."""
+    floor: float | None = None
+    """How far from one noise alone may take a ratio of these cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactorsResult:
+    """All combinations of a study's factors in one place, taken apart."""
+
+    rows: tuple[Row, ...]
+    """That without any factor first, then that with the first, with the second, with these two, …, with all."""
+    costs: tuple[Interval, ...] = ()
+    """Nanoseconds per operation of each, over the blocks that all have."""
+    parts: tuple[FactorPart, ...] = ()
+    """Each factor's own, then of each two, then of all three: with the cost of the first cell they add up to that of
+    the last one."""
+    beyond: Interval | None = None
+    """Nanoseconds per operation: the cost with all of them, less the sum of each one's own on top of the first's."""
+    ratio: Interval | None = None
+    """The same as a share: the cost with all of them over that sum."""
+    verdict: Together = Together.CANNOT_TELL
+    reason: str | None = None
+    """Why there is none."""
+    split: Split | None = None
+    """Of two factors; None of three."""
+
+    @property
+    def reckoned(self) -> tuple[tuple[Row, Interval], ...]:
+        """Each cell with its cost; none where they could not be taken apart."""
+        return tuple(zip(self.rows, self.costs, strict=False))
+
+    @property
+    def own(self) -> tuple[FactorPart, ...]:
+        """Of each factor by itself, in the study's order."""
+        return tuple(part for part in self.parts if len(part.factors) == 1)
+
 
 _TOGETHER = {
     Verdict.FREE: Together.ADDS_UP,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from statistics import median
 
 from tollbar import stats
 from tollbar.judge.costs import Ledger, Visits, settled
-from tollbar.judge.verdicts import Limit, Measurement
 from tollbar.metrics import METRICS, TYPICAL, Metric
 from tollbar.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
@@ -30,6 +31,37 @@ _OF_SIDE: dict[str, Callable[[Chunks], Sequence[float]]] = {
 }
 # Above this the client's core is what limits the requests, below it the server's core has time to spare.
 BUSY = 0.70
+
+
+class Limit(StrEnum):
+    """Why requests a second say little of the server."""
+
+    CLIENT_BOUND = "client-bound"
+    """The load client's core was busy: a faster client would have got more."""
+    NOT_SATURATED = "not saturated"
+    """The server's core was idle at times: more users would have got more."""
+    CONTENDED = "contended"
+    """Other programs had the server's or the client's core: a quieter machine would have got more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One metric of one cell, over all its blocks."""
+
+    row: Row
+    metric: str
+    """The study's cost metric is the undisturbed cost; the same with `-typical` the cost as disturbed."""
+    unit: str
+    value: float
+    low: float
+    high: float
+    blocks: int
+    limit: Limit | None = None
+    """Of a throughput or latency: what it says about other than the server. Such a number gets no verdict."""
+    component: str | None = None
+    """Whose part of the cost it is; None for the whole."""
+    moments: Moments = Moments.AS_DISTURBED
+    """Which rounds it is made of: an undisturbed cost is as disturbed where the core was left alone too seldom."""
 
 
 def measurements(ledger: Ledger) -> tuple[Measurement, ...]:

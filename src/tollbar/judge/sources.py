@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from tollbar import stats
 from tollbar.judge.costs import settled
-from tollbar.judge.verdicts import BySource
 from tollbar.records import Outcome, Trial
 from tollbar.results import Row
 
 # Of the interval of which BenchmarkDotNet prints half as the error.
 _CONFIDENCE = 0.999
+
+
+@dataclass(frozen=True, slots=True)
+class BySource:
+    """One cell by the statistic of a study's source: a typical cost, or a rate."""
+
+    mean: float
+    unit: str
+    """Of mean, error and deviation."""
+    error: float | None
+    """Half of the mean's interval, where the source prints one; None where there are too few blocks for it."""
+    deviation: float | None
+    """None where the source prints none, and for one block."""
+    blocks: int
+    """Of which the mean is."""
+    ratio: float
+    """Of the means: this cell's over the claim's other one's; of a figure of one cell, one."""
 
 
 def mean_error_deviation(of: Row, over: Row) -> BySource:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, jointly, more_blocks, reach
-from tollbar.judge.verdicts import StudyJudgement, Toll, Verdict
+from tollbar.judge.judgement import StudyJudgement
+from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
 from tollbar.study import Coordinates
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from tollbar.judge.costs import Ledger, Visits, readings, settled
 from tollbar.judge.lattice import lattice
 from tollbar.judge.noise import twins_apart
-from tollbar.judge.verdicts import Trust
 from tollbar.records import LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
 from tollbar.stats import FEWEST_BLOCKS, Moments
@@ -21,6 +21,47 @@ MUCH_DRIFT = 0.10
 MUCH_STEAL = 0.05
 # The same of other programs on this machine: the next process on the core pays for what they did to the caches.
 MUCH_WAIT = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What happened during a study's trials that the verdicts do not show, in counts."""
+
+    blocks: int
+    """In which some cell was measured."""
+    whole_blocks: int
+    """In which every cell was visited."""
+    planned_blocks: int
+    fewest_blocks: int
+    """That can support an interval."""
+    twins_apart: tuple[int, int] | None = None
+    """How many twins exclude that they cost what they cost, and of how many; None where chance explains it."""
+    cells: int = 0
+    """That have a cost."""
+    left_alone: float | None = None
+    """The share of unselected moments in which the core was left alone; None: no core was probed."""
+    never_left_alone: int = 0
+    """Of these: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
+    slower_than_known: float | None = None
+    """How many times as long the quickest probes took as in earlier runs, where a quiet core does not explain it: then
+    all moments were disturbed, or the machine has changed."""
+    lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
+    heats: int = 0
+    stolen_heats: int = 0
+    """In which the hypervisor gave others much of the time."""
+    loads: int = 0
+    stretches: int = 0
+    """In which rates and response times were taken."""
+    contended_loads: int = 0
+    """Of these: in which other programs had the server's or the client's core for much of the time."""
+    reopened_loads: int = 0
+    """In which the server closed connections that its clients kept."""
+    reopened_connections: int = 0
+    failed_trials: int = 0
+    """Of cells that were measured otherwise."""
+    failures: tuple[str, ...] = ()
+    """Why, each reason once."""
 
 
 def drift(ledger: Ledger) -> float | None:

@@ -54,7 +54,7 @@ from tollbar.present.numbers import (
     times_range,
     undecided,
 )
-from tollbar.present.results import BAR, INTERVAL, STANDING, good_news
+from tollbar.present.table_cells import BAR, INTERVAL, STANDING, good_news
 from tollbar.records import Outcome
 
 EFFECTS = "Effect of each setting, all else alike"

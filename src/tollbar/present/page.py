@@ -79,16 +79,12 @@ from tollbar.present.published import (
     together,
     within,
 )
-from tollbar.present.results import (
-    ROWS_SHOWN,
-    BaselineChoice,
-    Results,
-    results,
-    results_section,
-)
+from tollbar.present.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
 from tollbar.present.roles import roles_listing, roles_section, simulated
-from tollbar.present.trust import largest_noise, missing, trust_section, unavailable, warnings
+from tollbar.present.trust import largest_noise, trust_section
+from tollbar.present.unmeasured import missing, unavailable
 from tollbar.present.uses import uses_listing, uses_section
+from tollbar.present.warnings import warnings
 from tollbar.results import Run
 from tollbar.stats import Moments
 

@@ -31,7 +31,7 @@ from tollbar.present.chart import Dot, Dots, scale_over
 from tollbar.present.groups import MOST_ROWS
 from tollbar.present.names import CALLED_OUT, cost_words, counted, interval_title, place_words, prevailing, varying
 from tollbar.present.numbers import amount, bracket, figure_words, times, times_range
-from tollbar.present.results import BAR, INTERVAL, SPEED, TYPICAL_RATIO
+from tollbar.present.table_cells import BAR, INTERVAL, SPEED, TYPICAL_RATIO
 from tollbar.study import Amount, Claim, Source, Statistic, Study
 
 HEADING = "Published and measured"

@@ -2,86 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from tollbar.families import LOADS, Standing
-from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
-from tollbar.metrics import METRICS, TYPICAL
-from tollbar.present.blocks import DASH, Column, Folded, Pick, Section, Table, TableCell, count_cell
-from tollbar.present.groups import (
-    Spot,
-    by_row,
-    cost_metric,
-    is_baseline,
-    memory_matters,
-    options,
-    panels,
-    split,
-    spot,
-    typical_metric,
-)
-from tollbar.present.names import (
-    CALLED_OUT,
-    EMBEDDED,
-    EMBEDDED_SERVER,
-    IN_GOOD_STANDING,
-    LIMIT_MARKS,
-    STANDINGS,
-    VERDICT_MARKS,
-    baseline_words,
-    column_title,
-    coordinate,
-    cost_words,
-    interval_title,
-    labels,
-    place_words,
-    plain,
-    said_plain,
-    slug,
-    standing_words,
-    value_words,
-    varying,
-)
-from tollbar.present.numbers import (
-    amount,
-    bracket,
-    ends_words,
-    measured_words,
-    per_second,
-    percent,
-    ratio_words,
-    times,
-    undecided,
-    verdict_meanings,
-)
-from tollbar.present.trust import as_disturbed, left_out_table, suffers_words
-from tollbar.records import Outcome
+from tollbar.judge import Measurement, StudyJudgement
+from tollbar.present.blocks import Folded, Section, Table
+from tollbar.present.columns import MainTable
+from tollbar.present.groups import Spot, options, spot
+from tollbar.present.names import LIMIT_MARKS, baseline_words, column_title, labels, said_plain, slug, varying
+from tollbar.present.numbers import percent, times
+from tollbar.present.table_cells import coordinate_cell
+from tollbar.present.unmeasured import left_out_table
 from tollbar.results import Row
-from tollbar.stats import Interval
-
-# The page has every cell in the study's order, in columns that a reader can sort; a terminal has those that were
-# compared, the least ratio of each panel first, and fewer columns.
 
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
-# Behind the verdict, where the typical ratio is apart from the undisturbed one.
-SUFFERS = {"more": "↑", "less": "↓"}
-AS_DISTURBED = "~"
-# What stands beside the cost in a terminal, where it was measured; the report has the rest.
-BESIDE = {"throughput": "requests / s", "memory": "held"}
-# Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
-SPEED_FROM_BYTES = 1024
 # Of which a reader of the page may choose one to set all others against.
 MOST_WAYS = 100
-# In which order columns leave where there is no room for all.
-BAR, TYPICAL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
-
-MetricKey = tuple[str, str | None]
-"""A metric and whose part it is; None for the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +71,7 @@ class BaselineChoice:
 
 def results(study: StudyJudgement, most: int | None = None) -> Results:
     """The table; of its brief form no more than `most` rows, if that is said."""
-    made = _Maker(study)
+    made = MainTable(study)
     rows, groups, in_panels = made.rows, made.groups, made.in_panels
     shown = _first(groups, sum(map(len, groups)) if most is None else most)
     number = {row.key: at for at, row in enumerate(study.rows)}
@@ -164,10 +102,9 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
     )
 
 
-def compared(study: StudyJudgement) -> list[Toll]:
-    """The tolls that have a ratio, the least first."""
-    found = [(t.ratio.estimate, t) for t in study.tolls if t.ratio and t.row.key != t.against.key]
-    return [toll for _, toll in sorted(found, key=lambda pair: pair[0])]
+def results_section(study: StudyJudgement, main: Results) -> Section:
+    left = left_out_table(study)
+    return Section("Every result", (main, *([Folded(left.caption, [left])] if left.rows else [])))
 
 
 def _first(groups: Sequence[Sequence[Row]], most: int) -> list[Sequence[Row]]:
@@ -180,210 +117,16 @@ def _first(groups: Sequence[Sequence[Row]], most: int) -> list[Sequence[Row]]:
     return shown
 
 
-class _Maker:
-    """Which columns a study's table has, and what stands in them."""
-
-    def __init__(self, study: StudyJudgement) -> None:
-        self.study = study
-        self.family = study.about.family
-        metric = cost_metric(study)
-        self.cost, self.typical = by_row(study, metric), by_row(study, typical_metric(study))
-        self.tolls = {toll.row.key: toll for toll in study.tolls if toll.metric == metric}
-        self.beside = beside(study)
-        self.names = [name for name in varying(study.rows) if name != "choice"]
-        self.where = labels(study, self.names, whole=True)
-        self.strengths = any(row.strength is not None for row in study.rows)
-        # Those that a terminal shows, in panels, the least ratio first.
-        ratios = {toll.row.key: toll.ratio.estimate for toll in compared(study) if toll.ratio}
-        # One that nothing is compared with was asked for as well: the same choice with another parameter.
-        order = ratios | {row.key: 1.0 for row in study.rows if is_baseline(row) and row.key in self.cost}
-        self.rows = [row for row in study.rows if row.key in order]
-        self.in_panels = split(study, self.rows)[1] if self.rows else []
-        found = panels(place_words(study), self.rows, self.in_panels)
-        self.groups = [sorted(group, key=lambda row: order[row.key]) for _, group in found]
-        self.compared = [self.tolls[row.key] for row in self.rows if row.key in ratios]
-        logs = (abs(math.log(toll.ratio.estimate)) for toll in self.compared if toll.ratio)
-        # The largest logarithm of a ratio: a bar of one.
-        self.widest = max(logs, default=0.0) or 1.0
-        varied = varying(self.rows)
-        self.row_names = [name for name in varied if name not in self.in_panels] or ["choice"]
-        # A baseline that protects nothing is no choice; any other is one, and may be worth less than the rest.
-        self.standings = {row.standing for row in self.rows if not (is_baseline(row) and row.standing is Standing.NULL)}
-        told = {*varied, *self.row_names}
-        constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}
-        had = [name for name in constant if all(name in row.shown for row in self.rows)]
-        self.alike = [said_plain(study, name, constant[name]) for name in had]
-        # What means nothing to some rows.
-        self.alike_in_some = [said_plain(study, name, value) for name, value in constant.items() if name not in had]
-        if len(self.standings) == 1:
-            self.alike.append(f"all {standing_words(*self.standings)}")
-
-    # The table.
-
-    def columns(self) -> list[tuple[Column, Callable[[Row], TableCell]]]:
-        """Each column, and what stands in it."""
-        study = self.study
-        found: list[tuple[Column, Callable[[Row], TableCell]]] = [
-            (Column("choice", names=True, key="choice"), self._choice),
-            (Column(f"against {baseline_words(study)}", True, key="ratio"), self._ratio),
-            (Column("standing", key="standing"), standing_cell),
-            (Column("verdict", key="verdict"), self._verdict),
-        ]
-        for name in self.names:
-            title = column_title(self.family, name)
-            found.append(
-                (Column(title, name in LOADS, names=True, key=f"at {name}"), partial(coordinate_cell, study, name))
-            )
-        found.append((Column(f"{cost_words(study).title}, undisturbed", True, key="cost"), self._cost))
-        found.append((Column("typical", True, key="typical cost"), partial(_amount, self.typical)))
-        # Of a request the inverse is no news: how many a second there were stands beside it.
-        if cost_metric(study) == "cpu":
-            found.append((Column("per second of CPU", True, key="speed"), self._speed))
-        found.append((Column("typical ratio", True, key="typical ratio"), self._typical_ratio))
-        for of, seen in self.beside.items():
-            found.append((Column(_metric_title(study, *of), True, key=_key(of)), partial(_amount, seen)))
-        found.append((Column("blocks", True, key="blocks"), self._blocks))
-        if self.strengths:
-            found.append((Column("strength, bits", True, key="strength"), _strength))
-        return found
-
-    def picks(self) -> list[Pick]:
-        """The columns of a terminal."""
-        sizes = [row.coordinates.get("bytes") for row in self.rows]
-        setting = self.family.settings.get("bytes")
-        has_speed = (
-            cost_metric(self.study) == "cpu"
-            and setting is not None
-            and not setting.only
-            and any(isinstance(size, int) and size >= SPEED_FROM_BYTES for size in sizes)
-        )
-        others = [
-            Pick(_key((name, None)), title, OTHERS) for name, title in BESIDE.items() if (name, None) in self.beside
-        ]
-        return [
-            *(
-                Pick("choice" if name == "choice" else f"at {name}", "server" if name == "bed" else name)
-                for name in self.row_names
-            ),
-            Pick("cost", cost_words(self.study).column),
-            *([Pick("speed", "per s of CPU", SPEED)] if has_speed else []),
-            *others,
-            Pick("ratio", "× baseline"),
-            Pick("ratio", interval_title(self.study), INTERVAL, "interval"),
-            Pick("ratio", "", BAR, "bar"),
-            *([Pick("typical ratio", "typical", TYPICAL_RATIO)] if any(t.suffers for t in self.compared) else []),
-            Pick("verdict", "verdict"),
-            *([Pick("standing", "standing", STANDING)] if len(self.standings) > 1 else []),
-        ]
-
-    def _choice(self, row: Row) -> TableCell:
-        """A row's head tells it from all others, whichever columns are in sight."""
-        where = self.where(row)
-        brief = TableCell(plain(self.family, "choice", row.shown.get("choice")))
-        return TableCell(row.title, small=None if where == row.title else where, brief=brief)
-
-    def _cost(self, row: Row) -> TableCell:
-        """The undisturbed cost with its interval; or, in its place, what became of the cell."""
-        cost = self.cost.get(row.key)
-        if cost is None:
-            return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
-        return TableCell(amount(cost.value, cost.unit), cost.value, interval=ends_words(cost.low, cost.high, cost.unit))
-
-    def _speed(self, row: Row) -> TableCell:
-        cost = self.cost.get(row.key)
-        if cost is None or cost.value <= 0:
-            return DASH
-        speed, says = per_second(cost.value, row.coordinates)
-        return TableCell(says, speed)
-
-    def _blocks(self, row: Row) -> TableCell:
-        return count_cell(self.cost[row.key].blocks if row.key in self.cost else 0)
-
-    def _is_baseline(self, row: Row) -> bool:
-        return is_baseline(row) and row.outcome is Outcome.OK
-
-    def _ratio(self, row: Row) -> TableCell:
-        toll = self.tolls.get(row.key)
-        if self._is_baseline(row):
-            return TableCell("×\u00a01", 1.0, bar=0.0, brief=TableCell("1"))
-        if toll is None or toll.ratio is None:
-            return DASH
-        ratio, worth = toll.ratio, self.study.about.worth
-        return TableCell(
-            times(ratio.estimate),
-            ratio.estimate,
-            interval=bracket(ratio),
-            bar=bar(ratio.estimate, worth, self.widest),
-            verdict=toll.verdict,
-            good=good_news(toll.verdict, row),
-            brief=TableCell(ratio_words(ratio.estimate)),
-        )
-
-    def _typical_ratio(self, row: Row) -> TableCell:
-        toll = self.tolls.get(row.key)
-        if self._is_baseline(row) or toll is None or toll.typical is None:
-            return replace(DASH, brief=TableCell(""))
-        return replace(ratio_cell(toll.typical), brief=TableCell(ratio_words(toll.typical.estimate)))
-
-    def _verdict(self, row: Row) -> TableCell:
-        """The verdict with what a reader should know of it."""
-        toll = self.tolls.get(row.key)
-        if self._is_baseline(row):
-            return TableCell("baseline")
-        if toll is None:
-            return TableCell("not compared", small=row.reason)
-        missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
-        disturbed, open_ = as_disturbed(self.study, toll.ratio), undecided(self.study, toll)
-        suffers = f" {SUFFERS[toll.suffers]}" if toll.suffers else ""
-        return TableCell(
-            str(toll.verdict),
-            mark=VERDICT_MARKS[toll.verdict],
-            small="; ".join(filter(None, (missing, disturbed, open_, suffers_words(toll)))) or None,
-            brief=TableCell(
-                f"{toll.verdict}{suffers}{f' {AS_DISTURBED}' if disturbed else ''}",
-                verdict=toll.verdict,
-                good=good_news(toll.verdict, row),
-                small=open_,
-            ),
-        )
-
-    def marks(self) -> tuple[str, ...]:
-        """What the marks in a terminal's tables stand for, and what else is not plain."""
-        study, found = self.study, self.compared
-        suffers = {
-            f"{SUFFERS[toll.suffers]} {suffers_words(toll)}: typical is the ratio as disturbed today": None
-            for toll in found
-            if toll.suffers
-        }
-        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := as_disturbed(study, toll.ratio))}
-        seen = [self.beside[name, None] for name in BESIDE if (name, None) in self.beside]
-        limits = {f"{LIMIT_MARKS[m.limit]} {m.limit}": None for of in seen for m in of.values() if m.limit}
-        limited = [f"requests a second that something other than the server limited: {', '.join(limits)}"]
-        has_embedded = "bed" in self.row_names and any(row.bed == EMBEDDED for row in self.rows)
-        meant = verdict_meanings({toll.verdict for toll in found}, study.about.worth)
-        return (
-            *([meant] if meant else []),
-            *disturbed,
-            *suffers,
-            *(limited if limits else []),
-            *([f"{EMBEDDED}: {EMBEDDED_SERVER}"] if has_embedded else []),
-            *self._lowered(),
-        )
-
-    def _lowered(self) -> Iterator[str]:
-        """Which settings, and no choice by itself, bring rows out of good standing: `disallowed by clear: …`."""
-        family = self.study.about.family
-        found: dict[str, dict[str, None]] = {}
-        for row in self.rows:
-            name = family.lowered_by(row.coordinates) if row.standing in CALLED_OUT else None
-            if name is not None:
-                by = coordinate(family, name, row.coordinates[name])
-                found.setdefault(f"{standing_words(row.standing)} by {by}", {})[row.choice] = None
-        yield from (f"{said}: {', '.join(choices)}" for said, choices in found.items())
-
-
-def _key(of: MetricKey) -> str:
-    return " of ".join(filter(None, of))
+def _caption(study: StudyJudgement) -> str:
+    family, rows = study.about.family, study.rows
+    first = rows[0].coordinates if rows else {}
+    alike = [n for n in first if n not in varying(rows) and n != "choice"]
+    said = [f"{column_title(family, n)} {coordinate_cell(study, n, rows[0]).says}" for n in alike]
+    sure = percent(study.confidence)
+    text = f"Every cell of the study {study.about.name}, with its {sure} interval in brackets"
+    found = dict.fromkeys(limit for m in study.measurements if (limit := m.limit))
+    marks = ", ".join(f"{LIMIT_MARKS[limit]} {limit}" for limit in found)
+    return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
 
 
 def _alternatives(
@@ -415,93 +158,3 @@ def _alternatives(
         for row, (way, place, provider) in zip(study.rows, named, strict=True)
     ]
     return [] if many else [*ways], [*providers], facts
-
-
-def beside(study: StudyJudgement) -> dict[MetricKey, dict[str, Measurement]]:
-    """What was measured beside the cost, by metric and row, in the order of the table of metrics."""
-    order = {name: number for number, name in enumerate(METRICS)}
-    found: dict[MetricKey, dict[str, Measurement]] = {}
-    for m in sorted(study.measurements, key=lambda m: order.get(m.metric, len(order))):
-        # The parts of the cost have a chart and a table of their own.
-        if m.metric != cost_metric(study) and not m.metric.endswith(TYPICAL):
-            found.setdefault((m.metric, m.component), {})[m.row.key] = m
-    return {of: rows for of, rows in found.items() if of[0] != "memory" or memory_matters(rows.values())}
-
-
-def _metric_title(study: StudyJudgement, name: str, component: str | None) -> str:
-    known = {**METRICS, **study.about.family.metrics}
-    title = known[name].title if name in known else name.replace("-", " ")
-    return title if component is None else f"{title}, {component}"
-
-
-def _caption(study: StudyJudgement) -> str:
-    family, rows = study.about.family, study.rows
-    first = rows[0].coordinates if rows else {}
-    alike = [n for n in first if n not in varying(rows) and n != "choice"]
-    said = [f"{column_title(family, n)} {coordinate_cell(study, n, rows[0]).says}" for n in alike]
-    sure = percent(study.confidence)
-    text = f"Every cell of the study {study.about.name}, with its {sure} interval in brackets"
-    found = dict.fromkeys(limit for m in study.measurements if (limit := m.limit))
-    marks = ", ".join(f"{LIMIT_MARKS[limit]} {limit}" for limit in found)
-    return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
-
-
-def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:
-    """A coordinate of a row; one that means nothing there does not apply."""
-    value = row.shown.get(name)
-    brief = TableCell(plain(study.about.family, name, value))
-    if value is None:
-        return TableCell("does not apply", brief=brief)
-    says = f"{value:,}" if name in LOADS and value else value_words(study.about.family, name, value)
-    return TableCell(says, None if isinstance(value, str) else float(value), brief=brief)
-
-
-def ratio_cell(ratio: Interval | None) -> TableCell:
-    """A ratio with its interval."""
-    return DASH if ratio is None else TableCell(times(ratio.estimate), ratio.estimate, interval=bracket(ratio))
-
-
-def _amount(seen: Mapping[str, Measurement], row: Row) -> TableCell:
-    """A measurement with its unit; in a terminal requests a second without, with a mark where they were limited."""
-    found = seen.get(row.key)
-    if found is None:
-        return replace(DASH, brief=TableCell(""))
-    number = f"{found.value:,.0f}" if found.unit == "1/s" else amount(found.value, found.unit)
-    brief = TableCell(number if found.limit is None else f"{number} {LIMIT_MARKS[found.limit]}")
-    return TableCell(measured_words(found), found.value, brief=brief)
-
-
-def standing_cell(row: Row) -> TableCell:
-    """The standing; one that must be met stays with the row's name where its column has no room."""
-    says, called_out = standing_words(row.standing), row.standing in CALLED_OUT
-    return TableCell(
-        says,
-        float(STANDINGS.index(row.standing)),
-        standing=row.standing,
-        stays=says if called_out else None,
-        good=False if called_out else None,
-    )
-
-
-def _strength(row: Row) -> TableCell:
-    return DASH if row.strength is None or row.standing is Standing.NULL else count_cell(row.strength)
-
-
-def bar(ratio: float, worth: float, widest: float) -> float:
-    """How long a bar of this ratio is, from minus one to one, on the logarithmic scale that `widest` is the end of.
-
-    Nought within what the study ignores: a bar there would show what no verdict says.
-    """
-    return 0.0 if 1 / (1 + worth) <= ratio <= 1 + worth else math.log(ratio) / widest
-
-
-def good_news(verdict: Verdict, row: Row) -> bool | None:
-    """A choice that protects nothing, or not any more, is no good news however little it costs."""
-    if verdict is Verdict.COSTS:
-        return False
-    return True if verdict is Verdict.SAVES and row.standing in IN_GOOD_STANDING else None
-
-
-def results_section(study: StudyJudgement, main: Results) -> Section:
-    left = left_out_table(study)
-    return Section("Every result", (main, *([Folded(left.caption, [left])] if left.rows else [])))

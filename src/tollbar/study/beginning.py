@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from tollbar import families
 from tollbar.families import Choice, Family, Setting, Standing, Value
-from tollbar.families.definition import IN_BYTES
+from tollbar.families.settings import IN_BYTES
 from tollbar.study.asking import of_words
 from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_WORTH
 from tollbar.wire import written

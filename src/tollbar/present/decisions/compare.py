@@ -13,7 +13,7 @@ from tollbar.present.answer import headline
 from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, plain, varying
 from tollbar.present.numbers import change_ends, change_words, percent, percent_of, ratio_words
-from tollbar.present.results import standing_cell
+from tollbar.present.table_cells import standing_cell
 from tollbar.results import Row
 from tollbar.stats import Interval
 

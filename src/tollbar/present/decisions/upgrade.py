@@ -10,7 +10,7 @@ from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbe
 from tollbar.present.names import counted, enumeration, place_words, varying
 from tollbar.present.numbers import amount, apart_words, change_ends, change_words, percent
 from tollbar.present.page import moments_words
-from tollbar.present.results import AS_DISTURBED
+from tollbar.present.table_cells import AS_DISTURBED
 from tollbar.present.trust import as_disturbed
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments

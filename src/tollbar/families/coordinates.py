@@ -1,0 +1,44 @@
+"""Coordinates of cells: what a value of one is, whether it fits patterns, and where it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+
+Value = str | int | float
+"""A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
+is every number that can be, so that equal ones are one text; arrivals a second may be a fraction."""
+
+
+def whole(number: float) -> int | float:
+    """The number as a whole one where it is: 200.0 and 200 are one coordinate."""
+    return int(number) if number == int(number) else number
+
+
+def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
+    """Whether each of these coordinates fits one of its patterns; the empty pattern fits one that is not there."""
+    return all(is_one_of(str(coordinates.get(name, "")), patterns) for name, patterns in only.items())
+
+
+def is_one_of(word: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a word fits one of these patterns."""
+    return word in patterns or any(fnmatchcase(word, one) for one in _open(patterns))
+
+
+@cache
+def _open(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that fit other words than their own: a cell is asked about thousands of patterns, and few are open."""
+    return tuple(one for one in patterns if any(character in one for character in "*?["))
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Where a choice, or values of a setting, cannot be had, and why."""
+
+    values: tuple[str, ...]
+    """Patterns of the setting's values; of a choice `*`."""
+    where: Mapping[str, tuple[str, ...]]
+    """Coordinates, each with the patterns of which one must fit."""
+    because: str

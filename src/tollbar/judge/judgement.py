@@ -1,0 +1,65 @@
+"""What the judge hands on: all that is judged of a study, and of all studies of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tollbar.judge.break_evens import BreakEven
+from tollbar.judge.claims import ClaimResult
+from tollbar.judge.company import CompanyResult
+from tollbar.judge.contrasts import Contrast
+from tollbar.judge.crosstables import CrossTableResult
+from tollbar.judge.factors import FactorsResult
+from tollbar.judge.measurements import Measurement
+from tollbar.judge.trust import Trust
+from tollbar.judge.verdicts import Toll
+from tollbar.results import Row, Run, StudyRun
+from tollbar.stats import Interval
+from tollbar.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class StudyJudgement:
+    """All that one study's trials say."""
+
+    study: StudyRun
+    confidence: float
+    """Of every interval of this study: each further look leaves less error to spend."""
+    noise_floor: float | None
+    """How far from one twins came out, as a ratio above one: of the baseline where that was furthest."""
+    noise: Interval | None
+    """The ratio of these twins: what a true ×1.00 came out as."""
+    measurements: tuple[Measurement, ...]
+    tolls: tuple[Toll, ...]
+    contrasts: tuple[Contrast, ...]
+    claims: tuple[ClaimResult, ...]
+    drift: float | None
+    """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
+    trust: Trust
+    tables: tuple[CrossTableResult, ...] = ()
+    factors: tuple[FactorsResult, ...] = ()
+    company: tuple[CompanyResult, ...] = ()
+    """Each cell of several threads beside the same of one."""
+    twins: tuple[tuple[Row, Interval], ...] = ()
+    """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
+    break_evens: tuple[BreakEven, ...] = ()
+    compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
+    """What is judged of any two cells; None where only what stands above is known."""
+
+    @property
+    def about(self) -> Study:
+        """The question, and all that was planned to answer it."""
+        return self.study.study
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.study.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that a run says."""
+
+    run: Run
+    studies: tuple[StudyJudgement, ...]

@@ -1,0 +1,60 @@
+"""Cells of the tables of results: coordinates, ratios and standings; and in which order columns leave a terminal."""
+
+from __future__ import annotations
+
+import math
+
+from tollbar.families import LOADS
+from tollbar.judge import StudyJudgement, Verdict
+from tollbar.present.blocks import DASH, TableCell
+from tollbar.present.names import CALLED_OUT, IN_GOOD_STANDING, STANDINGS, plain, standing_words, value_words
+from tollbar.present.numbers import bracket, times
+from tollbar.results import Row
+from tollbar.stats import Interval
+
+# In which order columns leave where there is no room for all.
+BAR, TYPICAL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
+# Behind a ratio or a verdict: it is not that of undisturbed moments.
+AS_DISTURBED = "~"
+
+
+def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:
+    """A coordinate of a row; one that means nothing there does not apply."""
+    value = row.shown.get(name)
+    brief = TableCell(plain(study.about.family, name, value))
+    if value is None:
+        return TableCell("does not apply", brief=brief)
+    says = f"{value:,}" if name in LOADS and value else value_words(study.about.family, name, value)
+    return TableCell(says, None if isinstance(value, str) else float(value), brief=brief)
+
+
+def ratio_cell(ratio: Interval | None) -> TableCell:
+    """A ratio with its interval."""
+    return DASH if ratio is None else TableCell(times(ratio.estimate), ratio.estimate, interval=bracket(ratio))
+
+
+def standing_cell(row: Row) -> TableCell:
+    """The standing; one that must be met stays with the row's name where its column has no room."""
+    says, called_out = standing_words(row.standing), row.standing in CALLED_OUT
+    return TableCell(
+        says,
+        float(STANDINGS.index(row.standing)),
+        standing=row.standing,
+        stays=says if called_out else None,
+        good=False if called_out else None,
+    )
+
+
+def bar(ratio: float, worth: float, widest: float) -> float:
+    """How long a bar of this ratio is, from minus one to one, on the logarithmic scale that `widest` is the end of.
+
+    Nought within what the study ignores: a bar there would show what no verdict says.
+    """
+    return 0.0 if 1 / (1 + worth) <= ratio <= 1 + worth else math.log(ratio) / widest
+
+
+def good_news(verdict: Verdict, row: Row) -> bool | None:
+    """A choice that protects nothing, or not any more, is no good news however little it costs."""
+    if verdict is Verdict.COSTS:
+        return False
+    return True if verdict is Verdict.SAVES and row.standing in IN_GOOD_STANDING else None

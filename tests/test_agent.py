@@ -1,0 +1,143 @@
+"""The agent on another machine: which labs it answers, where its parts listen, and when it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tollbar import __version__
+from tollbar.beds import NotStarted
+from tollbar.beds.agent import Agent
+from tollbar.beds.nodes import Node
+from tollbar.beds.places import Place
+from tollbar.beds.sandbox import Sandbox
+from tollbar.libraries import engine_build
+from tollbar.records import Outcome
+from tollbar.runner import engine
+from tollbar.runner.process import Process
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"version": "0.0.1"}, "it has Tollbar"),
+        ({"addresses": ["127.0.0.1", "192.0.2.77"]}, "192.0.2.77 is none of its addresses"),
+        ({}, None),
+    ],
+)
+def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
+    """A lab of another version, and an address that is not its machine's."""
+    agent = Process((sys.executable, "-m", "tollbar.beds.agent"))
+    try:
+        asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
+        agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32), **change}})
+        said = json.loads(agent.hear(60))
+        assert (expected or "") in said.get("error", "")
+        assert (expected is None) == ("done" in said)
+        directory = said.get("done", {}).get("directory")
+        agent.end_input()
+        assert agent.how_it_ends(60) is None
+        assert directory is None or not Path(directory).exists()
+    finally:
+        agent.kill()
+
+
+QUIET_AGENT = """
+import time
+from tollbar.beds import agent
+agent.SILENCE_S = 3.0
+agent.Agent.find = lambda self, bed: time.sleep(600)
+agent.main()
+"""
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool) -> None:
+    """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""
+    agent = Process((sys.executable, "-c", QUIET_AGENT))
+    try:
+        asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
+        agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32)}})
+        directory = Path(json.loads(agent.hear(60))["done"]["directory"])
+        for _ in range(8):
+            time.sleep(0.5)
+            agent.beat()
+        agent.say({"nothing": {}})
+        assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(60))
+        assert directory.exists()
+        if is_asked:
+            agent.say({"find": {"bed": "embedded"}})
+        assert agent.how_it_ends(60) is None
+        assert not directory.exists()
+    finally:
+        agent.kill()
+
+
+def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while it waits for an answer."""
+    monkeypatch.setattr("tollbar.beds.nodes.BEAT_S", 0.01)
+    told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
+    node = Node(Place("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
+    node.keep_up()
+    assert 3 == node.ask("anything")
+    node.close()
+
+
+def test_a_port_that_is_taken_is_had_on_the_next_address(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory always has its ports: another of the run has them on another address of its machine, or nowhere."""
+    agent = Agent(at)
+    agent._addresses = ("127.9.8.1", "127.9.8.2")
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.9.8.1", 0))
+        port = first.getsockname()[1]
+        directory = SimpleNamespace(port=port, ports=("ldaps",), role="directory")
+        monkeypatch.setattr(agent, "_component", lambda bed, component: directory)
+        said = agent.endpoint("samba", "samba")
+        assert ("127.9.8.2", port) == (said["address"], said["port"])
+        second.bind(("127.9.8.2", port))
+        with pytest.raises(
+            NotStarted, match=rf"port {port} is taken on 127.9.8.1 and 127.9.8.2.*--roles directory="
+        ) as why:
+            agent.endpoint("samba", "samba")
+    assert Outcome.UNSUPPORTED == why.value.outcome
+    assert "127.9.8.1" == agent.endpoint("samba", "samba")["address"]
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_accounts_are_told_to_who_has_the_token(is_right: bool) -> None:
+    token = secrets.token_bytes(32)
+    agent = Process((str(engine()), "account"))
+    try:
+        agent.say({"listen": "127.0.0.1:0", "token": token.hex()})
+        host, _, port = json.loads(agent.hear(60))["listening"].rpartition(":")
+        with socket.create_connection((host, int(port)), 60) as connection, connection.makefile("rwb") as lines:
+            nonce = bytes.fromhex(json.loads(lines.readline())["nonce"])
+            proof = hmac.digest(token if is_right else bytes(32), nonce, hashlib.sha256).hex()
+            lines.write(json.dumps({"proof": proof}).encode() + b"\n")
+            lines.flush()
+            if is_right:
+                lines.write(json.dumps({"open": {"web": os.getpid()}}).encode() + b"\n")
+                lines.flush()
+            fault = json.loads(lines.readline())["fault"]
+            assert fault == (None if is_right else "the token is not this run's")
+            assert is_right or lines.readline() == b""
+    finally:
+        agent.kill()
+
+
+def test_an_agent_never_listens_on_all_addresses() -> None:
+    told = json.dumps({"listen": "0.0.0.0:0", "token": "00" * 32}) + "\n"
+    said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=60)
+    assert (1, "") == (said.returncode, said.stdout)
+    assert "an agent listens on one address, and not on all" in said.stderr

@@ -1,0 +1,146 @@
+"""The candidates of `choose`: which cells come into question, and what is measured of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from policy_lab import asked
+from tollbar import plan, study
+from tollbar.judge.candidates import MOST_APART, deciding, nearby
+from tollbar.policies import Ruling
+
+
+def test_what_policies_rule_on_and_threats_depend_on_is_varied() -> None:
+    """A choice in TLS is a whole cell; without either only choices differ."""
+    assert ("certificate", "key-exchange", "cipher") == deciding(asked("tls", "tlsref-intermediate"))
+    assert ("key-exchange",) == deciding(asked("tls", threats=("harvest-now-decrypt-later",)))
+    assert () == deciding(asked("tls"))
+
+
+def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> None:
+    """Nothing differs in more settings than two; both versions of TLS are among a few; a third is for the others."""
+    found = nearby(asked("tls", "tlsref-intermediate"), {"bed": ("nginx",)})
+    base = {"certificate": "ecdsa-p256", "key-exchange": "x25519", "cipher": "aes-128-gcm"}
+    for one in found.candidates:
+        assert MOST_APART >= sum(one.coordinates[name] != value for name, value in base.items())
+    some = found.to_measure(12)
+    assert 12 == len(some)
+    assert 8 == sum(one.ruling is Ruling.MEETS for one in some)
+    meet = [one.coordinates for one in some if one.ruling is Ruling.MEETS]
+    assert {"tls-1.2", "tls-1.3"} == {one["choice"] for one in meet}
+    # What each setting costs, and not one of them alone.
+    assert all(len({one[name] for one in meet}) > 1 for name in base)
+
+
+def test_a_threat_leaves_only_what_mitigates_it() -> None:
+    """Harvested today, decrypted later: only a hybrid key exchange qualifies."""
+    found = nearby(asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",)), {"bed": ("nginx",)})
+    qualify = [one.coordinates for one in found.candidates if one.ruling is Ruling.MEETS]
+    assert {("tls-1.3", "x25519mlkem768")} == {(at["choice"], at["key-exchange"]) for at in qualify}
+
+
+def test_what_cannot_be_had_is_nothing_to_choose_from() -> None:
+    """Neither measured nor refused: TLS 1.2 has no hybrid groups and no ML-DSA, TLS 1.3 no CBC."""
+    want = asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",))
+    found = nearby(want, {"bed": ("nginx",)})
+    assert {None} == {want.family.why_unsupported(one.coordinates) for one in found.candidates}
+    assert {"tls-1.2", "tls-1.3"} == {str(one.coordinates["choice"]) for one in found.candidates}
+    none = nearby(want, {"choice": ("tls-1.2",), "key-exchange": ("x25519mlkem768",)})
+    assert () == none.candidates
+    assert "TLS 1.2 has no hybrid groups" in (none.refusal or "")
+
+
+def test_a_default_in_bad_standing_is_set_well_unless_it_is_given() -> None:
+    """A password sent in the clear qualifies for nothing; over TLS it may."""
+    found = nearby(asked("web-auth", threats=("database-theft=partly",)), {"bed": ("embedded",)})
+    forms = [one for one in found.candidates if one.coordinates["choice"] == "form"]
+    assert {"tls"} == {one.coordinates["transport"] for one in forms}
+    given = nearby(asked("web-auth"), {"bed": ("embedded",), "transport": ("clear",), "choice": ("form",)})
+    assert {Ruling.BREAKS} == {one.ruling for one in given.candidates}
+
+
+def test_the_study_measures_these_cells_and_no_others() -> None:
+    """Not all combinations of what they vary; each beside the first."""
+    found = nearby(asked("tls", "tlsref-intermediate"), {"bed": ("nginx",)})
+    cells = [found.cell(one) for one in found.to_measure(9)]
+    question = study.of_candidates(asked("tls").family, ["bed=nginx"], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    names = cells[0].keys()
+    assert {tuple(cell[n] for n in names) for cell in cells} == {
+        tuple(cell.coordinates[n] for n in names) for cell in planned.cells
+    }
+    (baseline,) = {cell.against for cell in planned.cells}
+    assert baseline in {cell.key for cell in planned.cells}
+
+
+def test_what_a_policy_says_of_providers_is_judged_as_it_will_be_measured() -> None:
+    """Fedora's policies are of the system's libraries: of two that can serve, the one that meets them is measured."""
+    want = asked("tls", "fedora-default")
+    given: dict[str, tuple[str, ...]] = {"bed": ("embedded",)}
+    found = nearby(want, given, lambda cell: study.performing(want.family, cell))
+    assert {"libcrypto"} == {one.coordinates["provider"] for one in found.candidates}
+    assert Ruling.MEETS is found.candidates[0].ruling
+    cells = [found.cell(one) for one in found.to_measure(6)]
+    question = study.of_candidates(want.family, ["bed=embedded"], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {"libcrypto"} == {cell.provider.spec for cell in planned.cells}
+    assert {str(one["certificate"]) for one in cells} == {str(c.coordinates["certificate"]) for c in planned.cells}
+    of_aws = nearby(want, {**given, "provider": ("aws-lc",)}, lambda cell: study.performing(want.family, cell))
+    assert Ruling.CANNOT_SAY is of_aws.candidates[0].ruling
+    assert "what governs a library that is not the system's" in {one.what for one in of_aws.candidates[0].missing}
+    unknown = nearby(want, given)
+    assert Ruling.CANNOT_SAY is unknown.candidates[0].ruling
+    assert {"provider is not given"} == {one.what for one in unknown.candidates[0].missing}
+
+
+def test_each_choice_has_a_provider_of_its_own_where_a_policy_rules_on_them() -> None:
+    """The first that meets the policy, and of what none does the first that has it."""
+    want = asked("digest", "fedora-default")
+    found = nearby(want, {}, lambda cell: {"sha-256": ["aws-lc", "libcrypto"]}.get(str(cell["choice"]), ["rustcrypto"]))
+    by = {str(one.coordinates["choice"]): (one.coordinates["provider"], str(one.ruling)) for one in found.candidates}
+    expected = {
+        "sha-256": ("libcrypto", "meets"),
+        "blake3": ("rustcrypto", "breaks"),
+        "sha-512": ("rustcrypto", "cannot say"),
+    }
+    assert expected == {name: by[name] for name in expected}
+    cells = [found.cell(one) for one in found.candidates if one.coordinates["choice"] in expected]
+    question = study.of_candidates(want.family, [], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {(name, provider) for name, (provider, _) in expected.items()} == {
+        (cell.choice.name, cell.provider.spec) for cell in planned.cells
+    }
+
+
+def test_a_provider_is_no_matter_where_no_policy_rules_on_it() -> None:
+    """A question takes one that performs all choices, which is known once they are."""
+    found = nearby(asked("digest", "asvs-level-2"), {}, lambda cell: ["aws-lc"])
+    assert all("provider" not in one.coordinates for one in found.candidates)
+
+
+def test_what_is_done_elsewhere_is_not_varied_to() -> None:
+    """A signature of bytes that were hashed before is less work than one with its hash, and by which is not seen."""
+    want = asked("signature", "tr-02102")
+    varied = {one.coordinates.get("digest") for one in nearby(want, {}).candidates}
+    assert {"sha-1", "sha-256", "sha-384", "sha-512", None} == varied
+    given = nearby(want, {"digest": ("none",), "choice": ("ecdsa-p256", "rsa-3072")}).candidates
+    assert {"none"} == {one.coordinates["digest"] for one in given}
+    assert {("ecdsa-p256", None), ("rsa-3072", "pkcs1")} == {
+        (one.coordinates["choice"], one.coordinates.get("padding")) for one in given
+    }
+    (curve,) = [one for one in given if one.coordinates["choice"] == "ecdsa-p256"]
+    assert ["digest none: which hash they had before is not seen"] == [one.what for one in curve.missing]
+
+
+@pytest.mark.parametrize(
+    ("words", "op"), [((), "sign"), (("op=verify",), "verify"), (("op=generate-key",), "generate-key")]
+)
+def test_the_operation_is_one_to_which_what_is_varied_means_something(words: tuple[str, ...], op: str) -> None:
+    """A policy rules on the digest that is signed: making a key, which has none, comes first in the family only."""
+    want = asked("signature", "tr-02102")
+    given: dict[str, tuple[str, ...]] = {"op": (op,)} if words else {}
+    found = nearby(want, given)
+    question = study.of_candidates(want.family, words, [found.cell(one) for one in found.to_measure(12)])
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {op} == {cell.coordinates["op"] for cell in planned.cells}
+    assert (op != "generate-key") == any("digest" in cell.coordinates for cell in planned.cells)

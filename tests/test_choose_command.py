@@ -1,0 +1,144 @@
+"""The command `choose`: mistakes in a line, an answer from a run, and one that is measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import FAKE_RUNNER, Tollbar
+from policy_lab import OURS
+from tollbar.cli.choose import choose as command
+from tollbar.cli.options import Layout
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.families import Standing, family
+from tollbar.stats import FEWEST_BLOCKS
+
+# What is asked, and what its one line says, the hint behind it.
+MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
+    "family": (("digst",), {}, "no such family: `digst` did you mean `digest`"),
+    "policy": (("digest",), {"policy": ("asvs-levl-2",)}, "no such policy: `asvs-levl-2` did you mean `asvs-level-2"),
+    "threat": (("digest",), {"threat": ("colision",)}, "no such threat: `colision` did you mean `collision`"),
+    "degree": (("digest",), {"threat": ("collision=partl",)}, "`partl` is not how far"),
+    "day": (("digest",), {"on": "2032"}, "`2032` is not a day did you mean `2032-01-01`"),
+    "coordinate": (("digest", "byts=4KiB"), {}, "no setting `byts` did you mean `bytes`"),
+    "choice": (("digest", "sha256"), {}, "no such choice of digest: `sha256` did you mean `sha-256`"),
+    "time": (("digest",), {"for_": "soon"}, "soon"),
+    "no day": (("digest",), {"on": ""}, "`` is not a day as in `2032-01-01`"),
+    "run": (("digest",), {"run": Path("none")}, "not a run"),
+    "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
+    "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "ask: TLS 1.2 has no hybrid groups"),
+    "a policy of other families": (
+        ("mac",),
+        {"policy": ("cnsa",)},
+        "cnsa-2.0-2024-12: the policy has no rule on mac policies that have: asvs-level-1-5.0.0, ",
+    ),
+    "a level and no edition": (
+        ("digest",),
+        {"policy": ("asvs-level",)},
+        "no such policy: `asvs-level` did you mean `asvs-level-",
+    ),
+    "a policy's file": (("digest",), {"policy": ("none.toml",)}, "no such policy: `none.toml`"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_with_the_nearest(mistake: str) -> None:
+    """Before anything is measured."""
+    words, options, expected = MISTAKES[mistake]
+    with pytest.raises(TollbarError) as error:
+        command(*words, layout=Layout(), **options)  # type: ignore[arg-type]
+    assert expected in f"{error.value.where}: {error.value.what} {error.value.hint or ''}"
+
+
+def test_a_run_is_chosen_from_without_what_measures() -> None:
+    """What measures takes a fifth of the time that such an answer takes."""
+    script = (
+        "import sys, tollbar.cli.choose; print(*{'tollbar.lab', 'tollbar.measure', 'tollbar.tls'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "\n" == done.stdout
+
+
+def test_a_run_answers_by_itself_and_without_the_family_says_what_it_has(
+    fake_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Work of a known size by a fake runner: the run has no signature, and not every choice."""
+    run = fake_runs / "one"
+    command("spin", run=run, layout=Layout(json=True))
+    assert "spin" == json.loads(capsys.readouterr().out)["family"]
+    with pytest.raises(TollbarError, match="the run has no signature") as error:
+        command("signature", run=run)
+    assert error.value.hint == "it has spin"
+    with pytest.raises(TollbarError, match="no row of the run has `choice=spin-5`"):
+        command("spin", "spin-5", run=run)
+
+
+ON_SPIN = OURS.replace('family = "digest"', 'family = "spin"')
+
+
+@pytest.mark.parametrize(("only", "status"), [("spin-5", ExitStatus.DONE), ("spin-6", ExitStatus.SOME_FAILED)])
+def test_what_the_run_lacks_is_counted_and_qualifies(
+    only: str, status: ExitStatus, fake_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A choice that meets the policy and was not measured is an answer, and no time would add it to the run."""
+    (path := tmp_path / "ours-2026.toml").write_text(
+        ON_SPIN.replace('["sha3-*"] }', f'["{only}"] }}\nabsent = ["{only}"]')
+    )
+    assert status is command("spin", policy=(str(path),), run=fake_runs / "one", layout=Layout(json=True))
+    said = json.loads(capsys.readouterr().out)
+    measured = {one["choice"] for place in said["places"] for one in place["refused"]}
+    lacks = {one["choice"] for one in said["unmeasured"]}
+    assert {"spin-5"} <= lacks
+    assert set() == measured & lacks
+    assert {
+        name for name, one in family("spin").choices.items() if one.standing is not Standing.NULL
+    } == measured | lacks
+    assert status is command("spin", policy=(str(path),), run=fake_runs / "one")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--for" not in text
+    if status is ExitStatus.DONE:
+        assert "Nothing that was measured qualifies; spin-5 would, and was not." in text
+        assert "Not in the run, and would qualify: spin-5; without `--run`, what matters is measured." in text
+    else:
+        assert "Nothing qualifies." in text
+        assert "The nearest misses" in text
+
+
+def test_without_time_what_qualifies_is_named_and_nothing_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What policies and threats say needs no costs; no run is made, and no order by cost is claimed."""
+    runs = tmp_path / "runs"
+    asked_for = {"policy": ("asvs-level-2",), "for_": "0s", "runs": runs}
+    assert ExitStatus.DONE is command("digest", **asked_for, layout=Layout(json=True))  # type: ignore[arg-type]
+    said = json.loads(capsys.readouterr().out)
+    (place,) = said["places"]
+    assert ([], [], "nothing was measured") == (place["ranks"], said["unmeasured"], said["costs_from"])
+    assert "blake3" in {one["choice"] for one in place["unpriced"]}
+    assert "md5" in {one["choice"] for one in place["refused"]}
+    assert {None} == {one["cost"] for group in ("unpriced", "refused") for one in place[group]}
+    assert ExitStatus.DONE is command("digest", **asked_for)  # type: ignore[arg-type]
+    text = " ".join(capsys.readouterr().out.split())
+    assert "cells qualify; nothing was measured." in text
+    assert "from the cheapest" not in text
+    assert ExitStatus.SOME_FAILED is command("digest", "md5", **asked_for)  # type: ignore[arg-type]
+    assert not runs.exists()
+
+
+def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:
+    """By the fewest blocks that tell anything, where the time is over before they begin."""
+    words = ("spin", "spin-1", "spin-2", f"provider=runner:{FAKE_RUNNER}", "--for", "0.1s", "--json")
+    done = tollbar("choose", *words)
+    assert 0 == done.returncode, done.stderr
+    said = json.loads(done.stdout)
+    (place,) = said["places"]
+    assert ["spin-1", "spin-2"] == [one["choice"] for rank in place["ranks"] for one in rank["candidates"]]
+    (made,) = (tmp_path / "runs").iterdir()
+    (kept,) = json.loads((made / "run.json").read_text())["studies"].values()
+    assert FEWEST_BLOCKS == kept["blocks"]
+    again = json.loads(tollbar("choose", "spin", "--run", made, "--json").stdout)
+    assert place["where"] == again["places"][0]["where"]

@@ -1,0 +1,110 @@
+"""Files of policies: by which names they are found, and what is refused in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from policy_lab import A_POLICY, RULE, of_rules
+from tollbar.errors import TollbarError
+from tollbar.policies import policies, policy, shipped, with_edition
+
+
+def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in `policies/` there stands beside those that ship, and takes the place of none."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    of_rules(folder, RULE)
+    (folder / "cnsa-2.0-2024-12.toml").write_text("nothing")
+    monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
+    assert sorted([*shipped(), "ours-2026"]) == list(policies())
+    assert "Ours" == policy("ours-2026").title
+    assert "CNSA 2.0" == policy("cnsa-2.0-2024-12").title
+
+
+def test_an_unknown_policy_has_the_nearest_beside_it(tmp_path: Path) -> None:
+    """In the hint, as every other name has; a file of one's own too."""
+    with pytest.raises(TollbarError, match="no such policy: `asvs-level-2`") as caught:
+        policy("asvs-level-2")
+    assert "`asvs-level-2-5.0.0`" in (caught.value.hint or "")
+    of_rules(tmp_path, RULE)
+    for name in ("ours-2062.toml", "ours-2026.tml"):
+        with pytest.raises(TollbarError, match=f"no such policy: `{name}`") as caught:
+            policy(name, beside=tmp_path)
+        assert "`ours-2026.toml`" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("asvs-level", "`asvs-level-1-5.0.0`"), ("sp800", "sp800-63b-aal1-4"), ("asvs", "asvs-level-1")],
+)
+def test_a_name_that_several_policies_begin_with_is_none_of_them(name: str, nearest: str) -> None:
+    """The digit behind it is a level, and no edition: none is picked in silence."""
+    assert name == with_edition(name)
+    with pytest.raises(TollbarError, match=f"no such policy: `{name}`") as caught:
+        policy(with_edition(name))
+    assert nearest in (caught.value.hint or "")
+
+
+def test_of_several_editions_of_a_policy_the_newest_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have one title; a second policy whose name begins so leaves it open which is meant."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    for edition in ("2025", "2026"):
+        head = A_POLICY.replace("date = 2026-01-01", f"date = {edition}-01-01")
+        Path(of_rules(folder, RULE, head=head)).rename(folder / f"our-{edition}.toml")
+    monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
+    assert "our-2026" == with_edition("our")
+    Path(of_rules(folder, RULE, head=A_POLICY.replace('"Ours"', '"Others"'))).rename(folder / "our-2-2026.toml")
+    assert "our" == with_edition("our")
+
+
+# Rules, what is changed in the file, and what the one line says, its hint behind it.
+BAD: dict[str, tuple[str, str, str, str]] = {
+    "no clause": (RULE, 'clause = "0.1"\n', "", "`rule.0.clause` is missing"),
+    "an empty clause": (RULE, 'clause = "0.1"', 'clause = ""', "`rule.0.clause`"),
+    "no source": (RULE, 'source = "our handbook"\n', "", "`policy.source` is missing"),
+    "no date": (RULE, "date = 2026-01-01\n", "", "`policy.date` is missing"),
+    "no day": (RULE, "date = 2026-01-01", 'date = "soon"', "`policy.date`"),
+    "two conditions": (RULE + "\nstrength = 128", "", "", "asks 2 things: one of `standing`"),
+    "no condition": ("", "", "", "asks 0 things"),
+    "unknown key": (RULE + '\nnevre = { choice = ["x"] }', "", "", "`rule.0.nevre`: no such key"),
+    "unknown family": ('family = "digst"\n' + RULE, "", "", "no such family: `digst` did you mean `digest`"),
+    "unknown choice": ('never = { choice = ["sha-265"] }', "", "", "no `sha-265` did you mean `sha-256`"),
+    "unknown setting": ('never = { chioce = ["md5"] }', "", "", "no setting `chioce` did you mean `choice`"),
+    "unknown threat": ('mitigates = { colision = "yes" }', "", "", "no threat `colision` did you mean `collision`"),
+    "unknown parameter": ("at-least = [{ byts = 2 }]", "", "", "no setting `byts` did you mean `bytes`"),
+    "a size without unit": ("at-least = [{ bytes = 2 }]", "", "", "`at-least.bytes`: say the unit"),
+    "a size that fits nothing": ('never = { bytes = ["64"] }', "", "", "`never.bytes`: say the unit"),
+    "a pattern of numbers": ('never = { bytes = ["6*"] }', "", "", "`6*` is no number `at-least` asks for numbers"),
+    "a word that is at least": (
+        'family = "signature"\nat-least = [{ digest = "sha-256" }]',
+        "",
+        "",
+        "`at-least.digest`: it is no number",
+    ),
+    "at least nothing": ("at-least = [{}]", "", "", "has a set in `at-least` that asks nothing"),
+    "a threat that need not be mitigated": ('mitigates = { collision = "no" }', "", "", "asks nothing about collision"),
+    "no family": ("family = []\n" + RULE, "", "", "`rule.0.family`"),
+    "less than no bits": ("strength = -1", "", "", "`rule.0.strength`"),
+    "a blank clause": (RULE, 'clause = "0.1"', 'clause = "  "', "`rule.0.clause`"),
+    "a blank source": (RULE, '"our handbook"', '" "', "`policy.source`"),
+    "ends before it begins": (RULE + "\nfrom = 2027-01-01\nuntil = 2026-01-01", "", "", "ends before it begins"),
+    "extends none": (RULE, "checked = true", 'extends = ["asvs-level-1"]', "did you mean `asvs-level-1-5.0.0`"),
+    "extends itself": (RULE, "checked = true", 'extends = ["ours-2026.toml"]', "extends itself"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_bad_policy_is_refused_in_one_line(fault: str, tmp_path: Path) -> None:
+    """With the file, what is wrong, and the nearest right name."""
+    rule, find, replacement, words = BAD[fault]
+    path = Path(of_rules(tmp_path, rule))
+    path.write_text(path.read_text().replace(find, replacement, 1) if find else path.read_text())
+    with pytest.raises(TollbarError) as caught:
+        policy(str(path))
+    line = f"{caught.value.where}: {caught.value.what} {caught.value.hint or ''}"
+    assert words in line
+    assert "ours-2026.toml" in line
+    assert "\n" not in line

@@ -1,0 +1,106 @@
+"""Roles as the command line and studies say them: what is read, what is refused, and whose word counts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from roles_lab import LIMIT_S, STUDY, TOLLBAR
+from tollbar import study
+from tollbar.beds.places import Place, read_places
+from tollbar.cli.options import Options, places_for
+from tollbar.errors import TollbarError
+
+ROLES = Path(__file__).parent.parent / "docs" / "roles.md"
+
+
+def test_roles_are_read() -> None:
+    assert read_places(["web=10.0.0.1,client=10.0.0.2", "directory=10.0.0.3+10.0.0.4 by a b"]) == (
+        Place("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
+        Place("client", "10.0.0.2"),
+        Place("directory", "10.0.0.3", ("a", "b"), ("10.0.0.4",)),
+    )
+    assert read_places(["web=10.0.0.1 by a -o b,c, client=10.0.0.2"]) == (
+        Place("web", "10.0.0.1", ("a", "-o", "b,c")),
+        Place("client", "10.0.0.2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("proxy=10.0.0.1", "no component has the role `proxy`"),
+        ("web=here", "not an address: `here`"),
+        ("web=10.0.0.1+2001:db8::7", "roles have IPv4 addresses: `2001:db8::7`"),
+        ("web=10.0.0.1,web=10.0.0.2", "the role `web` is given twice"),
+        ("client=10.0.0.1 by ssh x", "the client is where the lab is"),
+        ("database=10.0.0.1", "has to know who comes"),
+    ],
+)
+def test_roles_that_cannot_be(said: str, expected: str) -> None:
+    with pytest.raises(TollbarError, match=expected):
+        read_places([said])
+
+
+def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
+    """Refused before a run is made."""
+    words = [str(TOLLBAR), "run", "digests", "--roles", "web=10.0.0.1", "--runs", str(tmp_path / "runs")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
+    assert "nothing of these studies is asked of a server" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "where", "expected"),
+    [
+        ('web = "10.0.0.1"\nproxy = "10.0.0.2"', "one.toml", "`roles.proxy`: no such key"),
+        ("web = 7", "one.toml", "`roles.web`: Input should be a valid string"),
+        ('web = "here"', "one.toml: `roles.web`", "not an address: `here`"),
+        ('web = "10.0.0.1 by ssh \'x"', "one.toml: `roles.web`", "not a command: No closing quotation: `ssh 'x`"),
+        ('client = "10.0.0.1 by ssh x"', "one.toml: `roles.client`", "the client is where the lab is"),
+        ('database = "10.0.0.1"', "one.toml: `roles`", "has to know who comes"),
+    ],
+)
+def test_roles_of_a_study_that_cannot_be(said: str, where: str, expected: str) -> None:
+    """One line with the file and the key."""
+    with pytest.raises(TollbarError) as error:
+        study.read("one", f"{STUDY}[roles]\n{said}\n", where="one.toml")
+    assert (where, True) == (error.value.where, expected in error.value.what)
+    assert "\n" not in error.value.what
+
+
+def test_a_study_says_roles_in_the_words_of_the_command_line() -> None:
+    """And in a document: the words behind each role are the same."""
+    text = re.findall(r"<!-- roles -->\n```toml\n(.*?)```", ROLES.read_text("utf-8"), re.DOTALL)[0]
+    one = study.read("one", STUDY + text, where="one.toml")
+    assert one.places == read_places(["client=192.0.2.1,web=192.0.2.7 by ssh bench@192.0.2.7"])
+    several = study.read("one", STUDY + '[roles]\nweb = "10.0.0.3+10.0.0.4"', where="one.toml")
+    assert several.places == read_places(["web=10.0.0.3+10.0.0.4"])
+    assert () == study.read("one", STUDY, where="one.toml").places
+
+
+def test_a_run_has_the_same_roles_for_all_studies() -> None:
+    """Those of the command line take the place of all that studies say."""
+    one, other, none = (
+        study.read(name, STUDY + said, where=name)
+        for name, said in (("one", '[roles]\nweb = "10.0.0.1"'), ("other", '[roles]\nweb = "10.0.0.2"'), ("none", ""))
+    )
+    assert one.places == places_for([one, one], Options())
+    assert () == places_for([none, none], Options())
+    for pair, names in (([one, other], "one and other"), ([one, none], "one and none")):
+        with pytest.raises(TollbarError, match=f"the studies {names} say different ones"):
+            places_for(pair, Options())
+    told = Options(roles=("database=10.0.0.9,client=10.0.0.8",))
+    assert read_places(told.roles) == places_for([one, other], told)
+
+
+def test_a_study_with_roles_is_no_fleets(tmp_path: Path) -> None:
+    """Each node of a fleet measures the whole by itself: refused as on the command line, before anything is made."""
+    (tmp_path / "one.toml").write_text(STUDY + '[roles]\nweb = "10.0.0.1"')
+    words = [str(TOLLBAR), "run", "one.toml", "--on", "ray"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
+    assert "`roles`: each node of a fleet measures the whole by itself" in " ".join(done.stderr.split())

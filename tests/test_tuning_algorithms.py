@@ -1,0 +1,112 @@
+"""What is known of each password hash: parameters of about any work, published guesses, and what is pasted where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import argon2
+import pytest
+
+from tollbar import families, tuning
+from tollbar.tuning import ALGORITHMS, Parameters, attackers
+
+FAMILY = families.family("password-hash")
+MIB = 1024**2
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("work", [1.3e6, 7.77e6, 1.23e8, 9.87e8])
+def test_there_are_parameters_of_about_any_work(name: str, work: float) -> None:
+    """Within a few percent, but for bcrypt, whose grain is a factor of two; and never beyond the memory."""
+    algorithm, most = ALGORITHMS[name], 256 * MIB
+    one = next(iter(algorithm.near(work, most)))
+    assert algorithm.work(one) <= 1.011 * work
+    assert algorithm.work(one) >= (0.49 if name == "bcrypt" else 0.975) * work
+    assert FAMILY.choices[name].memory_bytes(one) <= most
+
+
+def test_memory_comes_before_passes() -> None:
+    """As RFC 9106 has it: as much memory as there may be, then passes."""
+    near = ALGORITHMS["argon2id"].near
+    assert 1 == next(iter(near(100 * MIB, 200 * MIB)))["passes"]
+    assert 4 == next(iter(near(100 * MIB, 30 * MIB)))["passes"]
+
+
+def test_every_rate_names_its_source_and_scales_by_the_work() -> None:
+    """Half of the guesses at twice the work; each algorithm has a rate, which its memory bounds where it needs any."""
+    for name, algorithm in ALGORITHMS.items():
+        rates = [rate for rate in attackers().rate if rate.choice == name]
+        assert rates
+        assert all(rate.source and rate.tool and rate.parameters for rate in rates)
+        one = next(iter(algorithm.near(5e8, 1e9)))
+        twice = next(
+            p for p in algorithm.near(2 * algorithm.work(one), 1e9) if p["passes" if "passes" in p else next(iter(p))]
+        )
+        found, less = (tuning.guesses(FAMILY, name, p, "rtx-4090") for p in (one, twice))
+        assert found.published
+        assert less.published
+        ratio = algorithm.work(twice) / algorithm.work(one)
+        assert found.published / less.published == pytest.approx(ratio)
+        if found.by_memory:
+            assert found.published < found.by_memory
+
+
+def test_the_fastest_published_rate_counts() -> None:
+    """An attacker has the faster tool, whether or not its source was read here."""
+    found = tuning.guesses(FAMILY, "scrypt", {"n": 2**14, "r": 8, "p": 1}, "rtx-4090")
+    assert 7126 == found.published
+    assert found.rate
+    assert not found.rate.checked
+
+
+def test_a_rate_is_never_made_up() -> None:
+    """Where nothing is published of a choice on a card, nothing is said."""
+    assert tuning.guesses(FAMILY, "bcrypt", {"cost": 10}, "rtx-4090").by_memory is None
+
+
+SETS: Mapping[str, Parameters] = {
+    "argon2id": {"memory": 46 * MIB, "passes": 2, "lanes": 1},
+    "scrypt": {"n": 2**16, "r": 10, "p": 2},
+    "bcrypt": {"cost": 9},
+    "pbkdf2-sha-1": {"iterations": 1_400_000},
+    "pbkdf2-sha-256": {"iterations": 601_000},
+    "pbkdf2-sha-512": {"iterations": 221_000},
+}
+# The attributes of Django 5.2's classes.
+DJANGO = {
+    "Argon2PasswordHasher": {"memory_cost", "time_cost", "parallelism"},
+    "ScryptPasswordHasher": {"work_factor", "block_size", "parallelism", "maxmem"},
+    "BCryptSHA256PasswordHasher": {"rounds"},
+    "PBKDF2PasswordHasher": {"iterations", "digest", "algorithm"},
+    "PBKDF2SHA1PasswordHasher": {"iterations", "digest", "algorithm"},
+}
+SPRING = re.compile(r"new (Argon2|SCrypt|BCrypt|Pbkdf2)PasswordEncoder\([\w.\", ]+\)")
+# The identifier, an optional version, and parameters, as the format's specification has them.
+PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$v=[0-9]+)?\$[a-z0-9-]{1,32}=[0-9]+(,[a-z0-9-]{1,32}=[0-9]+)*")
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_pasted_has_the_form_of_its_place(name: str) -> None:
+    """Parsed by what reads it, or held against the names that its place has."""
+    text = tuning.pasted(name, SETS[name])
+    assert tuning.PLACES == tuple(text)
+    phc, django, spring, keycloak = text.values()
+    assert phc
+    assert re.fullmatch(r"\$2b\$\d\d\$", phc) if name == "bcrypt" else PHC.fullmatch(phc)
+    space: dict[str, Any] = {base: type(base, (), {}) for base in DJANGO} | {"hashlib": __import__("hashlib")}
+    assert django
+    exec(django, space)
+    made = space["Tuned"]
+    assert {one for one in vars(made) if not one.startswith("__")} <= DJANGO[made.__base__.__name__]
+    assert spring
+    assert SPRING.fullmatch(spring)
+    assert keycloak is None or keycloak.startswith(("--spi-password-hashing--argon2--", "hashAlgorithm(pbkdf2"))
+
+
+def test_the_phc_string_is_what_argon2_reads() -> None:
+    """By the reference implementation's own reader, once salt and hash stand behind it."""
+    text = tuning.pasted("argon2id", SETS["argon2id"])["PHC string"]
+    found = argon2.extract_parameters(f"{text}$c2FsdHNhbHRzYWx0c2FsdA${'A' * 43}")
+    assert (46 * 1024, 2, 1) == (found.memory_cost, found.time_cost, found.parallelism)
