@@ -10,10 +10,10 @@ import re
 import tomllib
 import types
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -75,7 +75,8 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
     try:
         said = tomllib.loads(text)
         check_characters(said, where)
-        return _adapter(table).validate_python(said | more)
+        adapter: TypeAdapter[Table] = _adapter(cast("Hashable", table))
+        return adapter.validate_python(said | more)
     except tomllib.TOMLDecodeError as error:
         raise TollbarError(f"not TOML: {error}", where=where) from error
     except ValidationError as error:
@@ -85,7 +86,7 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
 
 
 @cache
-def _adapter(table: type[Table]) -> TypeAdapter[Table]:
+def _adapter(table: Any) -> TypeAdapter[Any]:
     """What reads such tables: to make it takes many times what reading one of them takes."""
     return TypeAdapter(table)
 
