@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test quick fuzz mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
+.PHONY: help setup run test quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -49,6 +49,26 @@ fuzz: setup ## What parses bytes of others, fuzzed for FOR
 mutants: setup ## The share of changes to what measures and judges that its tests find
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps mutmut==3.8.1 libcst==1.9.0
 	$(BIN)/python -m bench mutants
+
+# Those of the engine are cargo-mutants', in a tree of their own, since each is made in the source: what is changed, and
+# the tests that try it. SHARE=7/20 has each twentieth, from the seventh.
+SHARE ?= 7/20
+MUTATED_accounting := src/clock.rs src/pacing.rs src/chunks.rs src/account.rs src/accounting/**/*.rs src/calls.rs
+TRY_accounting := accounting:: account:: clock:: chunks:: pacing:: calls:: op:: runner::
+MUTATED_families := src/families/*.rs
+TRY_families := families::
+MUTATED_schemes := src/sign_in/**/*.rs
+TRY_schemes := sign_in:: --skip remembered
+
+engine-mutants: setup engine-mutants-accounting engine-mutants-families engine-mutants-schemes ## The same of the engine
+
+engine-mutants-%:
+	@command -v cargo-mutants >/dev/null || { echo 'error: there is no cargo-mutants' >&2; \
+		echo 'hint: cargo install --locked cargo-mutants' >&2; exit 2; }
+	rm -rf engine/target/mutated && git worktree prune && git worktree add -q --detach engine/target/mutated HEAD
+	cd engine/target/mutated/engine && CARGO_TARGET_DIR=$(CURDIR)/engine/target cargo mutants --profile mutants --in-place \
+		--baseline=skip --timeout 90 --sharding round-robin --shard $(SHARE) -o $(CURDIR)/engine/target/mutants-$* \
+		-e '**/tests.rs' -e '**/tests/**' $(foreach one,$(MUTATED_$*),-f '$(one)') -- --bin tollbar-engine -- $(TRY_$*)
 
 # Stable toolchains have the sanitizer's runtime, and no switch for it without RUSTC_BOOTSTRAP. Undefined behaviour is
 # looked for in what is C, and traps; the engine's Rust has overflow checks instead. LSan cannot trace what is traced.
