@@ -106,8 +106,8 @@ ONE_LABORATORY = ("gssapi", "labs", "negotiate", "samba", "services", "sign_in",
 # the laboratories those with most tests are begun first, by pytest-xdist itself.
 LONGEST = (
     *("fleet_on_ray", "survivors", "roles", "run", "source_pages", "providers", "runners", "coverage", "precision"),
-    *("client_core", "conformance", "check", "engine_replaced", "report_browser", "gather_sent", "secrets"),
-    *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats"),
+    *("client_core", "conformance", "check", "compare", "engine_replaced", "report_browser", "gather_sent", "secrets"),
+    *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats", "run_read"),
 )
 # What starts nothing, and is still no test to wait for while one writes, by its module or its own name: hundreds of
 # runs on machines that are made up, and whatever is asked of each study, policy and choice that ships.
