@@ -190,4 +190,23 @@ mod tests {
         assert_eq!("00", heard(Duration::ZERO, Duration::from_secs(60)).expect("a proof").proof);
         assert!(heard(Duration::from_millis(100), Duration::from_millis(300)).is_err());
     }
+
+    /// Each connection is greeted, one beside another, with a nonce of its own.
+    #[test]
+    fn who_connects_is_greeted() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its number");
+        std::thread::spawn(move || serve(&listener, b"token"));
+        let connections: Vec<_> =
+            (0..2).map(|_| TcpStream::connect(address).expect("a connection")).collect();
+        let greetings = connections.into_iter().map(|stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
+            let greeting: Greeting = hear(&mut BufReader::new(stream)).expect("a greeting");
+            greeting
+        });
+        let [one, other] = greetings.collect::<Vec<_>>().try_into().ok().expect("two");
+        assert_eq!((VERSION, VERSION), (one.accounts, other.accounts));
+        assert_eq!(2 * NONCE_BYTES, one.nonce.len());
+        assert_ne!(one.nonce, other.nonce);
+    }
 }

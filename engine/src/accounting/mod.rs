@@ -96,6 +96,11 @@ const LONGEST_SETTLING_NS: u64 = 100_000_000;
 /// Of the time between two readings, what a process may use and still be at rest: housekeeping.
 const REST: u64 = 100;
 
+/// Whether the clocks of processes that are at rest may move so far between two moments: each what they showed, and when.
+fn stood_still((before_ns, read_ns): (u64, u64), (used_ns, now_ns): (u64, u64)) -> bool {
+    used_ns.saturating_sub(before_ns) <= (now_ns - read_ns) / REST
+}
+
 impl Accounts {
     pub fn open(components: &BTreeMap<String, i32>) -> Result<Accounts, String> {
         let accounts = components.iter().map(|(name, root)| Account::open(name, *root));
@@ -123,18 +128,17 @@ impl Accounts {
             return true;
         }
         let give_up_ns = clock::wall_ns() + LONGEST_SETTLING_NS;
-        let (mut before_ns, mut read_ns) = (self.read_clocks(), clock::wall_ns());
+        let mut before = (self.read_clocks(), clock::wall_ns());
         loop {
             std::thread::sleep(BETWEEN_READINGS);
-            let (used_ns, now) = (self.read_clocks(), clock::wall_ns());
-            let stood_still = used_ns.saturating_sub(before_ns) <= (now - read_ns) / REST;
-            if stood_still && !self.here.iter().any(Account::would_run) {
+            let now = (self.read_clocks(), clock::wall_ns());
+            if stood_still(before, now) && !self.here.iter().any(Account::would_run) {
                 return true;
             }
-            if now >= give_up_ns {
+            if now.1 >= give_up_ns {
                 return false;
             }
-            (before_ns, read_ns) = (used_ns, now);
+            before = now;
         }
     }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use super::{Accounts, Reading};
+use super::{Accounts, Bill, Paid, Reading, stood_still};
 use crate::proc;
 
 /// Two fields of the kernel's account, each cut off to a tick of 10 ms.
@@ -288,4 +288,50 @@ fn those_of_one_component_do_not_hold_it_up() {
     assert!(record.cpu_ns > 3 * TICKS_NS, "{record:?}");
     assert!(record.cpu_ns + record.run_queue_wait_ns <= wall_ns + TICKS_NS, "{record:?} in {wall_ns} ns");
     shell.end();
+}
+
+/// A hundredth of the time, which is housekeeping; nothing at all is rest as well.
+#[test]
+fn what_hardly_runs_is_at_rest() {
+    // Clocks and walls begin anywhere.
+    let (shown_ns, at_ns) = (7_000_000_000, 3_000_000_000_000);
+    for (used_ns, elapsed_ns, is_at_rest) in [
+        (0, 0, true),
+        (0, 200_000, true),
+        (2000, 200_000, true),
+        (2001, 200_000, false),
+        (100_000, 200_000, false),
+    ] {
+        let now = (shown_ns + used_ns, at_ns + elapsed_ns);
+        assert_eq!(is_at_rest, stood_still((shown_ns, at_ns), now), "{used_ns} of {elapsed_ns}");
+    }
+    // A process that ended takes its clock with it.
+    assert!(stood_still((shown_ns, at_ns), (0, at_ns + 200_000)));
+}
+
+/// A bill that was read to a tick says so; of work that ends a process each time, while ticks matter.
+#[test]
+fn a_bill_says_that_it_was_read_to_a_tick() {
+    for (script, is_to_a_tick) in [("(:); (:)", true), ("burn 20", false)] {
+        let mut shell = Shell::start(script);
+        let mut accounts = shell.accounts();
+        let opening = accounts.begin();
+        shell.say();
+        shell.hear();
+        assert_eq!(is_to_a_tick, accounts.bill(&opening).ticks, "{script}");
+        shell.end();
+    }
+    for (ticks, cpu_ns, matter) in [
+        (true, 0, true),
+        (true, 119_999_999, true),
+        (true, 120_000_000, false),
+        (true, 120_000_001, false),
+        (false, 0, false),
+        (false, 120_000_000, false),
+    ] {
+        let paid = Paid { cpu_ns, run_queue_wait_ns: 0, on_one_core: true };
+        let components = BTreeMap::from([("web".to_owned(), paid)]);
+        let bill = Bill { components, cpu_ns: 0, wall_ns: 0, ticks, unsettled: false };
+        assert_eq!(matter, bill.of_processes().ticks, "{ticks}, {cpu_ns} ns");
+    }
 }
