@@ -1,7 +1,9 @@
 """A lab to be ended, and a program that ends it and counts what is left.
 
-bed_lab.py trials BED [TRIALS]   starts, asks and stops the bed, or the embedded server before this service
-bed_lab.py kill BED SECONDS      does that in a child, kills it after so long, and says what was left when
+bed_lab.py trials BED [TRIALS]             starts, asks and stops the bed, or the embedded server before this service
+bed_lab.py user BED                        does that as root, and then as an ordinary user
+bed_lab.py end BED SERVED SECONDS SIGNAL   does that in a child, ends it so long after so many servers were up, and
+                                           says what was left
 """
 
 from __future__ import annotations
@@ -175,16 +177,17 @@ def user(name: str) -> None:
     trials(name, 1)
 
 
-def end(name: str, after_s: float, how: signal.Signals) -> None:
+def end(name: str, served: int, after_s: float, how: signal.Signals) -> None:
     """Whatever a lab leaves becomes a child of this process; without children, nothing was left."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     lab = subprocess.Popen([sys.executable, __file__, "trials", name, "1000000"], stdout=subprocess.PIPE)
     assert lab.stdout is not None
     directory = Path(lab.stdout.readline().decode().strip())
+    before = b"".join(lab.stdout.readline() for _ in range(served))
     time.sleep(after_s)
     os.kill(lab.pid, how)
     started = time.monotonic()
-    addresses = lab.stdout.read().decode().split()
+    addresses = (before + lab.stdout.read()).decode().split()
     # One that could not start a server ends by itself, and leaves nothing either.
     ended_by = -lab.wait()
     while time.monotonic() < started + PATIENCE_S:
@@ -213,7 +216,7 @@ if __name__ == "__main__":
             trials(name, int(count[0]) if count else 1)
         case ["user", name]:
             user(name)
-        case ["end", name, after_s, how]:
-            end(name, float(after_s), signal.Signals[how])
+        case ["end", name, served, after_s, how]:
+            end(name, int(served), float(after_s), signal.Signals[how])
         case _:
             sys.exit(__doc__)

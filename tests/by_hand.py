@@ -1,21 +1,25 @@
-"""What a judge would make of trials that are made by hand: intervals over blocks, without an estimator."""
+"""Trials that are made by hand, and judged as those of a run are: but that their undisturbed costs are their typical
+ones over what neighbours are said to add, where a run has measured both."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import exp, log
-from statistics import fmean, stdev
+from dataclasses import replace
 
+from tollbar import stats
+from tollbar.arrays import np
 from tollbar.families import Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.judge.noise import worst_noise
+from tollbar.judge.tolls import tolls
 from tollbar.records import Chunk, Outcome, Trial
 from tollbar.results import Row, StudyRun
-from tollbar.stats import FEWEST_BLOCKS, Interval
+from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, Visit
 
 CELLS_A_HEAT = 4
-# Close enough to an interval over a dozen blocks for an example.
-_HALF_WIDTHS = 2.6
 
 Disturbed = Mapping[str, float]
 """By how much neighbours raise each cell's cost, by its key."""
@@ -77,110 +81,81 @@ def judged(
     run: StudyRun,
     disturbed: Disturbed,
     *,
-    confidence: float,
     beside: Callable[[Row], Iterable[Measurement]],
 ) -> StudyJudgement:
     """Costs, tolls and the noise of rows whose undisturbed cost is their typical one over `disturbed`."""
-    metric, worth = run.study.measure.cost, run.study.worth
-    by_key = {row.key: row for row in run.rows}
-    noise = {row.key: interval(_apart(row.twins, row.trials), confidence) for row in run.rows if row.twins}
+    metric, terms = run.study.measure.cost, Terms.of(run)
+    ledger = Ledger(run.rows, terms, metric, run.study.family)
+    costs: dict[str, Interval] = {}
     measurements: list[Measurement] = []
     for row in run.rows:
-        if row.trials:
-            typical = interval(by_block(row.trials), confidence)
+        typical = ledger.typical(row)
+        if typical is not None:
+            costs[row.key] = scaled(typical, 1 / disturbed[row.key])
             measurements += [
-                measurement(row, metric, "ns/op", scaled(typical, 1 / disturbed[row.key])),
+                measurement(row, metric, "ns/op", costs[row.key]),
                 measurement(row, f"{metric}-typical", "ns/op", typical),
                 *beside(row),
             ]
-    tolls = tuple(
-        _toll(row, by_key[row.against], disturbed, metric, worth, noise.get(row.against))
-        for row in run.rows
-        if row.against
-    )
-    worst = max(noise.values(), key=_floor, default=None)
-    blocks = len({trial.block for row in run.rows for trial in row.trials})
+    noise = worst_noise(ledger)
     return StudyJudgement(
         study=run,
-        confidence=confidence,
-        noise_floor=_floor(worst) if worst else None,
-        noise=worst,
+        confidence=terms.confidence,
+        noise_floor=apart(noise) if noise else None,
+        noise=noise,
         measurements=tuple(measurements),
-        tolls=tolls,
+        tolls=tuple(_undisturbed(toll, disturbed, costs, terms) for toll in tolls(ledger, run.study.baseline)),
         contrasts=(),
         claims=(),
         drift=0.996,
-        trust=Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, heats=2 * blocks, stolen_heats=1),
+        trust=_trust(run, ledger),
     )
 
 
-def by_block(trials: Iterable[Trial]) -> dict[int, float]:
-    """The mean logarithm of the chunks' costs in each block."""
-    logs: dict[int, list[float]] = {}
-    for trial in trials:
-        logs.setdefault(trial.block, []).extend(log(trial.cost_of(chunk)) for chunk in trial.chunks)
-    return {block: fmean(found) for block, found in logs.items()}
+def _trust(run: StudyRun, ledger: Ledger) -> Trust:
+    blocks = len(ledger.blocks())
+    return Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, heats=2 * blocks, stolen_heats=1)
 
 
-def interval(logs: Mapping[int, float], confidence: float) -> Interval:
-    """An interval over blocks, of their logarithms."""
-    half = _HALF_WIDTHS * stdev(logs.values()) / len(logs) ** 0.5
-    middle = fmean(logs.values())
-    return Interval(exp(middle), exp(middle - half), exp(middle + half), confidence, len(logs))
+def _undisturbed(toll: Toll, disturbed: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:
+    """A toll that is as disturbed, since no core was probed, with the ratio of these undisturbed costs."""
+    if toll.ratio is None:
+        return toll
+    ratio = scaled(toll.ratio, disturbed[toll.against.key] / disturbed[toll.row.key])
+    floor = reach(toll.noise) if toll.noise else None
+    verdict = decide(ratio, floor, terms)
+    return replace(
+        toll,
+        ratio=ratio,
+        difference=(ratio.estimate - 1) * costs[toll.against.key].estimate,
+        verdict=verdict,
+        more_blocks=more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None,
+        suffers=suffers(ratio, toll.typical, terms),
+    )
+
+
+def interval(values: Mapping[int, float], confidence: float) -> Interval:
+    """An interval over blocks, of one value in each."""
+    one = np.ones(1)
+    visits = [
+        Visit(block, 0, np.zeros(1, int), np.array([value]), one, one > 0, one > 0) for block, value in values.items()
+    ]
+    found = stats.cost(visits, Moments.AS_DISTURBED, confidence=confidence)
+    assert found is not None
+    return found
 
 
 def scaled(interval: Interval, by: float) -> Interval:
-    """The same interval of so many times the quantity."""
-    return Interval(interval.estimate * by, interval.low * by, interval.high * by, interval.confidence, interval.n)
+    """The same interval of so many times the quantity, as if the core had been left alone."""
+    return replace(
+        interval,
+        estimate=interval.estimate * by,
+        low=interval.low * by,
+        high=interval.high * by,
+        moments=Moments.UNDISTURBED,
+    )
 
 
 def measurement(row: Row, metric: str, unit: str, of: Interval, **more: object) -> Measurement:
     """One metric of one cell."""
-    return Measurement(row, metric, unit, of.estimate, of.low, of.high, of.n, **more)  # type: ignore[arg-type]
-
-
-def verdict(ratio: Interval, worth: float) -> Verdict:
-    """What this ratio of costs comes to."""
-    if ratio.low > 1 + worth:
-        return Verdict.COSTS
-    if ratio.high < 1 / (1 + worth):
-        return Verdict.SAVES
-    return Verdict.FREE if ratio.low > 1 / (1 + worth) and ratio.high < 1 + worth else Verdict.UNCLEAR
-
-
-def _apart(trials: Iterable[Trial], others: Iterable[Trial]) -> dict[int, float]:
-    own, theirs = by_block(trials), by_block(others)
-    return {block: own[block] - theirs[block] for block in own}
-
-
-def _floor(noise: Interval) -> float:
-    return max(noise.estimate, 1 / noise.estimate)
-
-
-def _toll(row: Row, against: Row, disturbed: Disturbed, metric: str, worth: float, noise: Interval | None) -> Toll:
-    ratio = typical = difference = more = suffers = None
-    found = Verdict.NOT_MEASURED
-    if row.trials and against.trials:
-        assert noise is not None
-        typical = interval(_apart(row.twins if row is against else row.trials, against.trials), noise.confidence)
-        apart = disturbed[row.key] / disturbed[against.key]
-        ratio = scaled(typical, 1 / apart)
-        own, others = (exp(fmean(by_block(of.trials).values())) / disturbed[of.key] for of in (row, against))
-        difference = own - others
-        found = verdict(ratio, worth)
-        more = 25 if found is Verdict.UNCLEAR else None
-        suffers = "more" if apart > 1 + worth else "less" if apart < 1 / (1 + worth) else None
-    return Toll(
-        row=row,
-        against=against,
-        metric=metric,
-        ratio=ratio,
-        typical=typical,
-        difference=difference,
-        verdict=found,
-        noise_floor=_floor(noise) if noise and ratio else None,
-        more_blocks=more,
-        reason=None if ratio else row.reason or against.reason,
-        suffers=suffers,  # type: ignore[arg-type]
-        noise=noise,
-    )
+    return Measurement(row, metric, unit, of.estimate, of.low, of.high, of.n, moments=of.moments, **more)  # type: ignore[arg-type]

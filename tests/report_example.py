@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp
 from pathlib import Path
 
 import by_hand
@@ -295,14 +295,13 @@ def judge(
     return by_hand.judged(
         StudyRun(study, rows, left_out, looks=(10, BLOCKS)),
         {key: cost.disturbed for key, cost in found.items()},
-        confidence=CONFIDENCE,
         beside=_memory,
     )
 
 
 def _memory(row: Row) -> Iterable[Measurement]:
-    logs = {t.block: log(t.memory_bytes) for t in row.trials if t.memory_bytes}
-    return [by_hand.measurement(row, "memory", "B", by_hand.interval(logs, CONFIDENCE))] if logs else []
+    held = {t.block: t.memory_bytes for t in row.trials if t.memory_bytes}
+    return [by_hand.measurement(row, "memory", "B", by_hand.interval(held, CONFIDENCE))] if held else []
 
 
 def _row(study: Study, cost: _Cost, key: str, against: str, heats: Sequence[int], chance: random.Random) -> Row:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import exp, log
+from math import exp
 
 import by_hand
 from tollbar import families
@@ -181,7 +181,6 @@ def _judged(study: Study, cells: Sequence[_Cell], seed: int) -> StudyJudgement:
     return by_hand.judged(
         StudyRun(study, rows, (), (BLOCKS,)),
         {key: DISTURBED[str(cell.coordinates["choice"])] for key, cell in keys.items()},
-        confidence=CONFIDENCE,
         beside=lambda row: _beside(row, study.measure.cost),
     )
 
@@ -262,7 +261,7 @@ def _beside(row: Row, metric: str) -> Iterator[Measurement]:
     limit = _limit(loads, "rate" in row.coordinates)
 
     def of(value: Callable[[LoadRecord], float]) -> by_hand.Interval:
-        return by_hand.interval({i: log(value(load)) for i, load in enumerate(loads)}, CONFIDENCE)
+        return by_hand.interval({i: value(load) for i, load in enumerate(loads)}, CONFIDENCE)
 
     if metric != "client-cpu":
         each = of(lambda load: load.client_cpu_ns / load.requests)

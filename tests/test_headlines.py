@@ -104,7 +104,7 @@ def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     assert line.startswith(
         "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs of server CPU a connection (on Tollbar's own server), "
     )
-    assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
+    assert f"Protection costs 236 µs of it ({X}8.46): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
     # Whose CPU time it is, where it is not the operation's own.
     assert "by server CPU per request, of 6 in good standing it has the least cost" in paragraph

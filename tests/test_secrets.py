@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import math
 import os
+import re
+import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from bench.ground import Ground, a_ground
-from bench.survival.kinds import KINDS
+from bench.survival.kinds import KINDS, STORAGE
 
 from conftest import here
 from tollbar.beds import proc
 
-# What the lab makes itself, it makes by this module; what is shorter names files, and keeps nothing from anybody.
+# What the lab makes itself, it makes by the module `secrets`; what is shorter names files, and keeps nothing from
+# anybody. What a preparation has packed stays where it was packed until that was looked at: a moment later it is in the
+# cache.
 WATCHED = """
-import secrets, sys
-told = open("made", "ab", 0)
+import os, secrets, sys, time
+notes, parent = sys.argv.pop(1), os.getppid()
+told = open(notes + "/made", "ab", 0)
 def watched(make):
     def made(*arguments):
         value = make(*arguments)
@@ -32,6 +40,16 @@ def watched(make):
     return made
 for name in ("token_bytes", "token_hex", "token_urlsafe"):
     setattr(secrets, name, watched(getattr(secrets, name)))
+from tollbar.beds import prepared
+def looked_at(prepare):
+    def prepare_and_wait(*arguments):
+        archive = prepare(*arguments)
+        os.symlink(archive, notes + "/packed")
+        while os.path.islink(notes + "/packed") and os.getppid() == parent:
+            time.sleep(0.01)
+        return archive
+    return prepare_and_wait
+prepared._prepare = looked_at(prepared._prepare)
 from tollbar.cli import main
 sys.argv[0] = "tollbar"
 main()
@@ -84,20 +102,45 @@ chunk  = "2 ms"
 rounds = 4
 blocks = 4
 """
-# Each with a server, or a database, that is told secrets; and what must be here for it.
+
+
+class Kind(NamedTuple):
+    """A study with a server, or a database, that is told secrets."""
+
+    text: str
+    beds: tuple[str, ...]
+    """What must be here for it."""
+    kept: frozenset[str]
+    """Suffixes of files in the run's directory that must have held some: else nothing was looked for."""
+    made: frozenset[str] = frozenset()
+    """Of these: what must have held some that the lab made."""
+    preparations: int = 0
+
+
+OF_DIRECTORIES = frozenset({".tsv", ".password", ".keytab"})
 STUDIES = {
-    "TLS keys": (KINDS["nginx"], ("nginx",)),
-    "keys of stored columns": (KINDS["postgresql"], ("postgresql",)),
-    "passwords in a database": (SIGN_IN, ("httpd", "postgresql-accounts")),
-    "tokens and session cookies": (TOKENS, ("embedded",)),
-    "a domain's passwords and keytabs": (KINDS["samba"], ("httpd", "samba")),
-    "a realm's passwords and keytabs, by gssproxy": (KINDS["kdc"], ("httpd", "mit", "gssproxy")),
-}
-# In which files there must have been some.
-HELD_BY = {
-    "tokens and session cookies": {".tsv"},
-    "a domain's passwords and keytabs": {".tsv", ".password", ".keytab"},
-    "a realm's passwords and keytabs, by gssproxy": {".tsv", ".password", ".keytab"},
+    "TLS keys": Kind(KINDS["nginx"], ("nginx",), frozenset({".key"})),
+    "the key of an encrypted table": Kind(
+        STORAGE.format(where='beds = ["mariadb"]\nproviders = ["aws-lc"]').replace("aes-256-gcm", "table-encryption"),
+        ("mariadb",),
+        frozenset({".txt"}),
+        frozenset({".txt"}),
+        preparations=1,
+    ),
+    "passwords in a database": Kind(
+        SIGN_IN,
+        ("httpd", "postgresql-accounts"),
+        frozenset({".tsv", ".password"}),
+        frozenset({".password"}),
+        preparations=1,
+    ),
+    "tokens and session cookies": Kind(
+        TOKENS, ("embedded",), frozenset({".tsv", ".token", ".key"}), frozenset({".token"})
+    ),
+    "a domain's passwords and keytabs": Kind(KINDS["samba"], ("httpd", "samba"), OF_DIRECTORIES, preparations=1),
+    "a realm's passwords and keytabs, by gssproxy": Kind(
+        KINDS["kdc"], ("httpd", "mit", "gssproxy"), OF_DIRECTORIES, preparations=1
+    ),
 }
 PRIVATE_KEY = b"PRIVATE KEY-----"
 
@@ -111,46 +154,85 @@ def ground() -> Iterator[Ground]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", STUDIES)
-def test_no_secret_is_where_others_can_read_it(ground: Ground, name: str) -> None:
-    """Neither while it runs nor after it: files that only their owner can reach are the one place for them."""
-    text, beds = STUDIES[name]
-    for bed in beds:
+def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, name: str) -> None:
+    """Neither while it runs nor after it: there are none but in files that only their owner can reach, in the run's
+    directory and among what is prepared in the user's cache. The cache is empty at first, so that all is prepared."""
+    kind = STUDIES[name]
+    for bed in kind.beds:
         here(bed)
-    (ground.folder / "study.toml").write_text(text.replace("BLOCKS", "4"))
-    words = [sys.executable, "-c", WATCHED, "run", "study.toml", "--blocks", "1", "--json"]
-    environment = {**os.environ, "TMPDIR": str(ground.temporary), "HOME": str(ground.folder)}
+    (ground.folder / "study.toml").write_text(kind.text.replace("BLOCKS", "4"))
+    words = [sys.executable, "-c", WATCHED, str(tmp_path), "run", "study.toml", "--blocks", "1", "--json"]
+    cache, packed = ground.folder / "cache", tmp_path / "packed"
+    own = {"TMPDIR": str(ground.temporary), "HOME": str(ground.folder), "XDG_CACHE_HOME": str(cache)}
+    prepared = cache / "tollbar" / "prepared"
     found: set[str] = set()
+    kept: set[str] = set()
+    kept_of_made: set[str] = set()
     held: dict[Path, list[bytes]] = {}
-    with open(ground.folder / "said", "wb") as said:
-        run = subprocess.Popen(words, cwd=ground.folder, env=environment, stdout=said, stderr=subprocess.STDOUT)
+    looked_at = 0
+    with open(tmp_path / "said", "wb") as said:
+        run = subprocess.Popen(
+            words, cwd=ground.folder, env={**os.environ, **own}, stdout=said, stderr=subprocess.STDOUT
+        )
     while run.poll() is None:
+        is_packed = packed.is_symlink()
+        if is_packed:
+            note_packed(packed.readlink(), held)
         # Those of the processes first: what is made after that is met the next time.
-        places = [*of_processes(run.pid), *of_files(ground.temporary), *of_files(ground.folder / ".cache")]
+        places = [*of_processes(run.pid), *of_files(ground.folder)]
         note_held(ground.temporary, held)
-        found |= shown(places, [*made(ground.folder), *flat(held)])
+        secrets = {*made(tmp_path), *flat(held)}
+        found |= shown(places, secrets)
+        owners = [*of_owners(ground.folder)]
+        kept |= {Path(place).suffix for place in shown(owners, secrets)}
+        kept_of_made |= {Path(place).suffix for place in shown(owners, made(tmp_path))}
+        if is_packed:
+            looked_at += 1
+            packed.unlink()
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.wait(0.05)
-    assert 0 == run.returncode, (ground.folder / "said").read_text()
-    said_of_it = (str(ground.folder / "said"), (ground.folder / "said").read_bytes())
-    left = [said_of_it, *of_files(ground.folder / "runs"), *of_files(ground.folder / ".cache")]
-    found |= shown(left, [*made(ground.folder), *flat(held)])
+    assert 0 == run.returncode, (tmp_path / "said").read_text()
+    said_of_it = (str(tmp_path / "said"), (tmp_path / "said").read_bytes())
+    found |= shown([said_of_it, *of_files(ground.folder)], {*made(tmp_path), *flat(held)})
     assert not found
-    kinds = {path.suffix for path, secrets in held.items() if secrets}
-    assert HELD_BY.get(name, set()) <= kinds, f"nothing was looked for of what directories and accounts hold: {kinds}"
+    archives = [*prepared.glob("*.tar")]
+    assert (kind.preparations, kind.preparations) == (looked_at, len(archives))
+    assert {0o600} >= {stat.S_IMODE(archive.stat().st_mode) for archive in archives}
+    assert kind.kept <= kept, f"nothing was looked for of what these hold: {kind.kept - kept}"
+    assert kind.made <= kept_of_made, f"nothing was looked for of what the lab has put in {kind.made - kept_of_made}"
 
 
 def test_the_scanner_finds_what_is_shown(tmp_path: Path) -> None:
-    """A secret in a readable file is found as it is, in hexadecimal and in base64; in one of its owner's it is not."""
+    """A secret in a readable file is found as it is, in hexadecimal and in base64; one that is in a file of its owner's
+    is found where there are to be none."""
     secret = b"0123456789abcdef"
-    for number, word in enumerate((secret, secret.hex().encode(), base64.b64encode(secret), PRIVATE_KEY)):
-        (tmp_path / f"shown-{number}").write_bytes(b"so: " + word)
-    (tmp_path / "kept").write_bytes(secret)
-    (tmp_path / "kept").chmod(0o600)
-    (tmp_path / "folder").mkdir(0o700)
-    (tmp_path / "folder" / "behind").write_bytes(secret)
-    assert {f"shown-{number}" for number in range(4)} == {
-        Path(place).name for place in shown(of_files(tmp_path), [secret])
-    }
+    run, elsewhere = tmp_path / "tmp" / "tollbar-1", tmp_path / "runs"
+    for place in (run, elsewhere):
+        place.mkdir(parents=True)
+        for number, word in enumerate((secret, secret.hex().encode(), base64.b64encode(secret), PRIVATE_KEY)):
+            (place / f"shown-{number}").write_bytes(b"so: " + word)
+        (place / "kept").write_bytes(secret)
+        (place / "kept").chmod(0o600)
+        (place / "folder").mkdir(0o700)
+        (place / "folder" / "behind").write_bytes(secret)
+
+    def names(places: Iterable[tuple[str, bytes]]) -> set[str]:
+        return {os.path.relpath(place, tmp_path) for place in shown(places, [secret])}
+
+    readable = {f"shown-{number}" for number in range(4)}
+    in_run, in_others = ({f"tmp/tollbar-1/{one}" for one in readable}, {f"runs/{one}" for one in readable})
+    assert {*in_run, *in_others, "runs/kept", "runs/folder/behind"} == names(of_files(tmp_path))
+    assert {"tmp/tollbar-1/kept"} == names(of_owners(tmp_path))
+
+
+def test_what_was_packed_is_known(tmp_path: Path) -> None:
+    """The secrets of an archive are those of the files in it."""
+    (tmp_path / "bind.password").write_bytes(b"0123456789abcdef")
+    with tarfile.open(tmp_path / "packed.tar", "w") as archive:
+        archive.add(tmp_path / "bind.password", "./bind.password")
+    held: dict[Path, list[bytes]] = {}
+    note_packed(tmp_path / "packed.tar", held)
+    assert [b"0123456789abcdef"] == flat(held)
 
 
 def test_keys_are_found_in_a_keytab(tmp_path: Path) -> None:
@@ -162,7 +244,7 @@ def test_keys_are_found_in_a_keytab(tmp_path: Path) -> None:
     path.write_bytes(
         b"\x05\x02" + struct.pack(">i", -8) + bytes(8) + struct.pack(">i", len(entry) + 4) + entry + bytes(4)
     )
-    assert [key] == secrets_in(path)
+    assert [key] == secrets_in(path, path.read_bytes())
 
 
 def note_held(folder: Path, held: dict[Path, list[bytes]]) -> None:
@@ -173,16 +255,24 @@ def note_held(folder: Path, held: dict[Path, list[bytes]]) -> None:
             # One that is still being written may have a part of them.
             if path.suffix in HOLDING and not held.get(path):
                 with contextlib.suppress(OSError, struct.error):
-                    held[path] = secrets_in(path)
+                    held[path] = secrets_in(path, path.read_bytes())
+
+
+def note_packed(archive: Path, held: dict[Path, list[bytes]]) -> None:
+    """Adds those of the files that a preparation has packed."""
+    with tarfile.open(archive) as files:
+        for member in files:
+            path = archive / member.name
+            if path.suffix in HOLDING and (content := files.extractfile(member)):
+                held[path] = secrets_in(path, content.read())
 
 
 # Names, passwords and further columns; a password, or PostgreSQL's line that ends with it; keys; a token.
 HOLDING = (".tsv", ".password", ".keytab", ".token")
 
 
-def secrets_in(path: Path) -> list[bytes]:
+def secrets_in(path: Path, content: bytes) -> list[bytes]:
     """Those of a file that is whole."""
-    content = path.read_bytes()
     match path.suffix:
         case ".tsv":
             # Of ten thousand accounts, some: each is looked for in every file.
@@ -224,7 +314,7 @@ def made(folder: Path) -> list[bytes]:
     return []
 
 
-def shown(places: Iterator[tuple[str, bytes]] | list[tuple[str, bytes]], secrets: list[bytes]) -> set[str]:
+def shown(places: Iterable[tuple[str, bytes]], secrets: Iterable[bytes]) -> set[str]:
     """The places that have one of them, in whichever of its forms, or a private key."""
     forms = [PRIVATE_KEY]
     for secret in secrets:
@@ -246,13 +336,45 @@ def of_processes(root: int) -> Iterator[tuple[str, bytes]]:
                 yield f"{kind} of {words}", Path(f"/proc/{pid}/{kind}").read_bytes()
 
 
-def of_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """What another user can read below a folder."""
-    for root, folders, names in os.walk(folder):
-        with contextlib.suppress(OSError):
-            folders[:] = [one for one in folders if os.stat(Path(root, one)).st_mode & 0o011]
-        for name in names:
-            path = Path(root, name)
-            with contextlib.suppress(OSError):
-                if path.is_file() and path.stat().st_mode & 0o044:
-                    yield str(path), path.read_bytes()
+# Below a ground: the run's directory, and what is prepared in the user's cache.
+OWN = re.compile(r"tmp/tollbar-[^/]+(/.*)?|cache/tollbar/prepared(/.*)?")
+# Larger ones are databases, and searching them takes long.
+SMALL_BYTES = 100_000
+
+
+def of_files(ground: Path) -> Iterator[tuple[str, bytes]]:
+    """What is in the files below a ground; in places for what is its owner's alone, what another user can read."""
+    for is_own, path in reached(ground):
+        if not is_own or mode(path) & 0o044:
+            yield from content_of(path)
+
+
+def of_owners(ground: Path) -> Iterator[tuple[str, bytes]]:
+    """What is in small files of these places that another user cannot read, and could reach."""
+    for is_own, path in reached(ground):
+        if is_own and not mode(path) & 0o044:
+            yield from content_of(path, SMALL_BYTES)
+
+
+def reached(ground: Path) -> Iterator[tuple[bool, Path]]:
+    """The files below a ground, and whether each is in a place for what is its owner's alone: there those that another
+    user can reach."""
+    for root, folders, names in os.walk(ground):
+        is_own = OWN.fullmatch(os.path.relpath(root, ground)) is not None
+        if is_own:
+            folders[:] = [one for one in folders if mode(Path(root, one)) & 0o011]
+        yield from ((is_own, Path(root, name)) for name in names)
+
+
+def content_of(path: Path, most: float = math.inf) -> Iterator[tuple[str, bytes]]:
+    """A file's, where it is one and is still there."""
+    with contextlib.suppress(OSError):
+        if path.is_file() and path.stat().st_size <= most:
+            yield str(path), path.read_bytes()
+
+
+def mode(path: Path) -> int:
+    """Who may do what with it; nothing, where it is gone."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mode
+    return 0
