@@ -113,8 +113,8 @@ LONGEST = (
 # runs on machines that are made up, and whatever is asked of each study, policy and choice that ships.
 LONG = {
     *("coverage", "heats", "published", "sets", "source_pages", "the_documents_are_what_the_schema_says"),
-    *("every_shipped_study_has_a_line", "whatever_components_hold_each_is_an_asset_or_none", "toll_scales_with_its_cell"),
-    *("many_choices_are_told_by_the_least_and_the_greatest", "a_thousand_cells"),
+    *("every_shipped_study_has_a_line", "whatever_components_hold_each_is_an_asset_or_none"),
+    *("many_choices_are_told_by_the_least_and_the_greatest", "a_thousand_cells", "toll_scales_with_its_cell"),
     *("shipped_policies_say_of_every_choice_what_was_reviewed", "estimate_of_more_blocks_is_about_right"),
     *("intervals_cover_what_was_made", "a_value_does_more_than_its_choice_only_where_the_family_says_so"),
     *("what_means_nothing_to_a_cell_is_not_combined", "every_shipped_study_can_be_planned"),
