@@ -58,7 +58,7 @@ TRY_accounting := accounting:: account:: clock:: chunks:: pacing:: calls:: op:: 
 MUTATED_families := src/families/*.rs
 TRY_families := families::
 MUTATED_schemes := src/sign_in/**/*.rs
-TRY_schemes := sign_in:: --skip remembered
+TRY_schemes := sign_in:: --skip a_server_remembers_just_the_share
 
 engine-mutants: setup engine-mutants-accounting engine-mutants-families engine-mutants-schemes ## The same of the engine
 
