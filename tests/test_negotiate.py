@@ -234,14 +234,15 @@ def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
     """The directory makes tickets at sign-on, and is not asked about a request; gssproxy checks what it is asked."""
     for directory, component in (("samba", "directory"), ("mit", "kdc")):
         at_sign_on = {"op": "sign-on", "directory": directory}
-        assert any(part > 0.1 for part in parts(lab, component, "kerberos", at_sign_on))
+        assert 0.1 < min(parts(lab, component, "kerberos", at_sign_on))
         assert any(0.05 > part for part in parts(lab, component, "kerberos", {"directory": directory}))
-    assert any(0.2 < part for part in parts(lab, "proxy", "kerberos", {"runs": "gssproxy"}))
-    assert any(0.2 < part for part in parts(lab, "directory", "ntlm", {"op": "sign-on"}))
+    assert 0.2 < min(parts(lab, "proxy", "kerberos", {"runs": "gssproxy"}))
+    assert 0.2 < min(parts(lab, "directory", "ntlm", {"op": "sign-on"}))
 
 
-# What a directory does now and then by itself is much of a trial's few milliseconds, but not of each trial's.
-TRIALS = 5
+# What a directory does now and then by itself is much of a trial's few milliseconds, but not of each trial's: who is
+# asked has its part of each, and who is not has nearly none of one of them.
+TRIALS = 3
 
 
 def parts(lab: Sandbox, component: str, choice: str, said: Mapping[str, str | int]) -> Iterator[float]:

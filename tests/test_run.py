@@ -55,20 +55,25 @@ def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
     return [tuple(row[name] for name in names) for row in rows if not row["made_up"] and row["block"] < BLOCKS]
 
 
-# A machine that others use may be too uneven for a while, and intervals of 96 % miss; one that always is is not fit.
+# A machine that others use may be too uneven for a while: what it leaves unclear is no untruth. One that always is is
+# not fit, and neither is a lab that finds a difference where there is none as often as the truth.
 REHEARSALS = 10
 
 
 @pytest.mark.timeout(1200)
 def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
     """On this machine, now: ×2.00 within 0.5 %, and no difference where there is none."""
+    right = wrong = 0
     for _ in range(REHEARSALS):
         (study,) = json.loads(tollbar("run", "rehearsal", "--json", "--no-report").stdout)["studies"]
         tolls = {toll["choice"]: toll for toll in study["tolls"] if not toll["twin"]}
         close = abs(tolls["spin-2"]["ratio"] / 2 - 1) <= 0.005
-        if (close, tolls["spin-2"]["verdict"], tolls["spin-1-again"]["verdict"]) == (True, "costs", "free"):
+        twice, same = (tolls[name]["verdict"] for name in ("spin-2", "spin-1-again"))
+        right += (close, twice, same) == (True, "costs", "free")
+        wrong += twice in ("free", "saves") or same in ("costs", "saves")
+        if right > wrong:
             return
-    raise AssertionError(f"not once in {REHEARSALS}: {tolls}, {study['warnings']}")
+    raise AssertionError(f"right {right} times, wrong {wrong} times of {REHEARSALS}: {tolls}, {study['warnings']}")
 
 
 def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path) -> None:

@@ -314,7 +314,10 @@ def test_the_cost_is_the_server_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> 
     """What a load client paid itself is no part of a cell's cost, and all components are."""
     monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
     lab.bed(components=("db", "web"))
-    for trial in (trial for made in lab.trials(lab.study()).values() for trial in made):
+    trials = [trial for made in lab.trials(lab.study()).values() for trial in made]
+    # The cell, and its baseline twice.
+    assert 3 == len(trials)
+    for trial in trials:
         assert (Outcome.OK, ("db", "web")) == (trial.outcome, trial.paid_by)
         assert {"db", "web", CLIENT} == set(trial.chunks[0].cpu_ns)
         assert {2.0 * SERVED_NS} == {trial.cost_of(chunk) for chunk in trial.chunks}

@@ -138,14 +138,22 @@ fn ended(pid: i32) -> bool {
         && children.iter().all(|child| proc::Stat::read(*child).is_some_and(|stat| stat.ended))
 }
 
-/// A busy machine may keep a process from its rest for longer than that is waited for. What is true of one that came to
-/// rest is seen once it did in one of so many attempts.
+/// A busy machine may keep a process from its rest for longer than that is waited for: so often it is tried.
 const ATTEMPTS: usize = 100;
+/// Of those in which it came to rest, so many are enough. An interrupt, or a hypervisor, may add to what one of them reads.
+const AT_REST: usize = 9;
+
+/// Holds what is true of a process that came to rest against most of the attempts in which it did; None: it did not.
+fn at_rest(attempt: impl Fn() -> Option<Result<(), String>>) {
+    let attempts: Vec<_> = (0..ATTEMPTS).filter_map(|_| attempt()).take(AT_REST).collect();
+    let wrong: Vec<&String> = attempts.iter().filter_map(|one| one.as_ref().err()).collect();
+    assert!(2 * wrong.len() < attempts.len(), "of {} at rest: {wrong:?}", attempts.len());
+}
 
 /// What a server still does after its last answer is waited for.
 #[test]
 fn an_account_is_closed_at_rest() {
-    for _ in 0..ATTEMPTS {
+    at_rest(|| {
         let mut shell = Shell::start("burn 12000");
         let mut accounts = shell.accounts();
         let mut settled = accounts.settle();
@@ -156,19 +164,16 @@ fn an_account_is_closed_at_rest() {
         shell.hear();
         let later_ns = used_ns(&accounts.read());
         shell.end();
-        if settled {
-            assert!(later_ns - before_ns > 1_000_000, "it burned {} ns only", later_ns - before_ns);
-            assert!(later_ns - settled_ns < 300_000, "{} ns after it had settled", later_ns - settled_ns);
-            return;
-        }
-    }
-    panic!("it was not at rest once in {ATTEMPTS}");
+        let (burned_ns, after_ns) = (later_ns - before_ns, later_ns - settled_ns);
+        let is_right = burned_ns > 1_000_000 && after_ns < 300_000;
+        settled.then(|| is_right.then_some(()).ok_or(format!("{burned_ns} ns, {after_ns} of them at rest")))
+    });
 }
 
 /// What a server still does for what came before is no part of a bill that is begun then.
 #[test]
 fn a_bill_is_begun_at_rest() {
-    for _ in 0..ATTEMPTS {
+    at_rest(|| {
         let mut shell = Shell::start("burn 12000");
         let mut accounts = shell.accounts();
         shell.say();
@@ -176,12 +181,10 @@ fn a_bill_is_begun_at_rest() {
         shell.hear();
         let bill = accounts.bill(&opening);
         shell.end();
-        if !bill.unsettled {
-            assert!(bill.components_ns() < 300_000, "{} ns of what came before", bill.components_ns());
-            return;
-        }
-    }
-    panic!("it was not at rest once in {ATTEMPTS}");
+        let before_ns = bill.components_ns();
+        let is_right = before_ns < 300_000;
+        (!bill.unsettled).then(|| is_right.then_some(()).ok_or(format!("{before_ns} ns of what came before")))
+    });
 }
 
 /// A bill that was begun while a server was at work says so, though it was at rest when it was closed.
