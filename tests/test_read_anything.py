@@ -6,7 +6,10 @@ import copy
 import json
 import os
 import shutil
+import sqlite3
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +41,11 @@ class Reader(NamedTuple):
     read: Callable[[Path], object]
     documents: Sequence[Path]
 
+    @property
+    def in_run(self) -> Path | None:
+        """Where it is in a run's directory; None: it is of none."""
+        return Path(*Path(self.name).parts[1:]) if self.name.startswith("run/") else None
+
 
 def _said(path: Path) -> object:
     """As each of the lines that a runner may say."""
@@ -48,7 +56,8 @@ def _said(path: Path) -> object:
 
 
 def _judged(path: Path) -> object:
-    return judge.judge(results.read(path.parent))
+    """The run that this file is of."""
+    return judge.judge(results.read(next(one for one in path.parents if (one / "run.json").exists())))
 
 
 READERS: Mapping[str, Reader] = {
@@ -65,8 +74,12 @@ READERS: Mapping[str, Reader] = {
     "inventory": Reader("cbom.json", inventory.read, sorted((HERE / "inventories").glob("*.json"))),
     "runner": Reader("line.json", _said, [HERE / "readers/runner.json"]),
     "run": Reader("run/run.json", _judged, []),
+    "kept study": Reader("run/studies/digests.toml", _judged, []),
+    "kept family": Reader("run/families/digest/family.toml", _judged, []),
     "judgement": Reader(f"run/{FILE}", lambda path: read_kept(path.parent), []),
 }  # fmt: skip
+RESULTS = Reader("run/results.sqlite", _judged, [])
+ALL = {**READERS, "results": RESULTS}
 
 VALUES = some.recursive(
     some.booleans() | some.integers() | some.floats() | some.text(max_size=20) | some.dates() | some.just("\x1b[2J\n"),
@@ -130,10 +143,10 @@ def test_whatever_is_read_is_a_value_or_one_line(
     """Right documents changed in some places, and cut or with other bytes in them."""
     reader = READERS[kind]
     path = _place(kind, made, tmp_path_factory)
-    of = data.draw(some.sampled_from(reader.documents)) if reader.documents else made / path.name
-    text = of.read_text("utf-8")
-    is_json = path.suffix == ".json"
-    said = changed(json.loads(text) if is_json else tomlkit.parse(text).unwrap(), data)
+    of = data.draw(some.sampled_from(reader.documents or [made / (reader.in_run or "")]))
+    text, is_json = of.read_text("utf-8"), path.suffix == ".json"
+    # tomlkit takes ten times as long to read it.
+    said = changed(json.loads(text) if is_json else tomllib.loads(text), data)
     try:
         content = (json.dumps(said, default=str) if is_json else tomlkit.dumps(said)).encode("utf-8", "surrogatepass")
     except (ValueError, TypeError, tomlkit.exceptions.TOMLKitError):
@@ -144,19 +157,73 @@ def test_whatever_is_read_is_a_value_or_one_line(
     check(reader, path, content)
 
 
-@pytest.mark.parametrize("kind", READERS)
+# What may stand in a row: a value of each of SQLite's types, or a text of JSON.
+STORED = some.none() | some.integers(-(2**63), 2**63 - 1) | some.floats() | some.binary(max_size=9)
+STORED |= VALUES.map(lambda value: json.dumps(value, default=str)) | some.text(max_size=9) | some.just("[" * DEEP)
+
+
+@settings(max_examples=EXAMPLES, deadline=DEADLINE_MS, suppress_health_check=[*HealthCheck])
+@given(data=some.data())
+def test_whatever_is_in_the_results_is_a_value_or_one_line(
+    made: Path, tmp_path_factory: pytest.TempPathFactory, data: some.DataObject
+) -> None:
+    """Rows with another value, or gone; tables and columns that are gone or renamed; a file that is cut, or has other
+    bytes in it."""
+    path = _place("results", made, tmp_path_factory)
+    for beside in path.parent.glob(f"{path.name}*"):
+        beside.unlink()
+    shutil.copyfile(made / path.name, path)
+    if data.draw(some.integers(0, 3)):
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            spoil(database, data)
+        content = path.read_bytes()
+    else:
+        content = path.read_bytes()
+        at, length = data.draw(some.integers(0, len(content))), data.draw(some.sampled_from([0, 1, 9, len(content)]))
+        content = content[:at] + data.draw(some.binary(max_size=4)) + content[at + length :]
+    check(RESULTS, path, content)
+
+
+def spoil(database: sqlite3.Connection, data: some.DataObject) -> None:
+    """Changes a table in a way that no constraint of it refuses."""
+    tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table' order by name")]
+    table = data.draw(some.sampled_from(tables))
+    columns = [name for _, name, *_ in database.execute(f"pragma table_info({table})")]
+    column = data.draw(some.sampled_from(columns))
+    # Which has the same columns, and no keys.
+    database.execute(f"create table loose as select * from {table}")
+    database.execute(f"drop table {table}")
+    database.execute(f"alter table loose rename to {table}")
+    rows = database.execute(f"select count(*) from {table}").fetchone()[0]
+    row = f"where rowid % {data.draw(some.integers(1, max(1, rows)))} = 0"
+    match data.draw(some.sampled_from(["value", "value", "value", "rows", "column", "no column", "table", "no table"])):
+        case "value":
+            database.execute(f"update {table} set {column} = ? {row}", (data.draw(STORED),))
+        case "rows":
+            database.execute(f"delete from {table} {row}")
+        case "column":
+            database.execute(f"alter table {table} rename column {column} to other")
+        case "no column":
+            database.execute(f"alter table {table} drop column {column}")
+        case "table":
+            database.execute(f"alter table {table} rename to other")
+        case _:
+            database.execute(f"drop table {table}")
+
+
+@pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("content", TEXTS, ids=lambda content: str(content[:12]))
 def test_what_is_no_document_at_all_is_one_line(
     kind: str, content: bytes, made: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    reader = READERS[kind]
+    reader = ALL[kind]
     check(reader, _place(kind, made, tmp_path_factory), content)
 
 
 def _place(kind: str, made: Path, folders: pytest.TempPathFactory) -> Path:
     """Where a reader finds its file: in a folder of its own, or in a copy of the run."""
-    folder = folders.getbasetemp() / "read" / kind
-    path = folder / READERS[kind].name
-    if not path.parent.exists():
-        shutil.copytree(made, path.parent) if path.parent.name == "run" else path.parent.mkdir(parents=True)
+    folder, reader = folders.getbasetemp() / "read" / kind, ALL[kind]
+    path = folder / reader.name
+    if not folder.exists():
+        shutil.copytree(made, folder / "run") if reader.in_run else path.parent.mkdir(parents=True)
     return path

@@ -34,6 +34,13 @@ mod sqlite;
 mod store;
 mod tls;
 
+// The tests in `engine/tests` have it too, and none of this crate.
+#[cfg(test)]
+#[path = "../tests/skips/mod.rs"]
+mod skips;
+
+#[cfg(test)]
+use skips::{lacking, skipped};
 use std::io::Write;
 
 const USAGE: &str = "usage: tollbar-engine op
@@ -55,15 +62,6 @@ guard   becomes COMMAND, on core N or not at all, and dies with the process that
 keep    makes DIRECTORY, and removes it when standard input ends
 account reads the accounts of this machine's components for a load client on another one
 first   does what a short-lived client does, up to STEP, with the server on standard input";
-
-/// A skip that can be seen; where everything must be there, a failure. As the Python tests have it.
-#[cfg(test)]
-fn lacking(what: &str) {
-    let required = std::env::var_os("CI").is_some()
-        || std::env::var("TOLLBAR_REQUIRE_BEDS").is_ok_and(|value| value == "1");
-    assert!(!required, "{what}");
-    println!("SKIPPED: {what}");
-}
 
 fn main() {
     #[cfg(feature = "fuzz")]

@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +21,13 @@ from tollbar import study
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
+from tollbar.results import stored
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.study.definition import Cells
 from tollbar.wire import is_plain
 
+# Words of a library may have lines of the file in them.
 _SPACES = {ord(one): " " for one in "\n\r\t"}
 
 SCHEMA = 5
@@ -104,6 +105,7 @@ def read(directory: Path) -> Run:
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     try:
         with uncollected(), _opened(path) as database:
+            stored.refuse_odd(database)
             database.row_factory = sqlite3.Row
             present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)
@@ -112,9 +114,9 @@ def read(directory: Path) -> Run:
                 for one, entry in asked
             )
     except (sqlite3.Error, OSError) as error:
-        raise TollbarError(f"the results cannot be read: {error}", where=str(path)) from error
-    except ValueError as error:
-        why = str(error).splitlines()[0]
+        raise TollbarError(f"the results cannot be read: {error}".translate(_SPACES), where=str(path)) from error
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
         raise TollbarError(f"not as Tollbar writes it: {why}", where=str(path)) from error
     return Run(
         directory=directory,
@@ -147,7 +149,7 @@ def present(directory: Path) -> dict[str, tuple[int, int]]:
         with _opened(path) as database:
             return reach(database)
     except (sqlite3.Error, OSError) as error:
-        raise TollbarError(f"the results cannot be read: {error}", where=str(path)) from error
+        raise TollbarError(f"the results cannot be read: {error}".translate(_SPACES), where=str(path)) from error
 
 
 @contextlib.contextmanager
@@ -172,7 +174,9 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         database.set_progress_handler(lambda: time.monotonic() > ends_s, _INSTRUCTIONS)
         # A view under a table's name is a program, which may never end.
         for (name,) in database.execute(f"select name from sqlite_master where {_NO_TABLE}"):
-            raise TollbarError(f"not results as Tollbar writes them: `{name}` is no table", where=str(path))
+            raise TollbarError(
+                f"not results as Tollbar writes them: `{name}` is no table".translate(_SPACES), where=str(path)
+            )
         try:
             yield database
         except sqlite3.OperationalError as error:
@@ -298,7 +302,7 @@ def _study(
         for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
     )
     left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
-    said = tuple((json.loads(at), because) for at, because in left_out)
+    said = tuple((stored.coordinates(at), because) for at, because in left_out)
     return StudyRun(asked, rows, said, tuple(looked), set_aside)
 
 
@@ -320,18 +324,12 @@ def _trial(found: Sequence[Any], chunks: Sequence[Chunk]) -> Trial:
         Outcome(outcome),
         reason,
         chunks,
-        _words(paid_by),
+        stored.words(paid_by),
         memory,
         steal,
         machine,
         LoadRecord.model_validate_json(load) if load else None,
     )
-
-
-@cache
-def _words(said: str) -> tuple[str, ...]:
-    """A list of words, of which a run's trials and cells have few different ones."""
-    return tuple(json.loads(said))
 
 
 def _row(
@@ -343,9 +341,11 @@ def _row(
 ) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
     columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server")}
-    columns |= {name: _words(found[name]) for name in ("accepted", "refused", "not_tried")}
-    coordinates = json.loads(found["coordinates"])
-    spec = coordinates["provider"]
+    columns |= {name: stored.words(found[name]) for name in ("accepted", "refused", "not_tried")}
+    coordinates = stored.coordinates(found["coordinates"])
+    if not {"choice", "provider", "op"} <= coordinates.keys():
+        raise ValueError("a cell without a choice, a provider or an operation")
+    spec = str(coordinates["provider"])
     columns |= {"coordinates": coordinates, "provider": names.get(spec, spec)}
     columns |= {"standing": Standing(found["standing"])}
     return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins, set_aside=set_aside)

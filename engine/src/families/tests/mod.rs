@@ -9,16 +9,21 @@ use crate::contract::{Proof, ProviderName, Task};
 use crate::failure::Failure;
 use crate::provider::Provider;
 
-/// Those that are linked in, and the system's libcrypto where there is one; not the TLS clients beside it, which have
-/// tests of their own.
+/// Those that are linked in, and a libcrypto: the one that `TOLLBAR_LIBCRYPTO` names, or the system's where there is
+/// one. Not the TLS clients beside it, which have tests of their own.
 fn providers() -> Vec<(&'static str, Box<dyn Provider>)> {
-    let open = |kind: &'static str| {
+    let linked = |kind: &'static str| {
         let name = ProviderName { kind: kind.to_owned(), path: None };
-        Some((kind, crate::op::open(&name, "native").ok()?))
+        (kind, crate::op::open(&name, "native").unwrap_or_else(|failure| panic!("{kind}: {failure:?}")))
     };
-    let libcrypto = crate::libcrypto::open(None, "native").ok();
-    let here = libcrypto.map(|found| ("libcrypto", Box::new(found) as Box<dyn Provider>));
-    ["aws-lc", "rustcrypto"].into_iter().filter_map(open).chain(here).collect()
+    let mut all = vec![linked("aws-lc"), linked("rustcrypto")];
+    let named = std::env::var("TOLLBAR_LIBCRYPTO").ok();
+    match crate::libcrypto::open(named.as_deref(), "native") {
+        Ok(found) => all.push(("libcrypto", Box::new(found))),
+        Err(failure) if named.is_some() => panic!("{failure:?}"),
+        Err(_) => crate::lacking("this machine has no libcrypto"),
+    }
+    all
 }
 
 fn operations(family: &str) -> &'static [&'static str] {

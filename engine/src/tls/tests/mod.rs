@@ -7,7 +7,7 @@ mod resumption;
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -60,32 +60,37 @@ pub struct Subject {
     pub today: bool,
 }
 
-/// rustls, the system's libssl, and one from the environment's wheels where there is one.
+/// rustls, the system's libssl, and another: the one that is named, or one from the environment's wheels where there is
+/// one.
 pub fn subjects() -> Vec<Subject> {
     let mut subjects = vec![
         Subject { library: Library::Rustls, libcrypto: None, today: true },
         libssl(None).expect("a system with a libssl"),
     ];
-    match wheel() {
-        Some(path) => subjects.extend(libssl(Some(path.display().to_string()))),
-        None => crate::lacking("no libssl in a wheel; name its libcrypto in TOLLBAR_LIBCRYPTO"),
+    let another = [named(), wheel()].into_iter().flatten().find_map(|path| libssl(Some(path)));
+    if another.is_none() {
+        crate::lacking("no libssl in a wheel; name its libcrypto in TOLLBAR_LIBCRYPTO");
     }
+    subjects.extend(another);
     subjects
 }
 
+/// The libcrypto that is to be tried, beside which there has to be a libssl.
+fn named() -> Option<String> {
+    std::env::var("TOLLBAR_LIBCRYPTO").ok()
+}
+
+/// None: it is a fork's, which has tests of its own. What is there and does not load is a failure.
 fn libssl(libcrypto: Option<String>) -> Option<Subject> {
     let mut subject = Subject { library: Library::Libssl, libcrypto, today: false };
-    let name = Client::new(&subject.client(Protocol::Tls13)).ok()?.library();
+    let name = client(&subject.client(Protocol::Tls13)).library();
     let version: Vec<u32> =
         name.strip_prefix("openssl ")?.split('.').filter_map(|part| part.parse().ok()).collect();
     subject.today = version.as_slice() >= [3, 5].as_slice();
     Some(subject)
 }
 
-fn wheel() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("TOLLBAR_LIBCRYPTO") {
-        return Some(path.into());
-    }
+fn wheel() -> Option<String> {
     let below = |folder: &Path, start: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
@@ -93,7 +98,7 @@ fn wheel() -> Option<PathBuf> {
     };
     let environment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/lib");
     let packages = below(&environment, "python3")?.join("site-packages/psycopg_binary.libs");
-    below(&packages, "libcrypto")
+    below(&packages, "libcrypto").map(|path| path.display().to_string())
 }
 
 impl Subject {
