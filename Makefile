@@ -66,7 +66,8 @@ engine-mutants-%:
 	@command -v cargo-mutants >/dev/null || { echo 'error: there is no cargo-mutants' >&2; \
 		echo 'hint: cargo install --locked cargo-mutants' >&2; exit 2; }
 	rm -rf engine/target/mutated && git worktree prune && git worktree add -q --detach engine/target/mutated HEAD
-	cd engine/target/mutated/engine && CARGO_TARGET_DIR=$(CURDIR)/engine/target cargo mutants --profile mutants --in-place \
+	cd engine/target/mutated/engine && export CARGO_TARGET_DIR=$(CURDIR)/engine/target && \
+		cargo test --profile mutants --locked --quiet --bin tollbar-engine -- $(TRY_$*) && cargo mutants --profile mutants --in-place \
 		--baseline=skip --timeout 90 --sharding round-robin --shard $(SHARE) -o $(CURDIR)/engine/target/mutants-$* \
 		-e '**/tests.rs' -e '**/tests/**' $(foreach one,$(MUTATED_$*),-f '$(one)') -- --bin tollbar-engine -- $(TRY_$*); \
 		case $$? in 0|2|3) ;; *) exit 1 ;; esac # 2 and 3: some were missed, or took too long

@@ -123,10 +123,26 @@ def test_without_time_what_qualifies_is_named_and_nothing_measured(
     assert {None} == {one["cost"] for group in ("unpriced", "refused") for one in place[group]}
     assert ExitStatus.DONE is command("digest", **asked_for)  # type: ignore[arg-type]
     text = " ".join(capsys.readouterr().out.split())
-    assert "cells qualify; nothing was measured." in text
+    assert "Of the cells near what was asked" in text
+    assert "qualify; nothing was measured." in text
     assert "from the cheapest" not in text
     assert ExitStatus.SOME_FAILED is command("digest", "md5", **asked_for)  # type: ignore[arg-type]
     assert not runs.exists()
+
+
+def test_without_time_what_was_given_stands_in_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sizes decide nothing, and are shown as they were asked for; what matters to a measurement alone is refused."""
+    command("digest", "bytes=16KiB", policy=("asvs-level-2",), for_="0s", layout=Layout(json=True))
+    (place,) = json.loads(capsys.readouterr().out)["places"]
+    assert {16384} == {one["setting"]["bytes"] for one in (*place["unpriced"], *place["refused"])}
+    for words, options, expected in (
+        (("digest", "provider=nonsense"), {}, "nonsense"),
+        (("digest",), {"seed": 1}, "nothing is measured"),
+        (("digest",), {"library": (tmp_path / "libcrypto.so",)}, "nothing is measured"),
+    ):
+        with pytest.raises(TollbarError) as error:
+            command(*words, for_="0s", **options)  # type: ignore[arg-type]
+        assert expected in f"{error.value.where}: {error.value.what}"
 
 
 def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:

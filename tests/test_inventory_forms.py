@@ -59,6 +59,26 @@ def test_a_suite_whose_code_point_has_no_name_here_is_said(form: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "identifiers", [["0x13", "0x99"], ["13", "01"], ["0x13"], ["C02F"], ["{0x13,0x99}"], ["0x13", "0x01", "0x02"]]
+)
+def test_what_is_beside_a_suite_and_has_no_name_here_is_said(identifiers: list[str]) -> None:
+    """It may be any suite too, so that no policy is said to be met."""
+    front = tls("1.3", identifiers=identifiers, tlsGroups=["x25519"], tlsSignatureSchemes=["0x0403"])
+    (found,) = mapped(made(front))
+    assert ["is not known here"] == [one[-len("is not known here") :] for one in found.uses[0].beyond]
+    (line,) = priced(front, policy=("asvs-level-1-5.0.0",)).lines
+    assert Ruling.CANNOT_SAY is line.ruling
+
+
+@pytest.mark.parametrize("form", ["0044", "0x44", "0x044", "00045"])
+def test_half_a_code_point_is_none(form: str) -> None:
+    """Decimal 44 is a suite without encryption, and hexadecimal 0044 one of 3DES: neither is what was said."""
+    (found,) = mapped(made(tls("1.2", name=form)))
+    assert "cipher" not in found.uses[0].coordinates
+    assert (f"suite {form} is not known here",) == found.uses[0].beyond
+
+
+@pytest.mark.parametrize(
     ("form", "known"),
     [("29", "x25519"), ("0x00,0x1D", "x25519"), ("{0x11,0xEC}", "x25519mlkem768"), ("4587", "secp256r1mlkem768")],
 )

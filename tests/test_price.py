@@ -267,15 +267,23 @@ def test_that_a_policy_does_not_govern_some_providers_keeps_no_asset_from_being_
     assert ["digest is not given"] == [one.what for one in line.uses[0].reasons]
 
 
-def test_a_policy_that_asks_for_a_provider_is_not_said_to_be_met(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ('only = { provider = ["go"] }', "provider is not given"),
+        # No provider is left that it would govern; and what it says is of some choices alone.
+        ('where = { provider = ["*"] }\ncannot-say = "which it is"', "provider is not given"),
+        ('where = { provider = ["go*"], choice = ["sha-*"] }\ncannot-say = "whose it is"', "provider is not given"),
+    ],
+)
+def test_a_policy_that_asks_for_a_provider_is_not_said_to_be_met(tmp_path: Path, rule: str, reason: str) -> None:
     """It may be another that performs the asset."""
     (tmp_path / "ours.toml").write_text(
-        OURS % '"sha-256"' + '[[rule]]\nid = "by"\nclause = "2"\nfamily = "digest"\nonly = { provider = ["go"] }\n',
-        "utf-8",
+        OURS % '"sha-256"' + f'[[rule]]\nid = "by"\nclause = "2"\nfamily = "digest"\n{rule}\n', "utf-8"
     )
     (line,) = price(made(algorithm("SHA-256")), [policies.policy(str(tmp_path / "ours.toml"))], TODAY, TODAY).lines
     assert Ruling.CANNOT_SAY is line.ruling
-    assert ["provider is not given"] == [one.what for one in line.uses[0].reasons]
+    assert [reason] == [one.what for one in line.uses[0].reasons]
 
 
 def test_a_replacement_is_by_the_provider_of_what_it_replaces() -> None:

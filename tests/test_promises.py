@@ -196,6 +196,26 @@ SLACK_NS = 4 * 5 * MS + 10 * MS
 
 
 @pytest.mark.parametrize(
+    ("queued_ns", "elapsed_ns", "spent_ns", "held_up_ns"),
+    [
+        (0, 200, 200, 0),
+        (100, 200, 100, 100),
+        # What is not asked to run waits for nothing.
+        (50, 200, 100, 50),
+        # Two of its own threads on one core wait for each other.
+        (284, 209, 209, 0),
+        (150, 200, 100, 100),
+        # On several cores it used more than passed; a thread that has ended took its waits along.
+        (10, 200, 390, 0),
+        (-271, 200, 100, 0),
+    ],
+)
+def test_a_runner_is_held_up_by_others_alone(queued_ns: int, elapsed_ns: int, spent_ns: int, held_up_ns: int) -> None:
+    """Never for longer than it did not run, and never for less than nothing."""
+    assert held_up_ns == conformance._held_up(queued_ns, elapsed_ns, spent_ns)
+
+
+@pytest.mark.parametrize(
     ("faulty", "promise"),
     [
         ({"refuses": {"contract": Outcome.UNSUPPORTED}}, "a task of another version of the contract is a failure"),

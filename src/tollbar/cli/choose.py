@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -103,7 +104,7 @@ def choose(
         found = (
             _measured(asked, near, coordinates, began_s, within, seed, library, runs)
             if within
-            else Answered(asked, [chosen(asked, {}, near.candidates)], (), "nothing was measured", is_unpriced=True)
+            else _unpriced(asked, near, given, seed, library)
         )
     said = answer(found)
 
@@ -208,6 +209,22 @@ def _measured(
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
     return Answered(asked, places, _left(near, there), f"measured now, kept in {store.directory}")
+
+
+def _unpriced(
+    asked: Wanted, near: Nearby, given: Mapping[str, tuple[Value, ...]], seed: int | None, library: Sequence[Path]
+) -> Answered:
+    """What qualifies, of no cost: with the sizes and loads that were asked for, though none of them decides that."""
+    for option, said in (("--library", library), ("--seed", seed is not None)):
+        if said:
+            raise TollbarError("with `--for 0s` nothing is measured", where=option, hint="leave one of the two out")
+    libraries.resolve([*map(str, given.get(PROVIDER, ()))])
+    single = {name: values[0] for name, values in given.items() if len(values) == 1 and name in asked.family.settings}
+    asked_for = [
+        replace(one, coordinates={**one.coordinates, **{n: v for n, v in single.items() if n in one.coordinates}})
+        for one in near.candidates
+    ]
+    return Answered(asked, [chosen(asked, {}, asked_for)], (), "nothing was measured", is_unpriced=True)
 
 
 def _nearby(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Nearby:

@@ -25,9 +25,9 @@ _BETWEEN_NAMES = "|"
 # What stands between the texts of a property that has several.
 _BETWEEN_TEXTS = {"algorithms": _BETWEEN_NAMES, "functions": "-"}
 _HAS_NO = "Tollbar's family {family} has no {setting} {value}"
-# A code point of two bytes: `{0x13,0x01}`, `0x1301`, `4865`.
+# A code point of two bytes: `{0x13,0x01}`, `0x1301`, `4865`. One that begins with 0 and no x may be of either kind.
 _CODE_POINT = re.compile(
-    r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x0*([0-9a-f]{1,4})|([0-9]{1,5})", re.IGNORECASE
+    r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x([0-9a-f]{4})|([1-9][0-9]{0,4})", re.IGNORECASE
 )
 # What both of its values may be, as a key for signatures and for transport is.
 _SEVERAL = "use"

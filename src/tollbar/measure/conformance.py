@@ -141,9 +141,14 @@ def _advance(session: Session, seconds: float, operations: int, rest_s: float = 
     chunk = session.advance(seconds, operations, LIMIT_S)
     elapsed_ns = time.monotonic_ns() - began_ns
     spent_ns = proc.cpu_ns(proc.tree(session.pid)) - start_ns
-    # Threads that wait at once are counted each.
-    queued_ns = min(proc.run_queue_wait_ns(os.getpid()) - queued_ns, elapsed_ns)
+    queued_ns = _held_up(proc.run_queue_wait_ns(os.getpid()) - queued_ns, elapsed_ns, spent_ns)
     return _Seen(seconds * 1e9, chunk, start_ns - before_ns, spent_ns, elapsed_ns, queued_ns)
+
+
+def _held_up(queued_ns: int, elapsed_ns: int, spent_ns: int) -> int:
+    """How long others had the core. Threads that wait at once are counted each, also for each other, in which time the
+    runner has the core itself; and the waits of one that has ended are gone."""
+    return max(0, min(queued_ns, elapsed_ns - spent_ns))
 
 
 def _clocks(seen: Sequence[_Seen]) -> Iterator[Finding]:

@@ -69,8 +69,9 @@ class Rule:
 
     @property
     def is_of_providers(self) -> bool:
-        """Whether it says of which providers its policy says nothing: nothing breaks it."""
-        return self.cannot_say is not None and "provider" in self.where
+        """Whether it says of which providers its policy says nothing, where there are others: nothing breaks it."""
+        every = {"*", "?*"} & {*self.where.get("provider", ())}
+        return self.cannot_say is not None and {*self.where} == {"provider"} and not every
 
     def holds(self, on: date) -> bool:
         """Whether it is in force on this day."""

@@ -105,7 +105,8 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
         were = "was" if len(found) == 1 else "were"
         return f"Nothing that was measured qualifies; {_few([*found])} would, and {were} not."
     if of.is_unpriced:
-        return f"{counted(len(found), 'cell')} {'qualifies' if len(found) == 1 else 'qualify'}; nothing was measured."
+        qualify = "qualifies" if len(found) == 1 else "qualify"
+        return f"Of the cells near what was asked {len(found)} {qualify}; nothing was measured."
     if first is None:
         reasons = {one.unmeasured for one in found.values() if one.unmeasured}
         why = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
