@@ -114,6 +114,9 @@ def test_a_trial_without_its_rounds_or_its_time_is_refused(spoiled: str) -> None
     series = {(c, m): json.loads(text) for c, m, text in series_of(PROBED)}
     with pytest.raises(ValueError, match="not a value of each round"):
         chunks_of({**series, ("", spoiled): [1]})
+    for odd in (1, 0, None, "1", {}, True):
+        with pytest.raises(ValueError, match="operations: not a value of each round"):
+            chunks_of({**series, ("", "operations"): odd})  # type: ignore[dict-item]
     del series["", spoiled]
     with pytest.raises(ValueError, match=f"a trial without {spoiled}"):
         chunks_of(series)

@@ -48,7 +48,9 @@ def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
 
 def chunks_of(series: Series) -> Sequence[Chunk]:
     """A trial's chunks, in the order of its rounds. Raises ValueError where a series is none that Tollbar writes."""
-    operations = series.get((TRIAL, OPERATIONS), ())
+    operations = series.get((TRIAL, OPERATIONS), [])
+    if not isinstance(operations, list):
+        raise ValueError(f"{OPERATIONS}: not a value of each round")
     if not operations:
         return ()
     for (_, metric), values in series.items():
