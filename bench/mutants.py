@@ -201,13 +201,17 @@ class Tree:
         """The same, with this mutant."""
         path = self.root / mutant.file
         text = path.read_text("utf-8")
-        path.write_text(mutant.code, "utf-8")
+        _put(path, mutant.code)
         try:
             return self.fails(tests, limit_s)
         finally:
-            path.write_text(text, "utf-8")
-            # It is held against the file's time in seconds, and may be that of the mutant.
-            Path(cache_from_source(str(path))).unlink(missing_ok=True)
+            _put(path, text)
+
+
+def _put(path: Path, code: str) -> None:
+    """Changes a source file. What was compiled of it is told by seconds and by size, which the other may share."""
+    path.write_text(code, "utf-8")
+    Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def paths(name: str) -> list[str]:

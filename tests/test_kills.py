@@ -25,8 +25,10 @@ from conftest import here, lacking
 pytestmark = pytest.mark.timeout(600)
 
 KILLS = 20
-# A run may end before its moment, or never need what it is refused; about one in five does.
-ATTEMPTS = 8
+# A run may end before its moment; about one in five does.
+ATTEMPTS = 5
+# Means that refuse a run more of something.
+REFUSED = ("disk full", "memory limit", "descriptors")
 SEED = 25
 # Each wants an undisturbed run of its own: these are quick, and between them every means has a kind to strike. With
 # the beds that have to be here for each.
@@ -74,7 +76,8 @@ def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: i
         if outcome(line) == "survived":
             break
     else:
-        pytest.fail(f"{ATTEMPTS} runs ended before anything struck them: {line}")
+        # A run may do with what it is left, each time: what it was refused it never needed.
+        assert (means, outcome(line)) in [(one, "not struck") for one in REFUSED], line
 
 
 def test_all_means_are_drawn() -> None:
@@ -192,8 +195,8 @@ TOLL = {"low": 1.0, "high": 1.2, "ratio": 1.1, "verdict": "costs", "reason": Non
         ({"low": 8.0, "high": 9.0, "ratio": 8.5}, True, "another answer"),
         ({"low": None, "reason": "too few blocks"}, True, {}),
         ({"low": None, "reason": "too few blocks"}, False, "no toll"),
-        ({"low": None}, True, "no toll"),
-        (None, True, "no toll"),
+        (None, True, {}),
+        (None, False, "no toll"),
     ],
 )
 def test_an_answer_is_the_same_by_its_interval(

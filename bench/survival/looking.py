@@ -125,14 +125,14 @@ def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[st
     """Compares its tolls with the undisturbed run's: notes how many agree, and yields those that do not.
 
     A toll agrees by an interval that overlaps with the other run's, or, since of two such runs a few in a hundred do
-    not by chance alone, by a ratio that is near the other's. Where a trial has failed there may be too few left for a
-    toll, for which the run has to give its reason.
+    not by chance alone, by a ratio that is near the other's. Where a trial has failed there may be too few left for an
+    interval, and a cell that failed has no toll.
     """
     tolls, found = tolls_of(kill.ground), Counter[str]()
     for key, toll in reference.tolls.items():
         other = tolls.get(key)
         if other is None or other["low"] is None:
-            if not (harmed and other and other["reason"]):
+            if not harmed:
                 yield f"no toll of {key}: {other and other['reason']}"
             continue
         found["verdict"] += other["verdict"] == toll["verdict"]
