@@ -213,7 +213,12 @@ def listens(address: str) -> bool:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["trials", name, *count]:
-            trials(name, int(count[0]) if count else 1)
+            try:
+                trials(name, int(count[0]) if count else 1)
+            except KeyboardInterrupt:
+                # Python does this itself, unless another thread meanwhile executes a string, as dataclasses do.
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGINT)
         case ["user", name]:
             user(name)
         case ["end", name, served, after_s, how]:

@@ -52,6 +52,7 @@ def left_after(how: str, name: str, after_s: float, served: int = 0) -> dict[str
     said = json.loads(told.stdout)
     assert served <= said["trials"], f"it was ended before {served} servers were up: {told.stderr}"
     left: dict[str, object] = said["left"]
+    assert left["ended"], told.stderr
     return left
 
 
