@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,8 @@ from tollbar.judge import Judgement, Toll, Verdict, judge
 from tollbar.measure import rounds
 from tollbar.stats import Interval, Moments
 
-REPETITIONS = 150
+# Of each setting; a run is a quarter of a second of work.
+REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", "75"))
 LOOKED_AT = 100
 # Over all cells of a setting; intervals are of 96 %, and those that never miss are too wide.
 LEAST, MOST = 0.93, 0.995
@@ -87,7 +89,7 @@ SETTINGS = {
     "bursts": Setting("bursts", HASH, (HASH, UNLIKE, PERIODIC, SIGNING)),
     "half": Setting("on and off", replace(HASH, suffers=0.5), (HASH, UNLIKE, SIGNING, PERIODIC), between_s=20.0),
     "growing": Setting("on and off", GROWING, (GROWING, GROWING.times(1.03))),
-    "rare": Setting("three levels", HASH, (RARE,), blocks=24, rounds=20, repetitions=100),
+    "rare": Setting("three levels", HASH, (RARE,), blocks=24, rounds=20, repetitions=REPETITIONS),
     "no budget": Setting("on and off", HASH, (HASH, UNLIKE, SIGNING, PERIODIC), budget=False),
 }
 # Of half an interval over what the estimate scatters by: Student's distribution with eleven degrees of freedom asks

@@ -19,7 +19,7 @@ from conftest import here, lacking
 from tollbar import beds
 
 # More on demand: a lab may be killed at any moment, and these are few.
-KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
+KILLS = int(os.environ.get("TOLLBAR_KILLS", "3"))
 ALL = {**beds.all_beds(), **beds.services()}
 # Without what is started for a trial behind a bed: it stands before a directory (`test_negotiate`).
 NAMES = sorted(name for name, bed in ALL.items() if not bed.is_service or bed.frontend.lifetime == "run")

@@ -34,9 +34,18 @@ return [...document.querySelectorAll('.plot')]
 """
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1300, 400], ids=["wide", "narrow"])
-@pytest.mark.parametrize("page", ["small", "large", "served"])
+# Each width and each colour with every page, and all of both with the one that is drawn soonest.
+_LOOKS = [(1300, False), (400, True)]
+
+
+@pytest.mark.parametrize(
+    ("page", "width", "dark"),
+    [
+        ("small", 400, False),
+        ("small", 1300, True),
+        *((page, *look) for page in ("small", "large", "served") for look in _LOOKS),
+    ],
+)
 def test_the_page_draws_without_a_word_or_a_request(
     browser: webdriver.Chrome, pages: Pages, page: str, width: int, dark: bool
 ) -> None:

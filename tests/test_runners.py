@@ -95,8 +95,9 @@ def answer_of(family: str, choice: str, op: str) -> Answer | None:
     return next((answer for answer in known.answers if answer.setting.items() <= usual.items()), None)
 
 
+@cache
 def built(platform: Platform) -> tuple[str, ...]:
-    """The command of a runner, whose platform has to be here."""
+    """The command of a runner, whose platform has to be here; its version is asked once, which takes Java as long."""
     return runners.command_of(platform)
 
 

@@ -1,5 +1,8 @@
 //! Streams of requests, as a connection of the embedded server takes them, behind each sign-in.
 
+use std::path::PathBuf;
+
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::give::{Give, file};
@@ -20,6 +23,13 @@ const HMAC: &str = "u2:{HMAC-SHA-256}804e6d854739162fdea0d455b3aafe67f40d2919406
 const SHA_1_OF_ANOTHER: &str = "u3:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 /// SHA-256 of `u1:tollbar:password`.
 const DIGEST: &str = "u1:tollbar:be77626087728de3a6b4b53ec81d1bd47eea564f9b1c1f09a10f7c53ffa42219\n";
+
+/// The SHA-256 of `good` and of `old`.
+const HELD: &str = "
+    CREATE TABLE held (hash BLOB PRIMARY KEY, name TEXT NOT NULL, expires_s INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO held VALUES (x'770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c', 'u1', 99999999999);
+    INSERT INTO held VALUES (x'cba06b5736faf67e54b07b561eae94395e774c517a7d910a54369e1263ccfbd4', 'u1', 1);
+";
 
 pub fn plain() -> Give {
     behind(None)
@@ -48,6 +58,40 @@ pub fn jwt() -> Give {
 
 pub fn hmac() -> Give {
     behind(Some(json!({"scheme": "hmac", "store": {"file": file(IN_CLEAR)}})))
+}
+
+pub fn opaque_token() -> Give {
+    let held = Held::new("tokens");
+    behind(Some(json!({"scheme": "opaque-token", "held": held.spec()})))
+}
+
+pub fn session_cookie() -> Give {
+    let held = Held::new("sessions");
+    behind(Some(json!({"scheme": "session-cookie", "store": {"file": file(SHA_1)}, "held": held.spec()})))
+}
+
+/// A folder with a database of what users show: `good`, which is `u1`'s, and `old`, which has expired. The server has both
+/// files of its copy open when this is dropped, and nothing is left.
+struct Held(PathBuf);
+
+impl Held {
+    fn new(name: &str) -> Held {
+        let folder = std::env::temp_dir().join(format!("tollbar-fuzz-{}-{name}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let database = Connection::open(folder.join("from")).expect("a database");
+        database.execute_batch(HELD).expect("a table");
+        Held(folder)
+    }
+
+    fn spec(&self) -> Value {
+        json!({"from": self.0.join("from"), "at": self.0.join("at")})
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// No request makes the server fail, none is longer than what came, and none changes with what comes behind it.

@@ -18,6 +18,8 @@ pub const TARGETS: &[Target] = &[
     target("basic", requests::basic),
     target("api-key", requests::api_key),
     target("cookies", requests::form),
+    target("session-cookies", requests::session_cookie),
+    target("opaque-tokens", requests::opaque_token),
     target("digest", requests::digest),
     target("jwt", requests::jwt),
     target("hmac", requests::hmac),

@@ -156,3 +156,30 @@ impl Turns {
 fn greatest_common_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many visits as have just the share: the least such number.
+    #[test]
+    fn a_whole_has_just_the_share() {
+        for (hit_percent, whole) in
+            [(0, 1), (1, 100), (20, 5), (25, 4), (50, 2), (64, 25), (90, 10), (99, 100), (100, 1)]
+        {
+            let spec = KnownCache { hit_percent, time_to_live_s: 1, entries: 1 };
+            let turns = Turns {
+                spec,
+                again: 1,
+                others: Vec::new(),
+                known: 0,
+                place: 0,
+                hits: 0,
+                misses: 0,
+                of_users: Vec::new(),
+            };
+            assert_eq!(whole, Returning::Shared(turns).whole(), "{hit_percent} %");
+        }
+        assert_eq!(1, Returning::Drawn.whole());
+    }
+}

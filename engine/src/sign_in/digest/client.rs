@@ -187,3 +187,51 @@ impl DigestClient {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sign_in::accounts::AccountsSpec;
+
+    fn client() -> DigestClient {
+        let file = std::env::temp_dir().join(format!("tollbar-{}-digest-client", std::process::id()));
+        std::fs::write(&file, "u1\tpassword\t0\n").expect("a file");
+        let accounts = Accounts::read(&AccountsSpec { file: file.clone(), first: 0, count: 1 });
+        let _ = std::fs::remove_file(&file);
+        let any = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
+        DigestClient {
+            algorithm: Algorithm::Sha256,
+            kind: VisitKind::Request,
+            method: "GET".to_owned(),
+            bare: Vec::new(),
+            requests: Vec::new(),
+            challenged: Expected { status: 401, ..any.clone() },
+            expected: any,
+            accounts: accounts.unwrap_or_else(|failure| panic!("{failure:?}")),
+            realm: String::new(),
+            hashes: Vec::new(),
+            users: vec![User::default(); 2],
+            header: Vec::new(),
+            replays: false,
+        }
+    }
+
+    /// Hashes of passwords are made for a realm once, and anew for another one, for which the first are no good.
+    #[test]
+    fn hashes_are_of_the_realm_that_was_asked_for() {
+        let mut client = client();
+        let challenge = |realm, nonce| Challenge { realm, nonce, opaque: None, is_stale: false };
+        let of = |realm| Algorithm::Sha256.of_user("u1", realm, "password");
+        client.take(0, &challenge("", "n"));
+        assert_eq!(vec![of("")], client.hashes);
+        client.take(0, &challenge("first", "n"));
+        assert_eq!(vec![of("first")], client.hashes);
+        // Kept as they are for the same realm.
+        client.hashes = vec![of("kept")];
+        client.take(1, &challenge("first", "other"));
+        assert_eq!(vec![of("kept")], client.hashes);
+        client.take(1, &challenge("second", "other"));
+        assert_eq!(("second", vec![of("second")]), (client.realm.as_str(), client.hashes));
+        assert_eq!(["n", "other"], [&*client.users[0].nonce, &*client.users[1].nonce]);
+    }
+}

@@ -172,18 +172,37 @@ impl Nonces {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use serde_json::json;
 
-    use super::super::hash::Answered;
+    use super::super::hash::{Answered, Hex};
     use super::*;
     use crate::http::request::parse;
 
-    /// What is stored of a user is looked at for a name that no user has, and makes no user of that name.
-    #[test]
-    fn a_user_s_own_hash_is_good_for_no_other_name() {
+    /// What a client says, which asks for `/`.
+    #[derive(Clone, Copy)]
+    struct Said {
+        name: &'static str,
+        realm: &'static str,
+        algorithm: &'static str,
+        uri: &'static str,
+        /// In its answer to the nonce.
+        method: &'static str,
+        /// Of the request.
+        by: &'static str,
+    }
+
+    const RIGHT: Said =
+        Said { name: "u1", realm: REALM, algorithm: "SHA-256", uri: "/", method: "GET", by: "GET" };
+
+    /// A server with one user, `u1`, and what it has stored of it.
+    fn server_of_one() -> (DigestServer, Hex) {
         let algorithm = Algorithm::Sha256;
         let hash = algorithm.of_user("u1", REALM, "password");
-        let path = std::env::temp_dir().join(format!("tollbar-{}-digest", std::process::id()));
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tollbar-{}-digest-{number}", std::process::id()));
         let line = format!("u1:{REALM}:{}\n", String::from_utf8_lossy(hash.as_bytes()));
         std::fs::write(&path, line).expect("a file");
         let spec = serde_json::from_value(json!({"file": path})).expect("a store");
@@ -191,22 +210,48 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let (store, nonces) =
             (store.unwrap_or_else(|failure| panic!("{failure:?}")), Nonces::new(1_000_000_000_000));
-        let mut server =
-            DigestServer { algorithm, store, nonces, challenge: String::new(), name: String::new() };
-        for (expected, name) in [(true, "u1"), (false, "u2")] {
-            let nonce = server.nonces.issue(clock::wall_ns()).expect("a nonce");
-            let answered =
-                Answered { uri: b"/", nonce: nonce.as_bytes(), count: b"00000001", client_nonce: b"c" };
-            let response = algorithm.response(hash.as_bytes(), "GET", &answered);
-            let text = format!(
-                "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Digest username=\"{name}\", realm=\"{REALM}\", \
-                 nonce=\"{nonce}\", uri=\"/\", algorithm=SHA-256, qop=auth, nc=00000001, cnonce=\"c\", \
-                 response=\"{}\"\r\n\r\n",
-                String::from_utf8_lossy(response.as_bytes())
-            );
-            let request = parse(text.as_bytes()).expect("a request").expect("a whole one");
-            assert_eq!(expected, server.check(&request) == Verdict::User(name), "{name}");
-        }
+        (DigestServer { algorithm, store, nonces, challenge: String::new(), name: String::new() }, hash)
+    }
+
+    /// Whether this is taken, with a hash that is right for what is said.
+    fn takes(said: Said) -> bool {
+        let (mut server, hash) = server_of_one();
+        let Said { name, realm, algorithm, uri, method, by } = said;
+        let nonce = server.nonces.issue(clock::wall_ns()).expect("a nonce");
+        let answered =
+            Answered { uri: uri.as_bytes(), nonce: nonce.as_bytes(), count: b"00000001", client_nonce: b"c" };
+        let response = Algorithm::Sha256.response(hash.as_bytes(), method, &answered);
+        let text = format!(
+            "{by} / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Digest username=\"{name}\", realm=\"{realm}\", \
+             nonce=\"{nonce}\", uri=\"{uri}\", algorithm={algorithm}, qop=auth, nc=00000001, cnonce=\"c\", \
+             response=\"{}\"\r\n\r\n",
+            String::from_utf8_lossy(response.as_bytes())
+        );
+        let request = parse(text.as_bytes()).expect("a request").expect("a whole one");
+        server.check(&request) == Verdict::User(name)
+    }
+
+    #[test]
+    fn what_is_right_is_taken() {
+        assert!(takes(RIGHT));
+        assert!(takes(Said { method: "HEAD", by: "HEAD", ..RIGHT }));
+        assert!(takes(Said { algorithm: "sha-256", ..RIGHT }));
+    }
+
+    /// What is stored of a user is looked at for a name that no user has, and makes no user of that name.
+    #[test]
+    fn a_user_s_own_hash_is_good_for_no_other_name() {
+        assert!(!takes(Said { name: "u2", ..RIGHT }));
+    }
+
+    /// Credentials say what they are for, and are good for nothing else, even if they are hashed as they say.
+    #[test]
+    fn credentials_for_something_else_are_refused() {
+        assert!(!takes(Said { realm: "another", ..RIGHT }), "another realm");
+        assert!(!takes(Said { algorithm: "MD5", ..RIGHT }), "another algorithm");
+        assert!(!takes(Said { uri: "/another", ..RIGHT }), "another target");
+        assert!(!takes(Said { method: "HEAD", ..RIGHT }), "another method");
+        assert!(!takes(Said { by: "HEAD", ..RIGHT }), "another method");
     }
 
     /// Each count is taken once, in rising order, until the nonce is too old or forgotten.
