@@ -119,6 +119,15 @@ LONG = {
     *("intervals_cover_what_was_made", "a_value_does_more_than_its_choice_only_where_the_family_says_so"),
     *("what_means_nothing_to_a_cell_is_not_combined", "every_shipped_study_can_be_planned"),
     *("no_ratio_or_verdict_of_a_shipped_study_is_cut", "of_many_rows_that_cost_the_same_none_is_told"),
+    *(
+        "a_limit_that_was_accepted_holds_when_nothing_changed_and_is_broken_by_five_per_cent",
+        "a_sum_of_means_is_linear",
+    ),
+    *("no_advice_leads_to_what_cannot_be_had_or_stands_no_better", "what_a_family_has_not_keeps_a_verdict_open"),
+    *("a_group_is_that_of_its_document", "nothing_that_is_refused_or_disallowed_is_proposed"),
+    # Plans of studies that ask each platform's runner what it has.
+    *("a_choice_that_all_rows_have_is_said_once", "question_family_and_choices_are_enough"),
+    *("a_study_to_begin_with_runs_as_it_is", "all_that_the_judge_gives_is_shown"),
 }
 # What a test takes, or its module names, that starts the command, a server, a runner or a browser.
 STARTING = {

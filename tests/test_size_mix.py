@@ -123,6 +123,29 @@ def test_a_machine_of_a_role_is_one_of_a_run(tmp_path: Path, cpu: str, is_summed
 
 
 @pytest.mark.parametrize(
+    ("cpus", "refused"),
+    [
+        ({"web": "other"}, None),
+        ({"web": "other", "database": "other"}, None),
+        ({"web": "other", "database": "one"}, "the role web and of the role database: cpu: other / one"),
+        ({"database": "one"}, None),
+        ({"database": "other"}, "the lab and of the role database: cpu: one / other"),
+    ],
+)
+def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[str, str], refused: str | None) -> None:
+    """That of the load client has no part of what servers elsewhere cost."""
+    of = mix(tmp_path, LOGIN_TERM.replace("embedded", "httpd"))
+    cell = {"choice": "form", "op": "sign-on", "bed": "httpd", "users": 8}
+    nodes = {role: {"address": "10.0.0.2", "host": role, "fingerprint": {"cpu": cpu}} for role, cpu in cpus.items()}
+    apart = replace(run(made("web-auth", {"form": cell}, {"form": 2e7})), fingerprint={"cpu": "one"}, nodes=nodes)
+    if refused is None:
+        assert size(of, [apart], TODAY).cores is not None
+    else:
+        with pytest.raises(TollbarError, match=refused):
+            size(of, [apart], TODAY)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (LOGIN_TERM.replace("20 /s", "0 /s"), "above nought"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from statistics import median
+from typing import Any
 
 from tollbar import machine, stats
 from tollbar.errors import TollbarError
@@ -130,8 +131,8 @@ class Sized:
 def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
     """What a mix takes by these runs.
 
-    Raises TollbarError where they are of different machines, have a term by several providers of which none is its
-    family's, or say that it costs nothing.
+    Raises TollbarError where they are of different machines, or one of unlike ones, have a term by several providers of
+    which none is its family's, or say that it costs nothing.
     """
     _refuse_other_machines(runs)
     sources = [Source(run, one) for run in runs for one in run.studies if one.study.measure.cost != "client-cpu"]
@@ -187,6 +188,25 @@ def _refuse_other_machines(runs: Sequence[Run]) -> None:
                 where=str(run.directory),
                 hint="cores of two machines cannot be summed: size each by its own runs",
             )
+    for run in runs:
+        (name, first), *others = _machines_of(run).items()
+        for other, about in others:
+            if found := machine.differences(first, about):
+                raise TollbarError(
+                    f"{run.name} has costs of unlike machines, of {name} and of {other}: {'; '.join(found)}",
+                    where=str(run.directory),
+                    hint="cores of two machines cannot be summed: size by a run that has all on one, or on like ones",
+                )
+
+
+def _machines_of(run: Run) -> dict[str, Mapping[str, Any]]:
+    """What each machine of a run is that has a part of its costs.
+
+    The lab's own has none where all is asked of web servers on a machine of their own, with all that they need.
+    """
+    found = {f"the role {role}": node["fingerprint"] for role, node in run.nodes.items()}
+    is_elsewhere = "web" in run.nodes and all("bed" in row.coordinates for one in run.studies for row in one.rows)
+    return found if is_elsewhere else {"the lab": run.fingerprint, **found}
 
 
 def _machines_differ(one: Run, other: Run) -> list[str]:
