@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from conftest import here
 from tollbar.beds import proc, sandbox
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.records import Outcome
 from tollbar.runner import engine
@@ -62,6 +64,46 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
     left = sorted(path.name for path in tmp_path.iterdir())
     kept = ["other", "tollbar-alive", "tollbar-broken", "tollbar-elsewhere", "tollbar-link", "tollbar-mine"]
     assert kept == left
+
+
+@pytest.mark.parametrize(
+    ("name", "age_s", "beside", "is_left"),
+    [
+        ("tollbar-0123abcd", 60, (), False),
+        ("tollbar-0123abcd", 60, (".keeper.json",), False),
+        ("tollbar-0123abcd", 1, (".keeper.json",), True),
+        ("tollbar-0123abcd", 60, ("another",), True),
+        ("tollbar-another", 60, (), True),
+    ],
+)
+def test_what_a_keeper_left_that_was_never_ready_is_swept(
+    tmp_path: Path, name: str, age_s: float, beside: tuple[str, ...], is_left: bool
+) -> None:
+    """Killed between making the directory and saying that it keeps it; while a lab may still wait for it, it stays."""
+    directory = tmp_path / name
+    directory.mkdir()
+    for file in beside:
+        (directory / file).write_text("")
+    then = time.time() - age_s
+    os.utime(directory, (then, then))
+    sandbox.sweep(tmp_path)
+    assert is_left == directory.exists()
+
+
+def test_a_lab_whose_keeper_is_killed_before_it_is_ready_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so in a line, and removes what the keeper had made."""
+
+    def killed(words: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        begins = 'mkdir "$0" && : > "$0/.keeper.json" && kill -KILL $$'
+        return subprocess.Popen(["sh", "-c", begins, words[1]], **options)
+
+    monkeypatch.setattr(sandbox, "start_engine", killed)
+    monkeypatch.setattr(sandbox, "folder_for_all", lambda: str(tmp_path))
+    with pytest.raises(TollbarError, match="the keeper did not say that it is ready"), Sandbox():
+        raise AssertionError("entered")
+    assert [] == [*tmp_path.iterdir()]
 
 
 def test_sandbox_are_locked_while_they_are_kept() -> None:
@@ -177,6 +219,7 @@ LAB_OF_SEGMENTS = """
 import subprocess, sys
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
 words = [sys.executable, "-c", sys.argv[1]]
 with Sandbox() as sandbox:
     for number in range(8):

@@ -222,7 +222,8 @@ MEANS: dict[str, Means] = {
     "suspended": Means(_suspend, HARMED, is_unnoticed=True),
     "disk full": Means(_fill_disk, HARMED, needs="mounts"),
     "disk read-only": Means(_write_protect, (0, -signal.SIGKILL), needs="mounts"),
-    "memory limit": Means(_run_out_of(resource.RLIMIT_AS, _address_space_bytes, 4 << 20), HARMED),
+    # Of the lab's libraries those in Rust end the process where they are given no memory, and say so.
+    "memory limit": Means(_run_out_of(resource.RLIMIT_AS, _address_space_bytes, 4 << 20), (*HARMED, -signal.SIGABRT)),
     "descriptors": Means(
         _run_out_of(resource.RLIMIT_NOFILE, lambda pid: max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1, 6), HARMED
     ),

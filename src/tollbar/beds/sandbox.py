@@ -20,6 +20,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ from tollbar.files import write
 from tollbar.runner import start_engine
 
 PREFIX = "tollbar-"
+# Eight digits are its own, and no other program's by chance.
+NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{8}}")
 # Making a directory takes milliseconds; the keeper itself tries for ten seconds to remove one.
 MADE_LIMIT_S = 10.0
 REMOVED_LIMIT_S = 12.0
@@ -94,6 +97,7 @@ class Sandbox:
             keeper.stdin.close()
             error = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
             self._let_go()
+            _remove_unkept(self.directory)
             raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
         try:
             for folder in (self.documents, self.documents / "bytes"):
@@ -181,10 +185,21 @@ def sweep(parent: Path) -> None:
             # In a place for all, any user may make a directory of that name.
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
                 continue
-            if not _is_kept(directory / "keeper.json"):
+            if not (directory / "keeper.json").exists():
+                # A keeper that was killed before it was ready; one that is not ready yet has a lab that waits for it.
+                if NAMED.fullmatch(directory.name) and time.time() - about.st_mtime > MADE_LIMIT_S:
+                    _remove_unkept(directory)
+            elif not _is_kept(directory / "keeper.json"):
                 # Left where the guards were killed at the same moment as the lab and its keeper.
                 proc.end_writers(directory)
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_unkept(directory: Path) -> None:
+    """Removes a directory that a keeper made and had no time to put its name in: with anything else in it, it stays."""
+    with suppress(OSError):
+        (directory / ".keeper.json").unlink(missing_ok=True)
+        directory.rmdir()
 
 
 def _is_kept(keeper: Path) -> bool:
