@@ -163,7 +163,9 @@ class Survivors:
         match needs:
             case "terminal":
                 terminal, stdin = os.openpty()
-                yield Place(["setsid", "--ctty"], {}, stdin=stdin, terminal=terminal)
+                # A bench that was begun with `nohup` would have it ignore just that.
+                hears = ["env", "--default-signal=HUP"]
+                yield Place(["setsid", "--ctty", *hears], {}, stdin=stdin, terminal=terminal)
             case "shim":
                 (folder / "told").write_bytes(bytes(16))
                 yield Place([], {"LD_PRELOAD": str(self._compiled()), "SURVIVE_TOLD": str(folder / "told")})

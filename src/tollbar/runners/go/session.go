@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand"
 	"runtime/metrics"
 	"syscall"
 	"time"
@@ -21,6 +22,10 @@ const (
 	// Windows agree by chance before caches, frequency and the collector's pace have settled.
 	leastWarmUpNS = 100e6
 	mostWarmUpNS  = 3e9
+	// Of operations that leave garbage the collector's first round comes when the warm-up has lasted about as long as it
+	// has to: it would be the first chunk's in half of all sessions, and the next one no chunk's. So much longer at the most,
+	// which is more than a round takes of those that were tried, and a session begins anywhere in a round.
+	roundNS = 200e6
 	// The share of a chunk that is worked before its clocks start, for caches that others have used.
 	lead = 0.1
 	// An operation that takes more than this share of a chunk has warmed itself before it is done.
@@ -121,7 +126,8 @@ func readAdvance(line []byte) (advance, error) {
 	return *asked, nil
 }
 
-// warm performs until two windows in a row cost the same. Returns the CPU time of one operation.
+// warm performs until two windows in a row cost the same, and on to somewhere between two of the collector's rounds.
+// Returns the CPU time of one operation.
 func warm(op operation) (float64, error) {
 	beforeNS, eachNS, count := 0.0, 0.0, 1
 	for start := cpuNS(); ; {
@@ -134,7 +140,8 @@ func warm(op operation) (float64, error) {
 		spent := float64(now - start)
 		agrees := beforeNS > 0 && math.Abs(eachNS/beforeNS-1) <= steady
 		if agrees && spent >= leastWarmUpNS || spent >= mostWarmUpNS {
-			return eachNS, nil
+			anywhere := rand.New(rand.NewSource(time.Now().UnixNano())).Float64()
+			return eachNS, batch(op, int(anywhere*roundNS/eachNS))
 		}
 		// Short windows tell only how long one has to be; grown by steps, because first operations are slow.
 		beforeNS = 0
