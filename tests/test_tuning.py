@@ -93,6 +93,25 @@ def test_what_an_attacker_gets_least_of_stands_first() -> None:
 
 
 @pytest.mark.usefixtures("made_up")
+@pytest.mark.parametrize(
+    ("by_memory", "is_said"), [((900.0, 300.0), True), ((300.0, 900.0), False), ((None, 300.0), False)]
+)
+def test_the_headline_says_where_memory_orders_them_otherwise(
+    by_memory: tuple[float | None, float], is_said: bool
+) -> None:
+    """Two estimates are never merged, and neither is kept silent about."""
+    found = tuning.of(asking(1.0), tuning.tune(asking(1.0)))
+    tuned = [
+        replace(one, guesses=replace(one.guesses, published=published, by_memory=bound))
+        for one, published, bound in zip(found.tuned[:2], (100.0, 200.0), by_memory, strict=True)
+    ]
+    headline = tune_answer(replace(found, tuned=tuple(tuned))).headline
+    assert headline.startswith(tuned[0].choice.title)
+    assert is_said == headline.endswith(f"by memory bandwidth {tuned[1].choice.title} leaves the fewest.")
+    assert is_said != headline.endswith("by what was published.")
+
+
+@pytest.mark.usefixtures("made_up")
 def test_bcrypt_says_what_the_next_cost_takes() -> None:
     """Its grain is a factor of two."""
     asked = asking(0.5, choices=["bcrypt"])

@@ -105,6 +105,16 @@ def test_what_is_pasted_has_the_form_of_its_place(name: str) -> None:
     assert keycloak is None or keycloak.startswith(("--spi-password-hashing--argon2--", "hashAlgorithm(pbkdf2"))
 
 
+@pytest.mark.parametrize(
+    ("choice", "bytes_", "longer"), [("pbkdf2-sha-1", 20, 4), ("pbkdf2-sha-256", 32, 2), ("pbkdf2-sha-512", 32, 1)]
+)
+def test_a_hash_of_pbkdf2_is_one_block(choice: str, bytes_: int, longer: int) -> None:
+    """As long as the digest at the most. Keycloak's has 64 bytes, and it is said how much longer it takes."""
+    text = tuning.pasted(choice, {"iterations": 1000})
+    assert str(text["PHC string"]).endswith(f"i=1000,l={bytes_}")
+    assert (f"takes {longer} times as long there" in str(text["Keycloak"])) == (longer > 1)
+
+
 def test_the_phc_string_is_what_argon2_reads() -> None:
     """By the reference implementation's own reader, once salt and hash stand behind it."""
     text = tuning.pasted("argon2id", SETS["argon2id"])["PHC string"]

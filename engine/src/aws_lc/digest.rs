@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use aws_lc_rs::{digest, hmac, pbkdf2};
 
 use crate::contract::Task;
+use crate::families::password_hash::HASH_BYTES;
 use crate::families::{self, Prepared, Row};
 
 macro_rules! rows {
@@ -34,9 +35,9 @@ pub const MACS: &[Row] = rows!(authenticate:
 pub const ALGORITHMS: &[Row] = &[
     ("salted-sha-1", |task| salted(task, &digest::SHA1_FOR_LEGACY_USE_ONLY)),
     ("salted-sha-256", |task| salted(task, &digest::SHA256)),
-    ("pbkdf2-sha-1", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA1)),
-    ("pbkdf2-sha-256", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA256)),
-    ("pbkdf2-sha-512", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA512)),
+    ("pbkdf2-sha-1", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA1, 20)),
+    ("pbkdf2-sha-256", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA256, HASH_BYTES)),
+    ("pbkdf2-sha-512", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA512, HASH_BYTES)),
 ];
 
 fn hash(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {
@@ -56,10 +57,10 @@ fn salted(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {
     })
 }
 
-fn pbkdf2(task: &Task, algorithm: pbkdf2::Algorithm) -> Prepared {
+fn pbkdf2(task: &Task, algorithm: pbkdf2::Algorithm, bytes: usize) -> Prepared {
     let iterations = families::password_hash::parameter(task, "iterations")?;
     let iterations = NonZeroU32::new(iterations).expect("a parameter is not zero");
-    families::password_hash::prepare(task, 32, move |password, salt, output| {
+    families::password_hash::prepare(task, bytes, move |password, salt, output| {
         pbkdf2::derive(algorithm, iterations, salt, password, output);
         Ok(())
     })

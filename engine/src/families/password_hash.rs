@@ -10,6 +10,10 @@ use crate::random;
 const PASSWORD: &[u8] = b"correct horse battery staple";
 const SALT_BYTES: usize = 16;
 
+/// How long a hash is, unless its digest is shorter: of one more byte PBKDF2 would make a second block, by as much work
+/// again, which who guesses passwords does not do.
+pub const HASH_BYTES: usize = 32;
+
 /// `hash` fills the output from (password, salt); `bytes` is how long the output is unless a known answer
 /// is longer or shorter.
 pub fn prepare(

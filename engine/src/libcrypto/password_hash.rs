@@ -6,7 +6,7 @@ use super::api::{Api, Handle, Param, have};
 use super::digest;
 use crate::contract::Task;
 use crate::failure::Failure;
-use crate::families::password_hash::{self as family, kibibytes, log2, parameter};
+use crate::families::password_hash::{self as family, HASH_BYTES, kibibytes, log2, parameter};
 use crate::families::{self, Prepared};
 
 #[derive(Clone, Copy)]
@@ -18,6 +18,7 @@ enum Algorithm {
     },
     Pbkdf2 {
         digest: &'static str,
+        bytes: usize,
     },
     Scrypt,
     Argon2id,
@@ -27,14 +28,12 @@ enum Algorithm {
 const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("salted-sha-1", Algorithm::Salted { digest: "sha-1", bytes: 20 }),
     ("salted-sha-256", Algorithm::Salted { digest: "sha-256", bytes: 32 }),
-    ("pbkdf2-sha-1", Algorithm::Pbkdf2 { digest: "sha-1" }),
-    ("pbkdf2-sha-256", Algorithm::Pbkdf2 { digest: "sha-256" }),
-    ("pbkdf2-sha-512", Algorithm::Pbkdf2 { digest: "sha-512" }),
+    ("pbkdf2-sha-1", Algorithm::Pbkdf2 { digest: "sha-1", bytes: 20 }),
+    ("pbkdf2-sha-256", Algorithm::Pbkdf2 { digest: "sha-256", bytes: HASH_BYTES }),
+    ("pbkdf2-sha-512", Algorithm::Pbkdf2 { digest: "sha-512", bytes: HASH_BYTES }),
     ("scrypt", Algorithm::Scrypt),
     ("argon2id", Algorithm::Argon2id),
 ];
-
-const HASH_BYTES: usize = 32;
 
 /// The algorithms; their parameters are part of the choices.
 pub fn offers(api: &Api) -> Vec<&'static str> {
@@ -53,11 +52,11 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
                 family::copy(digest::one_shot(api, digest, &[salt, password].concat())?.as_ref(), out)
             })
         }
-        Algorithm::Pbkdf2 { digest } => {
+        Algorithm::Pbkdf2 { digest, bytes } => {
             let digest = digest::find(api, digest)?;
             let iterations = c_int::try_from(parameter(task, "iterations")?);
             let iterations = iterations.map_err(families::failed("the setting `iterations`"))?;
-            family::prepare(task, HASH_BYTES, move |password, salt, out| {
+            family::prepare(task, bytes, move |password, salt, out| {
                 let done = api.dialect.pbkdf2(password, salt, iterations, digest, out)?;
                 api.ensure(done == 1, "PKCS5_PBKDF2_HMAC")
             })

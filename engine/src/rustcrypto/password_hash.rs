@@ -10,7 +10,7 @@ use sha2::Digest;
 
 use crate::contract::Task;
 use crate::failure::Failure;
-use crate::families::password_hash::{affordable, copy, kibibytes, log2, parameter, prepare};
+use crate::families::password_hash::{HASH_BYTES, affordable, copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
 /// The setting `algorithm`, which a choice carries together with its parameters.
@@ -32,9 +32,9 @@ fn salted<D: Digest>(task: &Task) -> Prepared {
     })
 }
 
-fn pbkdf2<D: EagerHash>(task: &Task) -> Prepared {
+fn pbkdf2<D: EagerHash + Digest>(task: &Task) -> Prepared {
     let iterations = parameter(task, "iterations")?;
-    prepare(task, 32, move |password, salt, output| {
+    prepare(task, <D as Digest>::output_size().min(HASH_BYTES), move |password, salt, output| {
         pbkdf2_hmac::<D>(password, salt, iterations, output);
         Ok(())
     })

@@ -13,8 +13,10 @@ from tollbar.tuning.algorithms import Parameters
 
 PLACES = ("PHC string", "Django", "Spring Security", "Keycloak")
 
-# Salt and hash of so many bytes, as is usual.
-_SALT, _HASH = 16, 32
+# Salt and hash of so many bytes, as is usual; of SHA-1 a longer one would be a second block, and twice the work.
+_SALT, _HASH, _HASH_OF_SHA_1 = 16, 32, 20
+# Keycloak derives 64 bytes whatever the digest (`Pbkdf2PasswordHashProvider`), which are so many of its blocks.
+_BLOCKS_OF_KEYCLOAK = {"pbkdf2-sha-1": 4, "pbkdf2-sha-256": 2, "pbkdf2-sha-512": 1}
 _PBKDF2 = {
     "pbkdf2-sha-1": ("pbkdf2-sha1", "PBKDF2SHA1PasswordHasher", "PBKDF2WithHmacSHA1", "pbkdf2"),
     "pbkdf2-sha-256": ("pbkdf2-sha256", "PBKDF2PasswordHasher", "PBKDF2WithHmacSHA256", "pbkdf2-sha256"),
@@ -71,11 +73,14 @@ def _pbkdf2(choice: str, iterations: int) -> tuple[str | None, ...]:
     other = {"algorithm": '"pbkdf2_sha512"', "digest": "hashlib.sha512"} if choice == "pbkdf2-sha-512" else {}
     django = _django(base, **other, iterations=iterations)
     spring = f"Pbkdf2PasswordEncoder.SecretKeyFactoryAlgorithm.{factory}"
+    bytes_ = _HASH_OF_SHA_1 if choice == "pbkdf2-sha-1" else _HASH
+    blocks = _BLOCKS_OF_KEYCLOAK[choice]
+    longer = f", which takes {blocks} times as long there: it derives 64 bytes" if blocks > 1 else ""
     return (
-        f"${phc}$i={iterations},l={_HASH}",
+        f"${phc}$i={iterations},l={bytes_}",
         django,
         f'new Pbkdf2PasswordEncoder("", {_SALT}, {iterations}, {spring})',
-        f"hashAlgorithm({keycloak}) and hashIterations({iterations})",
+        f"hashAlgorithm({keycloak}) and hashIterations({iterations}){longer}",
     )
 
 

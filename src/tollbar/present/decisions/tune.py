@@ -83,7 +83,12 @@ def _headline(found: Tuning) -> str:
             f"{figure_words(rate)} guesses" if len(found.tuned) == 1 else f"the fewest guesses, {figure_words(rate)}"
         )
         card = first.guesses.card.title
-        return f"{took}, and leaves an attacker {guesses} a second on a {card}, by what was published."
+        said = f"{took}, and leaves an attacker {guesses} a second on a {card}, by what was published"
+        other = _first_by_memory(found)
+        # Where the first is bounded by memory too: what is not would be told by what it was not held to.
+        if other is not None and other is not first and first.guesses.by_memory:
+            return f"{said}; by memory bandwidth {other.choice.title} leaves the fewest."
+        return f"{said}."
     said = f"Nothing is found that meets them within {_time(asked.within_s)}"
     if found.unsaid:
         return f"{said}; of {enumeration([one.choice.title for one in found.unsaid])} it cannot be said."
