@@ -44,7 +44,7 @@ def outcome(line: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Strikes as often as asked; a line of the log each, and a table at the end. Status 1 if anything was wrong."""
+    """Strikes as often as asked; a line of the log each, and a table at the end. Status 1 if one was wrong or none survived."""
     parser = argparse.ArgumentParser(prog="python -m bench survive", description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the first kill; each has the next")
@@ -74,4 +74,4 @@ def main(arguments: list[str]) -> None:
             )
             found[outcome(line)] += 1
     print(f"{asked.kills} kills: {dict(found)}; log: {asked.log}")
-    sys.exit(1 if found["wrong"] else 0)
+    sys.exit(1 if found["wrong"] or not found["survived"] else 0)

@@ -171,6 +171,8 @@ def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts
         ("memory limit", {}, 0, False),
         ("memory limit", {}, 2, True),
         ("clock set", {}, 0, True),
+        ("disk read-only", {"refused": 2}, -signal.SIGKILL, True),
+        ("disk read-only", {"refused": None}, -signal.SIGKILL, False),
         ("suspended", {}, 0, True),
     ],
 )
@@ -180,6 +182,30 @@ def test_a_means_has_struck_if_it_did_anything(
     """A run that ended before the signal, or was never short of what it was left, is not one that was struck."""
     kill = Kill(survivors.ground, random.Random(0), None, 0.0, note=note)  # type: ignore[arg-type]
     assert has_struck == MEANS[means].has_struck(kill, status)
+
+
+GOOD = ground.Kept(1, "one", "cell", False, 0, 0, "ok", None, "[]")
+BAD = GOOD._replace(outcome="failed", reason="it went wrong")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "trials", "said"),
+    [
+        (["ok", None], [("ok", None), ("ok", None)], [GOOD], ""),
+        (["failed"], [("failed", "it was killed")], [], ""),
+        (["ok"], [("failed", "no port")], [], "cells that failed"),
+        ([], [("unsupported", "no port")], [], "cells that failed"),
+        ([None], [(None, None)], [], "cells that failed"),
+        (["ok"], [("ok", None)], [GOOD, BAD], "trials that failed in the resumed run: ['it went wrong']"),
+    ],
+)
+def test_what_fails_in_the_resumed_run_is_no_harm_of_the_strike(
+    before: list[str | None], after: list[tuple[str | None, str | None]], trials: list[ground.Kept], said: str
+) -> None:
+    """Nothing is done to that run: only what had failed before may be so in the end."""
+    found = list(looking._failed_anew(after, before, trials))
+    assert len(found) == (said != "")
+    assert all(one.startswith(said) for one in found)
 
 
 TOLL = {"low": 1.0, "high": 1.2, "ratio": 1.1, "verdict": "costs", "reason": None}

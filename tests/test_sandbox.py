@@ -219,7 +219,6 @@ LAB_OF_SEGMENTS = """
 import subprocess, sys
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
-from tollbar.errors import TollbarError
 words = [sys.executable, "-c", sys.argv[1]]
 with Sandbox() as sandbox:
     for number in range(8):

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,9 +97,11 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
     before = trials_of(run)
     if before[: len(committed)] != committed:
         yield f"of {len(committed)} trials that were committed {len(before)} are there, or they are others"
+    proved = [outcome for outcome, _ in cells_of(run)]
     status = ground.finish("--resume", run, *EXACTLY)
     faults = [reason for outcome, reason in cells_of(run) if outcome != "ok"]
     after = trials_of(run)
+    yield from _failed_anew(cells_of(run), proved, after[len(before) :])
     reasons = faults + sorted({trial.reason or trial.outcome for trial in after if trial.outcome != "ok"})
     kill.note["resumed"] = status
     # What has failed is a failed trial for good, and the run says so; others may have been made up for.
@@ -119,6 +121,18 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
     if not is_whole:
         yield f"{len(after)} trials, and {reference.trials} when undisturbed"
     yield from _answers(kill, reference, harmed=bool(reasons))
+
+
+def _failed_anew(
+    cells: Sequence[tuple[str | None, str | None]], proved: Sequence[str | None], trials: Sequence[Kept]
+) -> Iterator[str]:
+    """What failed in the resumed run, to which nothing was done: cells that had not failed before, and trials."""
+    had_failed = {place for place, outcome in enumerate(proved) if outcome not in (None, "ok")}
+    found = [reason for place, (outcome, reason) in enumerate(cells) if outcome != "ok" and place not in had_failed]
+    if found:
+        yield f"cells that failed in the resumed run: {found}"
+    if failed := sorted({trial.reason or trial.outcome for trial in trials if trial.outcome != "ok"}):
+        yield f"trials that failed in the resumed run: {failed}"
 
 
 def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[str]:

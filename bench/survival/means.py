@@ -170,8 +170,10 @@ def _write_protect(kill: Kill) -> None:
     kill.run.kill()
     kill.run.wait()
     folder = kill.ground.folder
-    _in_mounts(kill, "mount", "-o", "remount,ro", f"{folder}/runs")
+    if _in_mounts(kill, "mount", "-o", "remount,ro", f"{folder}/runs") != 0:
+        raise RuntimeError("what the runs are on cannot be made read-only here")
     made = sorted(Path(f"/proc/{kill.holder}/root{folder}/runs").glob("*/run.json"))
+    kill.note["refused"] = None
     if made:
         resumed = kill.ground.start("--resume", f"runs/{made[0].parent.name}", before=entered(kill.holder, folder))
         kill.note["refused"] = resumed.wait(RUN_LIMIT_S)
@@ -196,6 +198,8 @@ class Means(NamedTuple):
         """
         if "part" in kill.note:
             return kill.note["part"] is not None
+        if "refused" in kill.note:
+            return kill.note["refused"] is not None
         return status != 0 or self.is_unnoticed
 
 

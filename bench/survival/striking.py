@@ -94,7 +94,10 @@ class Survivors:
             runs = Path(f"/proc/{place.holder}/root{ground.folder}/runs") if place.holder else ground.folder / "runs"
             committed = committed_in_mounts(ground, run, runs) if place.holder else committed_in(runs)
             late = run.poll() is not None
-            means.strike(kill)
+            try:
+                means.strike(kill)
+            except subprocess.TimeoutExpired:
+                wrong.append(f"what it was struck by went on for {RUN_LIMIT_S} s")
             try:
                 status = run.wait(RUN_LIMIT_S)
             except subprocess.TimeoutExpired:
@@ -112,11 +115,16 @@ class Survivors:
         # Before `main`, it is Python that is interrupted, or lacks something, while it loads its modules.
         if "Traceback" in said and IN_MAIN in said:
             wrong.append(f"a traceback: {said[-600:]}")
-        if kill.note.get("refused", 2) not in (0, 2):
+        # A run that was done before it was struck has nothing to write.
+        if kill.note.get("refused") not in (None, 2, *([0] if late else [])):
             wrong.append(f"where nothing may be written it ended with status {kill.note['refused']}")
         if (left := ground.left()) != NOTHING:
             wrong.append(f"left: { {what: value for what, value in left.items() if value} }")
-        wrong += resumed(kill, reference, committed)
+        try:
+            for one in resumed(kill, reference, committed):
+                wrong.append(one)
+        except subprocess.TimeoutExpired:
+            wrong.append(f"the resumed run went on for {RUN_LIMIT_S} s")
         if wrong:
             # What is left is this kill's, and not the next one's.
             self.clear()
