@@ -77,7 +77,7 @@ engine-mutants-%:
 # TOLLBAR_LIBCRYPTO names another libcrypto for the tests of TLS and of bindings.
 SANITIZED := x86_64-unknown-linux-gnu
 
-sanitize: servers ## The engine's tests under AddressSanitizer and UndefinedBehaviourSanitizer
+sanitize: servers ## The engine's unit tests under AddressSanitizer and UndefinedBehaviourSanitizer
 	cd engine && RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/sanitized \
 		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on' \
 		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
@@ -89,7 +89,7 @@ sbom: setup ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json
 	$(BIN)/python -m bench.supply sbom > tollbar.cdx.json
 
 # Advisories come over the network, or with ADVISORIES=--disable-fetch from the clone that is there.
-deny: setup ## Licences, sources and advisories of crates and packages
+deny: setup ## Licences, sources and advisories of crates, licences of packages
 	@command -v cargo-deny >/dev/null || { echo 'error: there is no cargo-deny' >&2; \
 		echo 'hint: cargo install --locked cargo-deny' >&2; exit 2; }
 	cargo deny --manifest-path engine/Cargo.toml check --config $(CURDIR)/deny.toml $(ADVISORIES)

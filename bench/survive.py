@@ -44,7 +44,7 @@ def outcome(line: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Strikes as often as asked; a line of the log each, and a table at the end. Status 1 if one was wrong or none survived."""
+    """Strikes as often as asked; a line of the log each, and a table. Status 1: one was wrong, or none survived."""
     parser = argparse.ArgumentParser(prog="python -m bench survive", description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the first kill; each has the next")

@@ -136,7 +136,7 @@ STARTING = {
     *("a_ground", "ground", "survivors", "counting"),
 }
 # Modules whose tests name none of these, and have Tollbar start one process after the other.
-STARTING_WITHIN = ("conformance", "gather_sent")
+STARTING_WITHIN = ("bench_fuzz", "bench_supply", "conformance", "gather_sent")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

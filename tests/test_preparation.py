@@ -6,8 +6,10 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from component_lab import FakeBed, kept, start, work_dir_of
 from tollbar import beds
 from tollbar.beds import configuration, prepared
 from tollbar.beds.driver import NotStarted
+from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
 from tollbar.records import Outcome
 
@@ -31,6 +34,27 @@ def test_a_preparation_is_done_once_and_used_again(fake: FakeBed) -> None:
     assert [".tar"] == kept(fake)
     (folder,) = (fake.folder.parent / "cache").rglob("prepared")
     assert [0o700, 0o600] == [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())]
+
+
+def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
+    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Account and capabilities: all of these meet files that a bed's own commands have made."""
+    seen: list[tuple[str, Any, Any]] = []
+
+    class Seen(Guarded):
+        def __init__(self, words: Sequence[str], **options: Any) -> None:
+            seen.append((Path(words[0]).name, options.get("account"), options.get("keeps")))
+            super().__init__(words, **options)
+
+    monkeypatch.setattr(prepared, "Guarded", Seen)
+    found = fake.of(fake.component(prepare=fake.preparation()))
+    (component,) = found.bed.components
+    with start(at, found):
+        pass
+    assert ["tar", "tar"] == [name for name, *_ in seen][-2:]
+    assert 3 <= len(seen)
+    assert all((account, keeps) == (at.account_of(component), component.capabilities) for _, account, keeps in seen)
 
 
 def test_what_a_preparation_depends_on_makes_another_one(

@@ -110,7 +110,13 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
         # There are keys and passwords in it, and others may pass through the directory.
         with os.fdopen(os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as packed:
             tar = Guarded(
-                ["tar", "--create", "--sparse", "."], sandbox=sandbox, work_dir=directory, log=log, stdout=packed
+                ["tar", "--create", "--sparse", "."],
+                sandbox=sandbox,
+                work_dir=directory,
+                log=log,
+                account=account,
+                keeps=component.capabilities,
+                stdout=packed,
             )
             _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "packing", logs)
     except BaseException:

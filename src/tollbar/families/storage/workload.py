@@ -162,6 +162,10 @@ class FamilyWorkload(Workload):
     ) -> Iterator[_Database]:
         """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
         self._check(cell)
+        if isinstance(cell.bed, Bed) and sandbox.nodes.keys() & {one.role for one in cell.bed.components}:
+            # Its files and processes are looked at where the lab is.
+            reason = f"{cell.bed.title} is measured by itself on the lab's own machine: leave --roles out"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
         if cell.bed is None:
             directory = sandbox.work_dir("store")
             directory.chmod(0o700)
