@@ -74,6 +74,16 @@ MARIADB = {
 }
 
 
+def test_a_role_does_not_take_a_measured_database_elsewhere(at: Sandbox) -> None:
+    """What is looked at of it is on the lab's machine: the row says so, and nothing is started."""
+    here("postgresql")
+    at.nodes = {"web": None}
+    one = cell("scram-sha-256", "socket")
+    proven = workloads.of(one).prove(one, 7, Given(at))
+    assert Outcome.UNSUPPORTED == proven.outcome
+    assert "leave --roles out" in str(proven.reason)
+
+
 @pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
 @pytest.mark.parametrize("choice", MARIADB)
 def test_a_sign_on_to_mariadb_is_proved(at: Sandbox, choice: str, channel: str) -> None:
