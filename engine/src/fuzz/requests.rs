@@ -31,6 +31,12 @@ const HELD: &str = "
     INSERT INTO held VALUES (x'cba06b5736faf67e54b07b561eae94395e774c517a7d910a54369e1263ccfbd4', 'u1', 1);
 ";
 
+/// In the copy of a server; on no disk, for it is gone with this process.
+const PUT_BACK: &str = "
+    PRAGMA synchronous = OFF;
+    INSERT OR IGNORE INTO held VALUES (x'770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c', 'u1', 99999999999);
+";
+
 pub fn plain() -> Give {
     behind(None)
 }
@@ -62,12 +68,13 @@ pub fn hmac() -> Give {
 
 pub fn opaque_token() -> Give {
     let held = Held::new("tokens");
-    behind(Some(json!({"scheme": "opaque-token", "held": held.spec()})))
+    held.kept(behind(Some(json!({"scheme": "opaque-token", "held": held.spec()}))))
 }
 
 pub fn session_cookie() -> Give {
     let held = Held::new("sessions");
-    behind(Some(json!({"scheme": "session-cookie", "store": {"file": file(SHA_1)}, "held": held.spec()})))
+    let spec = json!({"scheme": "session-cookie", "store": {"file": file(SHA_1)}, "held": held.spec()});
+    held.kept(behind(Some(spec)))
 }
 
 /// A folder with a database of what users show: `good`, which is `u1`'s, and `old`, which has expired. The server has both
@@ -85,6 +92,17 @@ impl Held {
 
     fn spec(&self) -> Value {
         json!({"from": self.0.join("from"), "at": self.0.join("at")})
+    }
+
+    /// What is good stays so: an input that ends it would leave nothing to sign in with for all that come after it.
+    fn kept(&self, mut give: Give) -> Give {
+        let database = Connection::open(self.0.join("at")).expect("the server's copy");
+        let put_back = move || database.execute_batch(PUT_BACK).expect("a row");
+        put_back();
+        Box::new(move |bytes| {
+            give(bytes);
+            put_back();
+        })
     }
 }
 
