@@ -21,9 +21,11 @@ from bench.ground import RUN_LIMIT_S, Ground, program
 from bench.survival.kinds import KINDS, SERVED, WITH_DATABASES, WITH_SERVERS_OF_OTHERS
 from tollbar.beds import proc
 
-# What the shim is told, by place.
-
+# What the shim is told, by place; as many places behind them it counts how often it was asked for what it was told.
 CLOCK, SLOW = 0, 1
+TOLD = 2
+# What a library in Rust says before it aborts.
+NO_MEMORY = "memory allocation of "
 
 
 @dataclass
@@ -48,6 +50,11 @@ class Kill:
         with open(self.ground.folder / "told", "r+b") as told:
             told.seek(8 * what)
             told.write(value.to_bytes(8, sys.byteorder, signed=True))
+
+    def asked(self) -> int:
+        """How often the lab asked for a clock that was set, or for a disk that was slow."""
+        told = (self.ground.folder / "told").read_bytes()
+        return sum(int.from_bytes(told[8 * (TOLD + one) :][:8], sys.byteorder) for one in (CLOCK, SLOW))
 
     def close_terminal(self) -> None:
         """Hangs up, unless that was done."""
@@ -74,10 +81,11 @@ def _part(words: str) -> Callable[[Kill], None]:
             pids = [pid for pid in proc.tree(kill.run.pid)[1:] if re.search(words, program(pid).partition(" ")[2])]
             if pids:
                 pid = kill.chance.choice(pids)
-                kill.note["part"] = program(pid).partition(" ")[2][:80]
+                words_of = program(pid).partition(" ")[2][:80]
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                return
+                    kill.note["part"] = words_of
+                    return
             time.sleep(0.005)
         kill.note["part"] = None
 
@@ -160,9 +168,9 @@ def _fill_disk(kill: Kill) -> None:
     runs = f"/proc/{kill.holder}/root{kill.ground.folder}/runs"
     about = os.statvfs(runs)
     used = (about.f_blocks - about.f_bfree) * about.f_bsize
-    _in_mounts(
-        kill, "mount", "-o", f"remount,size={used + 4096 * kill.chance.randrange(3)}", f"{kill.ground.folder}/runs"
-    )
+    size = used + 4096 * kill.chance.randrange(3)
+    if _in_mounts(kill, "mount", "-o", f"remount,size={size}", f"{kill.ground.folder}/runs") != 0:
+        raise RuntimeError("what the runs are on cannot be made smaller here")
 
 
 def _write_protect(kill: Kill) -> None:
@@ -200,6 +208,8 @@ class Means(NamedTuple):
             return kill.note["part"] is not None
         if "refused" in kill.note:
             return kill.note["refused"] is not None
+        if "asked" in kill.note:
+            return kill.note["asked"] > 0
         return status != 0 or self.is_unnoticed
 
 

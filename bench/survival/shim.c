@@ -7,17 +7,23 @@
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+// By how much the clock is set, how slow the disk is, and how often each was met since it was said.
 static volatile long *told;
+static long met(int what) {
+    if (!told || !told[what]) return 0;
+    __atomic_add_fetch(&told[2 + what], 1, __ATOMIC_RELAXED);
+    return told[what];
+}
 __attribute__((constructor)) static void start(void) {
-    int file = open(getenv("SURVIVE_TOLD"), O_RDONLY);
-    told = mmap(0, 16, PROT_READ, MAP_SHARED, file, 0);
+    int file = open(getenv("SURVIVE_TOLD"), O_RDWR);
+    told = mmap(0, 32, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     unsetenv("LD_PRELOAD");
     unsetenv("SURVIVE_TOLD");
 }
 int clock_gettime(clockid_t clock, struct timespec *at) {
     int status = syscall(SYS_clock_gettime, clock, at);
-    if (!status && clock == CLOCK_REALTIME && told) at->tv_sec += told[0];
+    if (!status && clock == CLOCK_REALTIME) at->tv_sec += met(0);
     return status;
 }
 int gettimeofday(struct timeval *at, void *zone) {
@@ -33,5 +39,5 @@ time_t time(time_t *at) {
     if (at) *at = now.tv_sec;
     return now.tv_sec;
 }
-int fsync(int file) { usleep(told[1]); return syscall(SYS_fsync, file); }
-int fdatasync(int file) { usleep(told[1]); return syscall(SYS_fdatasync, file); }
+int fsync(int file) { usleep(met(1)); return syscall(SYS_fsync, file); }
+int fdatasync(int file) { usleep(met(1)); return syscall(SYS_fdatasync, file); }

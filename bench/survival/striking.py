@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bench.ground import NOTHING, RUN_LIMIT_S, Ground, spaces, trials_of
 from bench.survival.kinds import EXACTLY, study_of
 from bench.survival.looking import Undisturbed, committed_in, committed_in_mounts, files_beside, resumed, tolls_of
-from bench.survival.means import MEANS, Kill, entered
+from bench.survival.means import MEANS, NO_MEMORY, TOLD, Kill, entered
 
 SHIM = Path(__file__).with_name("shim.c")
 # What the lab says when it has proved its cells and begins with the first heat.
@@ -106,11 +106,13 @@ class Survivors:
                 wrong.append(f"the run went on for {RUN_LIMIT_S} s")
             kill.close_terminal()
             said = ground.output()
+            if means.needs == "shim":
+                kill.note["asked"] = kill.asked()
             if place.holder and runs.exists():
                 # Where there is room, and may be written.
                 shutil.copytree(runs, ground.folder / "elsewhere")
                 kill.moved = lambda run: ground.folder / "elsewhere" / run.name
-        if status not in means.statuses:
+        if status not in means.statuses or (status == -signal.SIGABRT and NO_MEMORY not in said):
             wrong.append(f"status {status}")
         # Before `main`, it is Python that is interrupted, or lacks something, while it loads its modules.
         if "Traceback" in said and IN_MAIN in said:
@@ -175,7 +177,7 @@ class Survivors:
                 hears = ["env", "--default-signal=HUP"]
                 yield Place(["setsid", "--ctty", *hears], {}, stdin=stdin, terminal=terminal)
             case "shim":
-                (folder / "told").write_bytes(bytes(16))
+                (folder / "told").write_bytes(bytes(2 * 8 * TOLD))
                 yield Place([], {"LD_PRELOAD": str(self._compiled()), "SURVIVE_TOLD": str(folder / "told")})
             case "mounts":
                 (folder / "runs").mkdir()
