@@ -159,7 +159,7 @@ def _lab_ms(run: Path) -> float:
         # A server is started and stopped for each of its trials: that is the part `servers`.
         if before[0] == after[0] != "password-hashes" and not before[3]
     ]
-    return median(gaps) * 1e3
+    return float(median(gaps)) * 1e3
 
 
 def _large_run(folder: Path) -> tuple[Path, int]:

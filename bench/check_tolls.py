@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from bench.figures import ENGINE, TOLLBAR, Figure, timed
 
@@ -84,7 +85,7 @@ def _spin(folder: Path, times: float) -> None:
     program.chmod(0o755)
 
 
-def _checked(folder: Path, *words: str) -> tuple[dict, float]:
+def _checked(folder: Path, *words: str) -> tuple[dict[str, Any], float]:
     """What came of the budget, and after how many seconds."""
     done = timed(TOLLBAR, "check", "tolls", "--json", "--for", "50s", *words, cwd=folder, done=(0, 1, 3))
     (budget,) = json.loads(done.out)["budgets"]

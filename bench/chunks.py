@@ -9,7 +9,7 @@ the stretch beside one long load. About eight minutes.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import inf
@@ -141,11 +141,12 @@ def rates(blocks: int = BLOCKS) -> Iterator[Figure]:
                 found[name].append(load_record(None, session.advance(seconds, 16, LIMIT_S), ()))
     long = found.pop("long")
     for name, records in found.items():
-        for what, of in (
-            ("requests a second", lambda load: load.requests_per_s),
-            ("median response time", lambda load: load.latency_at(0.5)),
-            ("99 % response time", lambda load: load.latency_at(0.99)),
-        ):
+        figures: dict[str, Callable[[LoadRecord], float]] = {
+            "requests a second": lambda load: load.requests_per_s,
+            "median response time": lambda load: load.latency_at(0.5),
+            "99 % response time": lambda load: load.latency_at(0.99),
+        }
+        for what, of in figures.items():
             off = median(of(one) / of(other) for one, other in zip(records, long, strict=True)) - 1
             judged = what != "99 % response time"
             yield Figure(

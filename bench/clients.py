@@ -89,7 +89,8 @@ def ours(load: Mapping[str, Any], requests: int) -> float:
     task = {"contract": CONTRACT, "mode": "measure", "seed": 1, "load": load}
     lines = (task, {"advance": {"seconds": 0.001, "operations": requests}})
     said, cpu_us = _run(ENGINE, "load", stdin="".join(json.dumps(line) + "\n" for line in lines))
-    _, chunk, last, *_ = [*map(json.loads, said.splitlines()), {}, {}, {}]
+    records: list[dict[str, Any]] = [*map(json.loads, said.splitlines()), {}, {}, {}]
+    _, chunk, last, *_ = records
     if last.get("outcome") != "ok":
         raise Spoilt(str((last or chunk).get("reason", said)))
     return float(cpu_us / chunk["operations"])

@@ -99,8 +99,8 @@ def like(run: Path, to: Path, machine: Mapping[str, Any], seed: int) -> Path:
         tolls = []
         for toll in one.tolls:
             by = chance.lognormvariate(0, 0.1)
-            ends = {end: value and value * by for end, value in zip(("ratio", "low", "high"), toll[2:5], strict=True)}
-            tolls.append(toll._replace(**ends, verdict=_verdict(ends["low"], ends["high"])))
+            ratio, low, high = (value and value * by for value in (toll.ratio, toll.low, toll.high))
+            tolls.append(toll._replace(ratio=ratio, low=low, high=high, verdict=_verdict(low, high)))
         studies.append(one.model_copy(update={"tolls": tolls}))
     (to / FILE).write_text(kept.model_copy(update={"of": state(to), "studies": studies}).model_dump_json(), "utf-8")
     return to

@@ -90,14 +90,14 @@ def mutants(file: str) -> Iterator[Callable[[], Mutant | None]]:
     """What makes each mutant of a source file: None where it would be the same, or no Python."""
     import libcst
     from libcst.metadata import MetadataWrapper, PositionProvider
-    from mutmut.mutation.mutators import mutation_operators  # type: ignore[import-not-found,unused-ignore]
+    from mutmut.mutation.mutators import mutation_operators
 
     text = (ROOT / file).read_text("utf-8")
     wrapper = MetadataWrapper(libcst.parse_module(text), unsafe_skip_copy=True)
     found: list[Callable[[], Mutant | None]] = []
 
     def mutant(node: libcst.CSTNode, changed: libcst.CSTNode, line: int) -> Mutant | None:
-        code = wrapper.module.deep_replace(node, changed).code  # type: ignore[arg-type]
+        code = wrapper.module.deep_replace(node, changed).code  # type: ignore[arg-type,unused-ignore]
         try:
             if ast.dump(ast.parse(code)) == ast.dump(ast.parse(text)):
                 return None
@@ -107,7 +107,7 @@ def mutants(file: str) -> Iterator[Callable[[], Mutant | None]]:
         was, now = ("\n".join(one[2:].strip() for one in apart if one[0] == side) for side in "-+")
         return Mutant(file, line, was, now, code)
 
-    class Visitor(libcst.CSTVisitor):
+    class Visitor(libcst.CSTVisitor):  # type: ignore[misc,unused-ignore]
         METADATA_DEPENDENCIES = (PositionProvider,)
 
         def on_visit(self, node: libcst.CSTNode) -> bool:

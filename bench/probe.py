@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import chain
 from types import TracebackType
 from unittest.mock import patch
 
@@ -227,7 +226,8 @@ def _shares(names: Sequence[str]) -> Iterator[Figure]:
         heats = measure.heats_left(planned, counts={name: 1}, done=(), excluded=())
         _Timed.taken.clear()
         with measure.sandbox_for(planned) as sandbox, patch.object(heat, "Probe", _Timed):
-            trials = [*chain.from_iterable(measure.measured(planned, heats, core=work.core(), sandbox=sandbox))]
+            taken = measure.measured(planned, heats, core=work.core(), sandbox=sandbox)
+            chunks = sum(len(trial.chunks) for trials, _ in taken for trial in trials)
         lasted_s = sum(one.lasted_s for one in _Timed.taken)
         what = f"probe: its share of the measuring time of quick's `{name}`"
         if not lasted_s:
@@ -235,7 +235,6 @@ def _shares(names: Sequence[str]) -> Iterator[Figure]:
             continue
         asked_s = sum(one.asked_s for one in _Timed.taken)
         readings = sum(one.readings for one in _Timed.taken)
-        chunks = sum(len(trial.chunks) for trial in trials)
         share = asked_s / lasted_s
         yield Figure(
             what,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
@@ -369,7 +369,7 @@ def _share(share: float | None) -> str:
     return "unknown" if share is None else f"{share:.0%}"
 
 
-def _disturbed(studies: Iterator[Document] | Sequence[Document]) -> str:
+def _disturbed(studies: Iterable[Document]) -> str:
     tolls = [toll for study in studies for toll in _own_tolls(study) if toll["ratio"] is not None]
     disturbed = sum(toll["moments"] == Moments.AS_DISTURBED for toll in tolls)
     return f"{disturbed} of {len(tolls)} tolls as disturbed"

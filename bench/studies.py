@@ -73,7 +73,8 @@ def toll(study: Document, choice: str, **setting: object) -> Document:
     ]
     if len(found) != 1 or found[0]["ratio"] is None:
         raise Unmeasured(f"{len(found)} tolls of {choice} {setting}: {[one['reason'] for one in found]}")
-    return found[0]
+    only: Document = found[0]
+    return only
 
 
 def half_width(low: float | None, high: float | None) -> float:

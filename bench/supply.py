@@ -62,8 +62,10 @@ def licence(package: Distribution) -> str:
     """As an SPDX expression; else what the package says."""
     said = package.metadata
     words = [one.split(" :: ")[-1] for one in said.get_all("Classifier", []) if one.startswith("License ::")]
-    first = said.get("License-Expression") or next((NAMED[one] for one in words if one in NAMED), None)
-    text = (said.get("License") or "not stated").splitlines()[0]
+    (expression,) = said.get_all("License-Expression", [None])
+    first = expression or next((NAMED[one] for one in words if one in NAMED), None)
+    (named,) = said.get_all("License", [None])
+    text = (named or "not stated").splitlines()[0]
     return first or NAMED.get(text, text)
 
 
@@ -167,8 +169,8 @@ def wheel(folder: Path) -> Path:
     c = " ".join(f"-ffile-prefix-map={place}={name}" for place, name in places.items())
     environment = {**os.environ, "SOURCE_DATE_EPOCH": BUILT_S, "CARGO_TARGET_DIR": str(folder / "target"),
                    "RUSTFLAGS": rust, "CFLAGS": c, "CXXFLAGS": c}  # fmt: skip
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", folder, source]
-    subprocess.run(command, env=environment, check=True)
+    wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps"]
+    subprocess.run([*wheel, "-w", folder, source], env=environment, check=True)
     (built,) = folder.glob("*.whl")
     return built
 

@@ -169,7 +169,7 @@ def of_runner(cell: Cell, row: Row, work: Work) -> Row:
 
 def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
     """Of each component, for a number of requests. Raises Stopped."""
-    front = next(iter(reversed(work.server.components)))
+    front = [*work.server.components][-1]
     port = f":{work.server.address.rpartition(':')[2]}->"
     is_engine = isinstance(cell.bed, beds.Bed) and cell.bed.name == "embedded"
     log, root = work.server.work_dirs[front] / f"{front}.log", work.server.components[front]
@@ -242,9 +242,8 @@ def _row(
     sent: int | None = None,
     received: int | None = None,
 ) -> Row:
-    moved = {"sent": sent, "received": received}
-    each = {name: float(round(count / done)) for name, count in moved.items() if count is not None}
-    return replace(row, calls=per(calls, done), system=per(system, done), **each)
+    sent_each, received_each = (None if count is None else float(round(count / done)) for count in (sent, received))
+    return replace(row, calls=per(calls, done), system=per(system, done), sent=sent_each, received=received_each)
 
 
 def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:

@@ -86,8 +86,8 @@ def _cells_of(row: Row) -> Sequence[str]:
 
 def _row(choice: str, settings: str, operation: str, by: str, calls: str, system: str, *moved: str) -> Row:
     sent, received = (None if count == NOTHING else float(count) for count in moved)
-    named = [_bare(text) for text in (choice, settings, operation, by)]
-    return Row(*named, _unlisted(calls), _unlisted(system), sent, received)
+    choice, settings, operation, by = (_bare(text) for text in (choice, settings, operation, by))
+    return Row(choice, settings, operation, by, _unlisted(calls), _unlisted(system), sent, received)
 
 
 def _absent(absent: Sequence[Absent]) -> Iterator[Sequence[str]]:

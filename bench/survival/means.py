@@ -209,7 +209,7 @@ class Means(NamedTuple):
         if "refused" in kill.note:
             return kill.note["refused"] is not None
         if "asked" in kill.note:
-            return kill.note["asked"] > 0
+            return bool(kill.note["asked"])
         return status != 0 or self.is_unnoticed
 
 
