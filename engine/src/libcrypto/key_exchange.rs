@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::api::{Api, Owned, Param, have};
+use super::api::{Api, Handle, Owned, Param, have};
 use super::keys::{self, KeyKind};
 use crate::contract::Task;
 use crate::failure::Failure;
@@ -197,51 +197,48 @@ impl Shares {
 
 struct Rsa {
     api: &'static Api,
-    encryption: Owned,
-    decryption: Owned,
+    key: Owned,
     key_bytes: usize,
 }
 
 impl Rsa {
     fn new(api: &'static Api, task: &Task) -> Result<Rsa, Failure> {
         let key = keys::given(api, task)?;
-        let ready = |init, what| {
-            let context = keys::ready(api, &key, init, what)?;
-            match keys::RSA_PADDING.set(api, context.raw(), RSA_PKCS1_PADDING) {
-                true => Ok(context),
-                false => Err(api.unsupported(what)),
-            }
-        };
-        Ok(Rsa {
-            api,
-            encryption: ready(api.EVP_PKEY_encrypt_init, "RSA encryption")?,
-            decryption: ready(api.EVP_PKEY_decrypt_init, "RSA decryption")?,
-            key_bytes: keys::output_bytes(api, &key),
-        })
+        let key_bytes = keys::output_bytes(api, &key);
+        Ok(Rsa { api, key, key_bytes })
+    }
+
+    /// A context for one secret, as every other exchange makes one and a TLS stack does.
+    fn ready(&self, init: unsafe extern "C" fn(Handle) -> c_int, what: &str) -> Result<Owned, Failure> {
+        let context = keys::ready(self.api, &self.key, init, what)?;
+        match keys::RSA_PADDING.set(self.api, context.raw(), RSA_PKCS1_PADDING) {
+            true => Ok(context),
+            false => Err(self.api.unsupported(what)),
+        }
     }
 }
 
 impl Transport for Rsa {
     fn encrypt(&self, secret: &[u8], sealed: &mut Vec<u8>) -> Result<(), Failure> {
         sealed.resize(self.key_bytes, 0);
+        let context = self.ready(self.api.EVP_PKEY_encrypt_init, "RSA encryption")?;
         let (api, mut length) = (self.api, sealed.len());
         let (out, from) = (sealed.as_mut_ptr(), secret.as_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
-        let done = unsafe {
-            (api.EVP_PKEY_encrypt)(self.encryption.raw(), out, &mut length, from, secret.len()) == 1
-        };
+        let done =
+            unsafe { (api.EVP_PKEY_encrypt)(context.raw(), out, &mut length, from, secret.len()) == 1 };
         api.ensure(done, "encrypting")?;
         sealed.truncate(length);
         Ok(())
     }
 
     fn decrypt<'a>(&self, sealed: &[u8], opened: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+        let context = self.ready(self.api.EVP_PKEY_decrypt_init, "RSA decryption")?;
         let (api, mut length) = (self.api, opened.len());
         let (out, from) = (opened.as_mut_ptr(), sealed.as_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
-        let done = unsafe {
-            (api.EVP_PKEY_decrypt)(self.decryption.raw(), out, &mut length, from, sealed.len()) == 1
-        };
+        let done =
+            unsafe { (api.EVP_PKEY_decrypt)(context.raw(), out, &mut length, from, sealed.len()) == 1 };
         api.ensure(done, "decrypting")?;
         Ok(&opened[..length])
     }

@@ -66,9 +66,8 @@ final class Signing implements Operation {
         KeyPair pair = new KeyPair(publicKey, key);
         boolean isPooled = task.choice.equals("key-pooled");
         String algorithm = "SHA256withRSA";
-        Route route = isPooled && isKept
-                ? pooled(library, algorithm, pair)
-                : looking(library, algorithm, isKept, isPooled ? pool(library, pair) : RsaKeys.of(task.choice, library, key, publicKey));
+        Keys keys = isPooled ? pool(library, pair) : RsaKeys.of(task.choice, library, key, publicKey);
+        Route route = looking(library, algorithm, isKept, keys);
         return new Signing(task, library, algorithm, pair, route, bytes);
     }
 
@@ -131,46 +130,7 @@ final class Signing implements Operation {
         };
     }
 
-    /** Signature objects that have their key and are used by one thread at a time, as a server's workers share them. */
-    private static Route pooled(Library library, String algorithm, KeyPair pair) throws Exception {
-        BlockingQueue<Signature> signers = new ArrayBlockingQueue<>(POOL);
-        BlockingQueue<Signature> verifiers = new ArrayBlockingQueue<>(POOL);
-        for (int made = 0; made < POOL; made++) {
-            signers.add(library.signature(algorithm));
-            verifiers.add(library.signature(algorithm));
-        }
-        for (Signature one : signers) {
-            one.initSign(pair.getPrivate());
-        }
-        for (Signature one : verifiers) {
-            one.initVerify(pair.getPublic());
-        }
-        return new Route() {
-            @Override
-            public byte[] sign(byte[] message) throws Exception {
-                Signature signature = signers.take();
-                try {
-                    signature.update(message);
-                    return signature.sign();
-                } finally {
-                    signers.add(signature);
-                }
-            }
-
-            @Override
-            public boolean verify(byte[] message, byte[] made) throws Exception {
-                Signature signature = verifiers.take();
-                try {
-                    signature.update(message);
-                    return accepts(signature, made);
-                } finally {
-                    verifiers.add(signature);
-                }
-            }
-        };
-    }
-
-    /** Keys taken from a pool, for signatures that are looked up in each call and can so not be kept ready. */
+    /** Keys taken from a pool, as the workers of a server share them. */
     private static Keys pool(Library library, KeyPair pair) throws Exception {
         BlockingQueue<PrivateKey> privateKeys = new ArrayBlockingQueue<>(POOL);
         BlockingQueue<PublicKey> publicKeys = new ArrayBlockingQueue<>(POOL);
