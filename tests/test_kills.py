@@ -226,15 +226,33 @@ TOLL = {"low": 1.0, "high": 1.2, "ratio": 1.1, "verdict": "costs", "reason": Non
         (None, False, "no toll"),
     ],
 )
-def test_an_answer_is_the_same_by_its_interval(
-    survivors: Survivors, monkeypatch: pytest.MonkeyPatch, now: dict[str, object] | None, harmed: bool, found: object
-) -> None:
+def test_an_answer_is_the_same_by_its_interval(now: dict[str, object] | None, harmed: bool, found: object) -> None:
     """The same verdict is not the same answer: one of nine times as much has it too."""
-    monkeypatch.setattr(looking, "tolls_of", lambda _: {} if now is None else {"key": {**TOLL, **now}})
-    kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
-    reference = looking.Undisturbed(Path("study.toml"), 1.0, 1.0, 4, {"key": TOLL})
-    wrong = list(looking._answers(kill, reference, harmed=harmed))
+    agree, apart = looking.answers({} if now is None else {"key": {**TOLL, **now}}, as_undisturbed(TOLL), harmed=harmed)
     if isinstance(found, dict):
-        assert ([], found) == (wrong, kill.note["answers"])
+        assert ([], found) == (apart, agree)
     else:
-        assert [found] == [one[: len(found)] for one in wrong]
+        assert [found] == [one[: len(found)] for one in apart]
+
+
+@pytest.mark.parametrize(
+    ("now", "is_apart"), [({"low": 1.9, "high": 2.1, "ratio": 2.0}, False), ({"low": 1.0, "high": 1.2}, True)]
+)
+def test_another_answer_is_none_if_an_undisturbed_run_has_it_now(
+    survivors: Survivors, monkeypatch: pytest.MonkeyPatch, now: dict[str, object], is_apart: bool
+) -> None:
+    """The machine may have become another since the first undisturbed run; the strike is not what did it then."""
+    resumed = {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}
+    monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": resumed})
+    monkeypatch.setitem(survivors._undisturbed, "kind", as_undisturbed(TOLL))
+    made: list[str] = []
+    monkeypatch.setattr(survivors, "undisturbed", lambda kind: made.append(kind) or as_undisturbed({**TOLL, **now}))
+    kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
+    apart = survivors._apart(kill, "kind", as_undisturbed(TOLL))
+    assert (["kind"], is_apart) == (made, bool(apart))
+    assert "another answer" in kill.note["apart"][0]
+
+
+def as_undisturbed(toll: dict[str, object]) -> looking.Undisturbed:
+    """An undisturbed run that came to this."""
+    return looking.Undisturbed(Path("study.toml"), 1.0, 1.0, 4, {"key": toll})

@@ -91,7 +91,6 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
             yield f"cannot be begun anew: {ground.output()[-300:]}"
         elif len(trials_of(ground.runs[0])) != reference.trials:
             yield f"begun anew: {len(trials_of(ground.runs[0]))} trials, and {reference.trials} when undisturbed"
-        yield from _answers(kill, reference, harmed=False)
         return
     run = kill.moved(made[0]) if kill.moved else made[0]
     before = trials_of(run)
@@ -120,7 +119,6 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
     is_whole = len(after) == reference.trials if not reasons else len(after) >= reference.trials or faults
     if not is_whole:
         yield f"{len(after)} trials, and {reference.trials} when undisturbed"
-    yield from _answers(kill, reference, harmed=bool(reasons))
 
 
 def _failed_anew(
@@ -135,19 +133,19 @@ def _failed_anew(
         yield f"trials that failed in the resumed run: {failed}"
 
 
-def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[str]:
-    """Compares its tolls with the undisturbed run's: notes how many agree, and yields those that do not.
+def answers(tolls: Mapping[str, Any], reference: Undisturbed, *, harmed: bool) -> tuple[Counter[str], list[str]]:
+    """Compares a resumed run's tolls with the undisturbed run's: how many agree, and those that do not.
 
     A toll agrees by an interval that overlaps with the other run's, or, since of two such runs a few in a hundred do
     not by chance alone, by a ratio that is near the other's. Where a trial has failed there may be too few left for an
     interval, and a cell that failed has no toll.
     """
-    tolls, found = tolls_of(kill.ground), Counter[str]()
+    found, apart = Counter[str](), []
     for key, toll in reference.tolls.items():
         other = tolls.get(key)
         if other is None or other["low"] is None:
             if not harmed:
-                yield f"no toll of {key}: {other and other['reason']}"
+                apart.append(f"no toll of {key}: {other and other['reason']}")
             continue
         found["verdict"] += other["verdict"] == toll["verdict"]
         if other["low"] <= toll["high"] and toll["low"] <= other["high"]:
@@ -155,8 +153,8 @@ def _answers(kill: Kill, reference: Undisturbed, *, harmed: bool) -> Iterator[st
         elif 1 / NEAR <= other["ratio"] / toll["ratio"] <= NEAR:
             found["near"] += 1
         else:
-            yield f"another answer: {key}: {toll['low']}-{toll['high']} became {other['low']}-{other['high']}"
-    kill.note["answers"] = dict(found)
+            apart.append(f"another answer: {key}: {toll['low']}-{toll['high']} became {other['low']}-{other['high']}")
+    return found, apart
 
 
 def files_beside(ground: Ground) -> list[str]:

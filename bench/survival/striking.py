@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 from bench.ground import NOTHING, RUN_LIMIT_S, Ground, spaces, trials_of
 from bench.survival.kinds import EXACTLY, study_of
-from bench.survival.looking import Undisturbed, committed_in, committed_in_mounts, files_beside, resumed, tolls_of
+from bench.survival.looking import (
+    Undisturbed,
+    answers,
+    committed_in,
+    committed_in_mounts,
+    files_beside,
+    resumed,
+    tolls_of,
+)
 from bench.survival.means import MEANS, NO_MEMORY, TOLD, Kill, entered
 
 SHIM = Path(__file__).with_name("shim.c")
@@ -125,6 +133,7 @@ class Survivors:
         try:
             for one in resumed(kill, reference, committed):
                 wrong.append(one)
+            wrong += self._apart(kill, kind, reference)
         except subprocess.TimeoutExpired:
             wrong.append(f"the resumed run went on for {RUN_LIMIT_S} s")
         if wrong:
@@ -140,6 +149,19 @@ class Survivors:
             "committed": len(committed), "status": status, **kill.note, "took_s": round(time.monotonic() - began, 1),
             "said": said.strip().splitlines()[-1:], "wrong": wrong,
         }  # fmt: skip
+
+    def _apart(self, kill: Kill, kind: str, reference: Undisturbed) -> list[str]:
+        """What is another answer than an undisturbed run's: of the one that was made first, and of one made now."""
+        tolls, harmed = tolls_of(self.ground), "harmed" in kill.note
+        found, apart = answers(tolls, reference, harmed=harmed)
+        if apart:
+            # The machine may be another than it was then, and one run of four blocks is unlike others by chance.
+            kill.note["apart"] = apart
+            self._clear_runs()
+            del self._undisturbed[kind]
+            found, apart = answers(tolls, self.undisturbed(kind), harmed=harmed)
+        kill.note["answers"] = dict(found)
+        return apart
 
     def clear(self) -> None:
         """Ends and removes what an attempt that came to nothing has left."""
