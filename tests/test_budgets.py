@@ -128,6 +128,28 @@ def test_a_limit_has_the_margin_of_its_interval_and_of_the_noise() -> None:
     assert 0.01 < one.finds < 0.05
 
 
+@pytest.mark.parametrize("noise", [1.0, 1.03])
+def test_what_a_limit_finds_is_found(noise: float) -> None:
+    """By the same run of what is dearer by just that, and no less: beyond its interval, and beyond the noise."""
+    of = at_ratio(2.0)
+    (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
+    assert toll.ratio is not None
+
+    def dearer(by: float) -> StudyJudgement:
+        assert toll.ratio is not None
+        ends = {end: getattr(toll.ratio, end) * by for end in ("estimate", "low", "high")}
+        twins = replace(toll.ratio, estimate=1.0, low=1 / noise, high=noise)
+        changed = replace(toll, ratio=replace(toll.ratio, **ends), noise=twins)
+        return replace(of, tolls=tuple(changed if one is toll else one for one in of.tolls))
+
+    accepted = found(None, dearer(1.0))
+    limit, finds = accepted.new_limit, accepted.finds
+    assert limit is not None
+    assert finds is not None
+    said = [found(limit, dearer(1 + finds + more)).found for more in (-0.002, 0.002)]
+    assert [Found.CANNOT_TELL, Found.OVER] == said
+
+
 def test_a_limit_that_is_kept_and_near_stays() -> None:
     """So that accepting again changes nothing; one that is far away, or a person's own, is written anew."""
     of = at_ratio(2.0)

@@ -9,13 +9,14 @@ from datetime import date
 from pathlib import Path
 
 from policy_lab import OURS, asked
-from test_choosing import COSTS, digests
+from test_choosing import COSTS, digests, disturbed
 from tollbar.document.decisions.choose import made
 from tollbar.judge.candidates import nearby
 from tollbar.judge.choosing import Candidate, Wanted, choose
 from tollbar.policies import Ruling, with_edition
 from tollbar.present.decisions import page_of
 from tollbar.present.decisions.choose import Answered, answer
+from tollbar.present.numbers import DISTURBED
 from tollbar.present.page import Brief
 
 
@@ -46,6 +47,32 @@ def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() ->
     assert "asvs-level-1-5.0.0: `11.4.1-digest`, 11.4.1 and Appendix C: only approved hash functions" in said
     assert "not measured: the runner fell over" in said
     assert found.qualifies
+
+
+def test_costs_as_disturbed_are_marked_and_comparisons_hold_together() -> None:
+    """What the mark means stands below, and of what each interval is."""
+    want = asked("digest", "asvs-level-2")
+    quiet, busy = ([*choose(want, of, {})] for of in (digests(), disturbed(digests(), *COSTS)))
+    for places, has_marks in ((quiet, False), (busy, True)):
+        found = Answered(want, places, (), "from a run")
+        brief = answer(found)
+        listing = brief.listings[0]
+        assert has_marks == (f"{DISTURBED}." in listing.notes)
+        assert has_marks == all("~" in row[-3].says for row in listing.tables[0].rows if row[-3].says != "–")
+        assert has_marks == ("~ of CPU" in brief.headline)
+        words = "as disturbed" if has_marks else "undisturbed"
+        candidates = [one for rank in made(found, brief).places[0].ranks for one in rank.candidates]
+        assert {words} == {one.moments for one in candidates}
+        assert {None, words} == {one.over_cheapest_moments for one in candidates}
+        assert any(note.endswith("so that all 3 hold together as one would.") for note in listing.notes)
+
+
+def test_a_cost_is_called_by_whose_it_is() -> None:
+    """A server's is no operation's whole."""
+    of = digests()
+    served = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="server-cpu")))
+    want = asked("digest")
+    assert "of server CPU an operation" in answer(Answered(want, choose(want, served, {}), (), "from a run")).headline
 
 
 def test_bad_standing_never_qualifies_whatever_a_policy_says() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from builders import run
 from conftest import FAKE_RUNNER, Tollbar
 from policy_lab import OURS
+from test_choosing import digests
 from tollbar.cli.choose import choose as command
 from tollbar.cli.options import Layout
 from tollbar.errors import ExitStatus, TollbarError
@@ -158,3 +161,13 @@ def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp
     assert FEWEST_BLOCKS == kept["blocks"]
     again = json.loads(tollbar("choose", "spin", "--run", made, "--json").stdout)
     assert place["where"] == again["places"][0]["where"]
+
+
+def test_a_run_of_load_clients_is_no_run_of_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a client spends orders nothing that servers do."""
+    of = digests()
+    clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
+    monkeypatch.setattr("tollbar.results.read", lambda _: run(clients))
+    monkeypatch.setattr("tollbar.cli.choose.note_look", lambda _: None)
+    with pytest.raises(TollbarError, match="of digest the run has the load client's CPU time alone"):
+        command("digest", run=tmp_path)

@@ -13,12 +13,16 @@ import pytest
 from builders import Outcome, lognormal, measured, row, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.families import Standing, Value, cells_of, families
-from tollbar.judge import Toll
-from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, wanted
+from tollbar.judge import Toll, Verdict
+from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, ranked, wanted
 from tollbar.policies import Ruling
+from tollbar.records import Chunk
 from tollbar.results import Row, StudyRun
+from tollbar.stats import Moments
 
 TODAY = date(2026, 11, 23)
+# Of a core that others had.
+BUSY_NS = (100_000.0, 100_000.0)
 # Each digest's cost over the null choice's.
 COSTS = {"sha-256": 4.0, "sha-512": 4.004, "sha3-256": 9.0, "blake3": 1.5, "md5": 3.0, "sha-224": 4.0}
 
@@ -72,7 +76,81 @@ def test_costs_are_compared_where_places_are_asked_for() -> None:
     assert "blake3" == watched.qualifies[0].coordinates["choice"]
     assert not compared
     assert found.ranks == watched.ranks
-    assert len(watched.priced) - 1 == len(compared)
+    assert 2 * (len(watched.priced) - 1) > len(compared)
+
+
+@pytest.mark.parametrize(
+    ("dearer", "places"),
+    [
+        # Each beside each, by name: what is not here was not told apart.
+        ({"b": "a", "c": "a b"}, [(1, "a"), (2, "b"), (3, "c")]),
+        ({"b": "a"}, [(1, "ac"), (3, "b")]),
+        ({"b": "a", "c": "a"}, [(1, "a"), (2, "bc")]),
+        ({"a": "b", "c": "a b"}, [(1, "b"), (2, "a"), (3, "c")]),
+        ({"a": "c", "b": "a c"}, [(1, "c"), (2, "a"), (3, "b")]),
+        ({"b": "a c", "c": "a"}, [(1, "a"), (2, "c"), (3, "b")]),
+        ({}, [(1, "abc")]),
+    ],
+)
+def test_a_place_is_by_what_is_judged_side_by_side(dearer: Mapping[str, str], places: list[tuple[int, str]]) -> None:
+    """The cheapest with all that was not told apart from it first, whatever costs by themselves say; then the rest."""
+    (found,) = choose(asked("digest"), digests(), {})
+    three = [
+        replace(found.priced[0], row=replace(one.row, coordinates={**one.row.coordinates, "choice": name}))
+        for name, one in zip("abc", found.priced, strict=False)
+        if one.row
+    ]
+
+    def compare(one: Row, other: Row) -> Toll:
+        costs, saves = other.choice in dearer.get(one.choice, ""), one.choice in dearer.get(other.choice, "")
+        return Toll(one, other, "cpu", verdict=Verdict.COSTS if costs else Verdict.SAVES if saves else Verdict.UNCLEAR)
+
+    said = [
+        (rank.number, "".join(one.row.choice for one in rank.candidates if one.row)) for rank in ranked(three, compare)
+    ]
+    assert places == said
+
+
+def test_what_costs_least_rests_on_comparisons_that_hold_together() -> None:
+    """Each is one of as many as there are others that qualify, and so wider than one by itself."""
+    (found,) = choose(asked("digest"), digests(), {})
+    one, alone = (
+        found.beside_cheapest(found.priced[-1]),
+        choose(asked("digest"), digests(dict([*COSTS.items()][:2])), {}),
+    )
+    assert one is not None
+    assert one.ratio is not None
+    assert 1 - 0.04 / (len(COSTS) - 1) == pytest.approx(one.ratio.confidence)
+    (of_two,) = alone
+    by_itself = of_two.beside_cheapest(of_two.priced[-1])
+    assert by_itself is not None
+    assert by_itself.ratio is not None
+    assert 0.96 == pytest.approx(by_itself.ratio.confidence)
+
+
+def test_costs_of_one_place_are_of_the_same_moments() -> None:
+    """One that was measured beside neighbours alone is above all that were not, whatever it costs: then all are so."""
+    (found,) = choose(asked("digest"), disturbed(digests(), "blake3"), {})
+    assert {Moments.AS_DISTURBED} == {one.cost.moments for one in found.priced if one.cost}
+    assert "blake3" == found.priced[0].coordinates["choice"]
+    (quiet,) = choose(asked("digest"), digests(), {})
+    assert {Moments.UNDISTURBED} == {one.cost.moments for one in quiet.priced if one.cost}
+
+
+def disturbed(of: StudyRun, *choices: str) -> StudyRun:
+    """The run with cells whose core was never left alone, which made all that they did dearer by a half."""
+
+    def busy(chunk: Chunk) -> Chunk:
+        cpu_ns = {who: int(1.5 * spent) for who, spent in chunk.cpu_ns.items()}
+        return replace(chunk, cpu_ns=cpu_ns, probes_ns=BUSY_NS)
+
+    rows = [
+        replace(one, trials=tuple(replace(trial, chunks=tuple(map(busy, trial.chunks))) for trial in one.trials))
+        if one.choice in choices
+        else one
+        for one in of.rows
+    ]
+    return replace(of, rows=tuple(rows))
 
 
 def test_what_does_not_qualify_has_its_rules_and_its_cost() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from builders import lognormal, measured, row, run, study, study_run
 from conftest import Tollbar
-from test_choosing import digests
+from test_choosing import COSTS, digests, disturbed
 from test_inventory import SAMPLES, algorithm, asset, made
 from tollbar import families, policies
 from tollbar.document.decisions.price import document
@@ -23,6 +23,7 @@ from tollbar.inventory.pricing import Pricing
 from tollbar.judge import Verdict
 from tollbar.policies import Ruling
 from tollbar.present.decisions.price import brief
+from tollbar.present.numbers import DISTURBED
 from tollbar.results import StudyRun
 
 TODAY = date(2026, 11, 23)
@@ -62,6 +63,26 @@ def test_what_was_not_measured_says_so() -> None:
     assert {"cipher", "signature"} == {*questions}
     words = questions["cipher"].words("cipher", 2)
     assert ("3des-cbc", 4, "op=encrypt,decrypt") == (words[0], len(words), words[-1])
+
+
+def test_what_a_load_client_spends_prices_nothing() -> None:
+    """Its CPU time says nothing of a server's."""
+    of = digests()
+    clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
+    found = price(made(algorithm("MD5")), [policies.policy("asvs-level-2-5.0.0")], TODAY, TODAY, [run(clients)])
+    (use,) = found.lines[0].uses
+    assert "of the family digest the runs have the load client's CPU time alone" == use.unpriced
+    assert () == use.replacements
+
+
+def test_a_cost_as_disturbed_is_marked() -> None:
+    """And what the mark means stands below."""
+    of = disturbed(digests(), *COSTS)
+    found = price(made(algorithm("MD5")), [policies.policy("asvs-level-2-5.0.0")], TODAY, TODAY, [run(of)])
+    assert ["as disturbed"] == [one.moments for one in document(found).lines[0].uses[0].costs]
+    (listing,) = (one for one in brief(found).listings if one.tables)
+    assert listing.tables[0].rows[0][-1].says.endswith("~")
+    assert [f"{DISTURBED}."] == listing.notes
 
 
 def measured_of(name: str, costs: Sequence[tuple[Mapping[str, Value], float]]) -> StudyRun:
@@ -349,7 +370,11 @@ def test_words_and_document_say_the_same() -> None:
 
 def test_without_a_policy_standings_are_shown_and_nothing_is_priced() -> None:
     """And an inventory without cryptography says so."""
-    said = brief(priced(algorithm("MD5"), policy=()))
+    found = priced(algorithm("MD5"), policy=())
+    # What nothing was asked of meets nothing.
+    assert (0, 1) == (found.count(Ruling.MEETS), found.count(Ruling.CANNOT_SAY))
+    assert "cannot say" == document(found).lines[0].uses[0].ruling
+    said = brief(found)
     assert "no policy was named" in said.headline
     assert "Known here" == said.listings[0].title
     assert "No cryptographic asset" in brief(priced({"type": "library", "name": "x"})).headline

@@ -220,7 +220,7 @@ def test_a_limit_says_how_many_rows_could_have_shown_a_rise() -> None:
     few = tuple(replace(p, other=replace(p.other, low=0.0, high=inf)) if p.other else p for p in same.pairs)
     none = replace(same, studies={"study": few})
     assert 0 == none.tellable("ratio")
-    assert ["No row could have shown a rise by more than 5 %: none has an interval of its change."] == increase_lines(
+    assert ["No row could have shown a rise by more than 5 %: no interval of a change is so narrow."] == increase_lines(
         none, (), 0.05
     )
     gone = compared(measured({SYSTEM: ("openssl 3.0.19", 2.0)}), measured({SYSTEM: ("openssl 3.0.19", 2.0)}, choices=1))

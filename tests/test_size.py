@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from builders import study_run
 from conftest import Tollbar
 from size_lab import (
+    BLOCKS,
     COSTS,
     HANDSHAKE_TERM,
     HASH_TERM,
@@ -36,7 +37,9 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.policies import Ruling
 from tollbar.present.decisions.size import size_answer
-from tollbar.stats import Interval
+from tollbar.present.numbers import DISTURBED
+from tollbar.results import Row
+from tollbar.stats import Interval, Moments
 
 
 @settings(max_examples=30, deadline=None)
@@ -207,6 +210,51 @@ def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
         told = document(found)
         assert told.cores is not None
         assert [words, words] == [told.cores.moments, told.terms[0].cores.moments]
+        (listing,) = size_answer(found).listings
+        assert (words == "as disturbed") == (f"{DISTURBED}." in listing.notes)
+
+
+def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
+    """Where the terms share too few quiet blocks and have enough each: their parts are still parts of one whole."""
+    terms = "".join(
+        HASH_TERM.format(rate=1000, choice=one).replace("hashes", f"of-{number}")
+        for number, one in enumerate(("sha-256", "sha-512"))
+    )
+
+    def is_quiet(one: Row, block: int) -> bool:
+        return (block < BLOCKS // 2) == (one.choice == "sha-256")
+
+    both = hashes({"sha-256": 7000.0, "sha-512": 14_000.0})
+    rows = [
+        replace(
+            one,
+            trials=tuple(
+                trial
+                if is_quiet(one, trial.block)
+                else replace(trial, chunks=tuple(replace(chunk, probes_ns=None) for chunk in trial.chunks))
+                for trial in one.trials
+            ),
+        )
+        for one in both.rows
+    ]
+    found = sized(mix(tmp_path, terms), replace(both, rows=tuple(rows)))
+    assert found.cores is not None
+    assert [Moments.AS_DISTURBED, Moments.UNDISTURBED] == [found.cores.moments, found.terms[0].cores.moments]
+    shares = [found.share(one) for one in found.terms]
+    assert [1 / 3, 2 / 3] == pytest.approx(shares, rel=0.01)
+
+
+def test_what_no_policy_judges_meets_none(tmp_path: Path) -> None:
+    """Neither without one, nor under one that has no rule on the family; which of the mix says nothing is said."""
+    term, ran = HASH_TERM.format(rate=1000, choice="md5"), hashes({"md5": 4000.0, "sha-256": 8000.0})
+    for head, silent in (("", False), ('[mix]\npolicy = ["owasp-password-storage"]\n', True)):
+        found = sized(mix(tmp_path, head + term), ran)
+        (told,) = document(found).terms
+        assert ["cannot say", "cannot say"] == [told.ruling, told.swaps[0].ruling]
+        said = [note for note in size_answer(found).notes if "no rule on what was sized here" in note]
+        assert silent == bool(said)
+    broken = document(sized(mix(tmp_path, '[mix]\npolicy = ["asvs-level-2"]\n' + term), ran)).terms[0]
+    assert ("breaks", "meets") == (broken.ruling, broken.swaps[0].ruling)
 
 
 def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:

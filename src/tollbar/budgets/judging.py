@@ -80,11 +80,16 @@ class CheckedBudget:
 
     @property
     def finds(self) -> float | None:
-        """An increase of this share is found by a run that is as precise as this one; None without a limit."""
+        """An increase of this share is found by a run that is as precise, and as noisy, as this one; None without a
+        limit.
+
+        Its interval must then lie beyond the limit, and the ratio further beyond than noise may make of equals.
+        """
         limit = self.new_limit or self.budget.at_most
-        if limit is None or self.ratio is None or not self.ratio.is_bounded:
+        noise = self.toll.noise if self.toll else None
+        if limit is None or self.ratio is None or not self.ratio.is_bounded or noise is None:
             return None
-        return limit / self.ratio.estimate * (self.ratio.high / self.ratio.estimate) - 1
+        return limit * max(self.ratio.high / self.ratio.estimate, reach(noise)) / self.ratio.estimate - 1
 
     @property
     def is_precise(self) -> bool:

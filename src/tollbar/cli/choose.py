@@ -21,7 +21,7 @@ from tollbar.judge.choosing import Candidate, Choosing, Wanted, chosen, turned_o
 from tollbar.judge.choosing import choose as choose_from
 from tollbar.libraries import normal
 from tollbar.present.decisions.choose import Answered, answer
-from tollbar.results import Run
+from tollbar.results import Run, StudyRun
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question
 
@@ -142,6 +142,10 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
     if asked.family.name not in families_there:
         known = ", ".join(sorted(families_there))
         raise TollbarError(f"the run has no {asked.family.name}", where=str(path), hint=f"it has {known}")
+    if not any(_is_of_servers(one, asked.family) for one in found.studies):
+        what = f"of {asked.family.name} the run has the load client's CPU time alone"
+        hint = "on the server's machine, `--server-pid` has the server's"
+        raise TollbarError(what, where=str(path), hint=hint)
     places = _places(asked, given, found)
     if not places:
         _refuse_unknown(asked, given, found)
@@ -160,9 +164,14 @@ def _places(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> 
     return [
         place
         for one in run.studies
-        if one.study.family.name == asked.family.name
+        if _is_of_servers(one, asked.family)
         for place in choose_from(asked, one, given, known)
     ]
+
+
+def _is_of_servers(of: StudyRun, family: Family) -> bool:
+    """Whether a study has what this family's choices cost: a load client's own CPU time says nothing of a server's."""
+    return of.study.family.name == family.name and of.study.measure.cost != "client-cpu"
 
 
 def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> None:

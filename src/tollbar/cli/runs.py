@@ -94,7 +94,7 @@ def compare(
     found = () if above is None else comparison.increases(above, of)
     notes = [] if above is None else increase_lines(comparison, found, above, of)
     if above is not None and of == "ratio":
-        notes += by_cost_lines(comparison)
+        notes += by_cost_lines(comparison, above)
     if json:
         console.print_json(document.of_comparison(comparison, found))
     elif format == "markdown":
@@ -105,7 +105,7 @@ def compare(
         return ExitStatus.DONE
     if found or comparison.gone or comparison.unjudged(of):
         return ExitStatus.SOME_FAILED
-    return ExitStatus.DONE if comparison.tellable(of) else ExitStatus.CANNOT_TELL
+    return ExitStatus.DONE if comparison.tellable(of, above) else ExitStatus.CANNOT_TELL
 
 
 def _share(text: str) -> float:

@@ -74,8 +74,8 @@ class Priced:
 
     @property
     def ruling(self) -> Ruling:
-        """What is beyond the family may break what the rest meets."""
-        if self.found.ruling is Ruling.MEETS and (self.use.beyond or self.unasked):
+        """What is beyond the family may break what the rest meets; and what no policy judged meets none."""
+        if self.found.ruling is Ruling.MEETS and (self.use.beyond or not self.found.judged):
             return Ruling.CANNOT_SAY
         return self.found.ruling
 

@@ -36,12 +36,11 @@ class Offer:
     def __init__(self, wanted: Wanted, runs: Sequence[Run]) -> None:
         self.wanted = wanted
         self.has_runs = bool(runs)
-        self.studies = [
-            _Measured(wanted, run, one)
-            for run in runs
-            for one in run.studies
-            if one.study.family.name == wanted.family.name
-        ]
+        of_family = [(run, one) for run in runs for one in run.studies if one.study.family.name == wanted.family.name]
+        # What a load client spends is no cost of what its server does.
+        own = [(run, one) for run, one in of_family if one.study.measure.cost != "client-cpu"]
+        self.is_of_clients = bool(of_family) and not own
+        self.studies = [_Measured(wanted, run, one) for run, one in own]
 
     @cached_property
     def qualifying(self) -> tuple[str, ...]:
@@ -61,6 +60,8 @@ class Offer:
     def replacement(self, use: Use) -> tuple[Place | None, str | None]:
         """Where what replaces it stands beside it, and why there is no cost, or no such place."""
         if not self.studies:
+            if self.is_of_clients:
+                return None, f"of the family {self.wanted.family.name} the runs have the load client's CPU time alone"
             missing = "no run here has" if self.has_runs else "nothing was measured of"
             return None, f"{missing} the family {self.wanted.family.name}"
         places = [place for study in self.studies for place in study.places(use)]

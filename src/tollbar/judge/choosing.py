@@ -1,7 +1,7 @@
 """Choosing: which cells meet policies and mitigate threats, from the cheapest; and what the others lack.
 
-What qualifies is said by policies and threats alone, and its order by costs as they were judged: a choice that was not
-told apart from a cheaper one shares its place. Without a run there is no order.
+What qualifies is said by policies and threats alone, and its order by costs as they were judged: what was not told
+apart from the cheapest shares its place. Without a run there is no order.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Literal
 
 from tollbar import families, policies
 from tollbar.families import Degree, Family, Standing, Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.tolls import one_of
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.moments import Quickness
 from tollbar.policies import Contradiction, Except, Finding, Judged, Policy, Rule, Ruling
@@ -25,8 +27,6 @@ from tollbar.study import matches
 Coordinates = Mapping[str, Value]
 Compare = Callable[[Row, Row], Toll]
 """What is judged of one row's cost beside another's."""
-
-_TOLD_APART = (Verdict.COSTS, Verdict.SAVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class Candidate:
     """Of each threat that it mitigates in part, where no more is wanted: on which condition."""
     row: Row | None = None
     cost: Interval | None = None
-    """Nanoseconds per operation, undisturbed; None where it was not measured."""
+    """Nanoseconds per operation; None where it was not measured. Undisturbed, if all of its place are; as disturbed
+    else, as all of them."""
     unmeasured: str | None = None
     """Why not."""
 
@@ -122,6 +123,8 @@ class Choosing:
     compare: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
     study: str | None = None
     """By which study its costs are; None: nothing was measured."""
+    cost: Literal["cpu", "server-cpu", "client-cpu"] = "cpu"
+    """Whose CPU time they are, as studies name it."""
 
     @cached_property
     def ranks(self) -> tuple[Rank, ...]:
@@ -134,7 +137,7 @@ class Choosing:
 
     def beside_cheapest(self, one: Candidate) -> Toll | None:
         """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
-        first = self.priced[0] if self.priced else None
+        first = self.ranks[0].candidates[0] if self.ranks else None
         if first is None or first.row is None or one.row is None or one.cost is None or one is first:
             return None
         return self.compare(one.row, first.row)
@@ -186,11 +189,25 @@ def choose(
 
     return tuple(
         replace(
-            chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger.compare),
+            _chosen_of(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger),
             study=study_run.study.name,
+            cost=study_run.study.measure.cost,
         )
         for where, some in _by_place(wanted, rows)
     )
+
+
+def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], ledger: Ledger) -> Choosing:
+    """The candidates of one place, at costs of the same moments: an undisturbed one is below all that is disturbed."""
+    if len({one.cost.moments for one in candidates if one.cost}) > 1:
+        candidates = [replace(one, cost=ledger.typical(one.row)) if one.row else one for one in candidates]
+    # That one is the cheapest rests on its comparisons with all others that qualify: they hold together.
+    others = sum(one.ruling is Ruling.MEETS and one.cost is not None for one in candidates) - 1
+    return chosen(wanted, where, candidates, partial(_compare, ledger, others))
+
+
+def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
+    return one_of(among, ledger.compare(row, against), ledger.terms)
 
 
 def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
@@ -339,14 +356,35 @@ def _common(rows: Sequence[Row], names: Iterable[str], differ: Collection[str]) 
 
 
 def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
-    """Places of candidates that stand from the cheapest: each is compared with the cheapest of the place before it."""
-    places: list[list[Candidate]] = []
-    for one in candidates:
-        first = places[-1][0] if places else None
-        if first and first.row and one.row and compare(one.row, first.row).verdict not in _TOLD_APART:
-            places[-1].append(one)
+    """Places of candidates that stand from the least cost: all are compared with the cheapest, and those that cost more
+    with the first of the place before them.
+
+    Two costs by themselves may contradict the two side by side, of the blocks that have both; then the pair is right.
+    """
+
+    def verdict(one: Candidate, other: Candidate) -> Verdict:
+        return compare(one.row, other.row).verdict if one.row and other.row else Verdict.COSTS
+
+    if not candidates:
+        return ()
+    cheapest = candidates[0]
+    beside = {id(one): verdict(one, cheapest) for one in candidates[1:]}
+    if Verdict.SAVES in beside.values():
+        for one in candidates[1:]:
+            cheapest = one if verdict(one, cheapest) is Verdict.SAVES else cheapest
+        beside = {id(one): verdict(one, cheapest) for one in candidates if one is not cheapest}
+    others = [one for one in candidates if one is not cheapest]
+    places = [[cheapest, *(one for one in others if beside[id(one)] is not Verdict.COSTS)]]
+    for one in others:
+        if beside[id(one)] is not Verdict.COSTS:
+            continue
+        at, found = len(places), Verdict.SAVES
+        while at > 1 and (found := verdict(one, places[at - 1][0])) is Verdict.SAVES:
+            at -= 1
+        if found in (Verdict.COSTS, Verdict.SAVES):
+            places.insert(at, [one])
         else:
-            places.append([one])
+            places[at - 1].append(one)
     return tuple(
         Rank(1 + sum(len(before) for before in places[:number]), tuple(place)) for number, place in enumerate(places)
     )

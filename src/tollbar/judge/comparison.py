@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -150,9 +151,10 @@ class Comparison:
         """How many rows both runs have of which nothing can be said, because they are not alike."""
         return sum(left.rows for left in self.left_out if of in left.of)
 
-    def tellable(self, of: Changed = "ratio") -> int:
-        """How many rows have an interval of their change, without which no rise is ever found."""
-        return sum(change is not None and change.is_bounded for pair in self.pairs for change in [pair.changes[of]])
+    def tellable(self, of: Changed = "ratio", above: float = math.inf) -> int:
+        """How many rows would show a rise by some more than this share: the interval of their change is narrower."""
+        changes = (pair.changes[of] for pair in self.pairs)
+        return sum(one is not None and one.is_bounded and one.estimate / one.low < 1 + above for one in changes)
 
     def increases(self, above: float, of: Changed = "ratio") -> tuple[Increase, ...]:
         """What became dearer by more than this share, its whole interval beyond it.

@@ -31,6 +31,7 @@ from tollbar.present.names import (
     varying,
 )
 from tollbar.present.numbers import (
+    AS_DISTURBED,
     amount,
     bracket,
     ends_words,
@@ -42,7 +43,6 @@ from tollbar.present.numbers import (
     verdict_meanings,
 )
 from tollbar.present.table_cells import (
-    AS_DISTURBED,
     BAR,
     INTERVAL,
     OTHERS,

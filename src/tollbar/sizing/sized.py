@@ -120,6 +120,16 @@ class Sized:
     missing: Mapping[str, str] = field(default_factory=dict)
     """By term: the row of these runs that comes nearest, or why there is none."""
 
+    def share(self, of: SizedTerm) -> float | None:
+        """A term's part of all cores, both of the same moments; None where a cell was not measured."""
+        if self.cores is None:
+            return None
+        if of.cores.moments is self.cores.moments:
+            return of.cores.estimate / self.cores.estimate
+        cells = [cell for one in self.terms for cell in one.cells]
+        own, every = (summed(some, Moments.AS_DISTURBED) for some in (of.cells, cells))
+        return own.estimate / every.estimate
+
     def machines(self, cores: float) -> int | None:
         """How many of the mix's machines have so many cores, those that may fail included."""
         each = self.mix.cores_each

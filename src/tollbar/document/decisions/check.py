@@ -90,7 +90,7 @@ class Document(Form):
     """whether something cannot be said, cannot be told, is not judged here, or is within its limit as disturbed and no
     further from it than neighbours may move it: with `--strict` the status is then 3"""
     accepted: bool
-    """whether standings and limits were written into the file"""
+    """whether standings and limits were to be written into the file: those are that are other than the file's"""
     uses: list[UseForm]
     """each use: its `verdict` (`meets`, `breaks`, `cannot say`), that of each of its `policies` with the `rules` that
     are not simply met, of each threat, and its `standing`, beside the one that the file has; `fell`: who says the

@@ -36,9 +36,11 @@ class CandidateForm(Form):
     cost: Number
     low: Number
     high: Number
+    moments: str | None
     over_cheapest: Number
     over_cheapest_low: Number
     over_cheapest_high: Number
+    over_cheapest_moments: str | None
     verdict: str | None
     not_measured: str | None
     broken: list[ReasonForm]
@@ -56,6 +58,7 @@ class RankForm(Form):
 class PlaceForm(Form):
     study: str | None
     where: Values
+    cost: str
     ranks: list[RankForm]
     unpriced: list[CandidateForm]
     refused: list[CandidateForm]
@@ -100,13 +103,14 @@ class Document(Form):
     costs_from: str
     """where the costs are from"""
     places: list[PlaceForm]
-    """costs are compared within one place (`where`, in one `study` of a run): what qualifies by `ranks`, each with its
-    `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of what it `cannot_say`; what is
-    `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has its cost in nanoseconds, its
-    ratio to the cheapest that qualifies (`over_cheapest`, `verdict`), and the rules that it has `broken`, that are
-    `missing` something, whose `advice` it does not follow, or from which it is `excepted`, each with its clause,
-    whether that was read (`checked`), and the last day of the exception that holds (`excepted_until`) or holds no
-    more (`exception_ended`)"""
+    """costs are compared within one place (`where`, in one `study` of a run, of CPU time as `cost` says): what
+    qualifies by `ranks`, each with its `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of
+    what it `cannot_say`; what is `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has
+    its cost in nanoseconds and of which `moments` that is, its ratio to the cheapest that qualifies (`over_cheapest`,
+    `verdict`; those of a place hold together), and the rules that it has `broken`, that are `missing` something, whose
+    `advice` it does not follow, or from which it is `excepted`, each with its clause, whether that was read
+    (`checked`), and the last day of the exception that holds (`excepted_until`) or holds no more
+    (`exception_ended`)"""
     unmeasured: list[CandidateForm]
     """what was judged by the same rules and has no cost"""
     contradictions: list[ContradictionForm]
@@ -159,6 +163,7 @@ def _place(of: Answered, place: Choosing) -> PlaceForm:
     return PlaceForm(
         study=place.study,
         where=dict(place.where),
+        cost=place.cost,
         ranks=[RankForm(place=rank.number, candidates=many(rank.candidates)) for rank in place.ranks],
         unpriced=many(place.unpriced),
         refused=many(place.refused),
@@ -182,9 +187,11 @@ def _candidate(of: Answered, place: Choosing | None, one: Candidate) -> Candidat
         cost=cost.estimate if cost else None,
         low=cost.low if cost else None,
         high=cost.high if cost else None,
+        moments=str(cost.moments) if cost else None,
         over_cheapest=ratio.estimate if ratio else None,
         over_cheapest_low=ratio.low if ratio else None,
         over_cheapest_high=ratio.high if ratio else None,
+        over_cheapest_moments=str(ratio.moments) if ratio else None,
         verdict=str(toll.verdict) if toll else None,
         not_measured=one.unmeasured,
         broken=[_reason(each) for each in one.broken],

@@ -37,6 +37,8 @@ class CostForm(Form):
     """CPU time of the first replacement over that of the asset; null where there is none."""
     interval: Ends
     """Of the ratio."""
+    moments: str | None
+    """Which the ratio is of: `undisturbed`, or `as disturbed`."""
     verdict: str
     """`costs`, `saves`, `free`, `unclear` (not told apart) or `not measured`, as of a toll."""
     reason: str | None
@@ -53,7 +55,7 @@ class UseForm(Form):
     standing_is_sure: bool
     """Whether nothing that is not given decides it or could lower it."""
     ruling: str
-    """`meets`, `breaks` or `cannot say`, by all policies that have a rule on the family."""
+    """`meets`, `breaks` or `cannot say`, by all policies that have a rule on the family; where none has, the last."""
     rulings: dict[str, str]
     """The same of each of these policies."""
     reasons: list[ReasonForm]
@@ -246,6 +248,7 @@ def _cost(cost: Cost) -> CostForm:
         where=dict(cost.where),
         ratio=ratio.estimate if ratio else None,
         interval=(ratio.low, ratio.high) if ratio else None,
+        moments=str(ratio.moments) if ratio else None,
         verdict=cost.toll.verdict.value,
         reason=cost.toll.reason,
     )

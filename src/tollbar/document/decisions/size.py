@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tollbar.document.schema import Ends, Form, Number, Values
 from tollbar.judge.choosing import Candidate
+from tollbar.policies import Ruling
 from tollbar.present.decisions.size import questions
 from tollbar.present.decisions.tune import reason_words
 from tollbar.sizing.checked import Checked, CheckedTerm
@@ -160,10 +161,10 @@ def _term(sized: Sized, one: SizedTerm) -> TermForm:
             for cell, part in zip(one.cells, one.term.parts, strict=True)
         ],
         cores=_cores(one.cores),
-        share=one.cores.estimate / sized.cores.estimate if sized.cores else None,
+        share=sized.share(one),
         at_load=one.is_at_load,
         memory_bytes=one.memory_bytes,
-        ruling=one.judged.ruling.value,
+        ruling=_ruling(one.judged),
         reasons=_reasons(one.judged),
         swaps=[_swap(swap) for swap in one.swaps],
     )
@@ -177,9 +178,14 @@ def _swap(one: Swap) -> SwapForm:
         standing=one.row.standing.value,
         saves=_cores(one.saved),
         verdict=one.verdict.value,
-        ruling=one.judged.ruling.value,
+        ruling=_ruling(one.judged),
         reasons=_reasons(one.judged),
     )
+
+
+def _ruling(judged: Candidate) -> str:
+    """What no policy has a rule on meets none."""
+    return (judged.ruling if judged.judged else Ruling.CANNOT_SAY).value
 
 
 def _reasons(judged: Candidate) -> list[str]:

@@ -11,7 +11,7 @@ from tollbar.policies import CheckedUse, Except, Finding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words
 from tollbar.present.names import counted, enumeration
-from tollbar.present.numbers import bracket_exactly, percent, percent_of
+from tollbar.present.numbers import DISTURBED, bracket_exactly, percent, percent_of
 
 if TYPE_CHECKING:
     from tollbar.budgets.judging import CheckedBudget
@@ -23,7 +23,6 @@ _GOOD: Mapping[str, bool] = {
     Found.OVER: False,
     Found.NOT_MEASURED: False,
 }
-_DISTURBED = "~ as disturbed: the core was left alone too seldom"
 
 
 def answer(check: Check) -> Brief:
@@ -182,7 +181,7 @@ def _tolls(check: Check) -> Listing:
     several = sum(one.ratio is not None for one in budgets)
     if several > 1 and confidence:
         notes.append(f"Each interval is of {percent(confidence)}, so that all {several} hold together as one would.")
-    return Listing("Tolls", tables=[table], notes=[*notes, *([_DISTURBED] * any(one.is_disturbed for one in budgets))])
+    return Listing("Tolls", tables=[table], notes=[*notes, *([DISTURBED] * any(one.is_disturbed for one in budgets))])
 
 
 def _verdict(one: CheckedBudget, check: Check) -> str:

@@ -14,6 +14,7 @@ from tollbar.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
 from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import (
+    COST_WORDS,
     capitalised,
     coordinate,
     counted,
@@ -23,7 +24,8 @@ from tollbar.present.names import (
     plain,
     standing_words,
 )
-from tollbar.present.numbers import amount, bracket, times
+from tollbar.present.numbers import DISTURBED, amount, bracket, percent, times
+from tollbar.present.table_cells import has_marks, marked
 
 # More would hide the answer; the JSON document has all.
 MOST_PLACES, MOST_ROWS, MOST_NEAREST = 3, 15, 5
@@ -113,7 +115,7 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
         return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
     cheapest, *others = first.ranks[0].candidates
     name = _name(of, cheapest, names)
-    cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
+    cost = marked(amount(cheapest.cost.estimate), cheapest.cost) if cheapest.cost else ""
     like = [_name(of, one, names) for one in others]
     shared = f"; {_few(like)} {'is' if len(like) == 1 else 'are'} not told apart from it" if like else ""
     count = len(first.priced)
@@ -126,7 +128,7 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
     until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
     by = f"; it qualifies by an exception, until {until}" if until else ""
-    return f"{name} {least}: {cost} of CPU an operation{shared}{at}{by}."
+    return f"{name} {least}: {cost} of {COST_WORDS[first.cost].cpu} an operation{shared}{at}{by}."
 
 
 def _few(names: Sequence[str]) -> str:
@@ -175,8 +177,19 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
         notes.append(f"… {more}: {MORE}; a coordinate picks one, as in `{_example(of)}`")
     if tables:
         notes += [] if of.is_unpriced else ["Choices with one place were not told apart."]
+        notes += [f"{DISTURBED}."] if has_marks(tables) else []
+        notes += filter(None, [_together(places[0])])
         order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
         yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
+
+
+def _together(place: Choosing) -> str | None:
+    """That its comparisons hold together, and what each interval is of for that."""
+    others = [toll.ratio for one in place.priced if (toll := place.beside_cheapest(one)) is not None and toll.ratio]
+    if len(others) < 2:
+        return None
+    among, confidence = len(place.priced) - 1, percent(others[0].confidence)
+    return f"Each interval beside the cheapest is of {confidence}, so that all {among} hold together as one would."
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
@@ -258,7 +271,7 @@ def _row(
         *before,
         *cells,
         TableCell(standing_words(standing), standing=standing if standing is not Standing.NULL else None),
-        TableCell(amount(one.cost.estimate), one.cost.estimate) if one.cost else TableCell("–"),
+        TableCell(marked(amount(one.cost.estimate), one.cost), one.cost.estimate) if one.cost else TableCell("–"),
         *_ratio(toll),
     ]
 
@@ -268,7 +281,8 @@ def _ratio(toll: Toll | None) -> tuple[TableCell, TableCell]:
         return TableCell(""), TableCell("")
     said = "unclear" if toll.verdict is Verdict.UNCLEAR else ""
     ends = bracket(toll.ratio)
-    return TableCell(times(toll.ratio.estimate), toll.ratio.estimate), TableCell(f"{ends} {said}".strip())
+    words = marked(times(toll.ratio.estimate), toll.ratio)
+    return TableCell(words, toll.ratio.estimate), TableCell(f"{ends} {said}".strip())
 
 
 def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:

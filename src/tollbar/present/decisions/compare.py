@@ -118,7 +118,7 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
 
     What is not compared, because it is not alike in both runs, is no row that did not become dearer.
     """
-    share, tellable = percent(above), comparison.tellable(of)
+    share, tellable = percent(above), comparison.tellable(of, above)
     gone = [(study, row) for study, rows in comparison.gone.items() for row in rows]
     lines = [
         f"above {share}: {_row_words(comparison, one.study, one.pair.row)}: {_QUANTITIES[one.quantity]}"
@@ -136,7 +136,7 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
         lines.append(f"Not compared, and so not judged: {counted(unjudged, 'row')} of both runs.")
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
     if not tellable:
-        lines.append(f"No row could have shown a rise by more than {share}: none has an interval of its change.")
+        lines.append(f"No row could have shown a rise by more than {share}: no interval of a change is so narrow.")
     elif found:
         lines.append(f"{of_rows} could have shown such a rise.")
     else:
@@ -146,10 +146,10 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
     return lines
 
 
-def by_cost_lines(comparison: Comparison) -> list[str]:
+def by_cost_lines(comparison: Comparison, above: float) -> list[str]:
     """What to look at instead, where no ratio could have shown a rise and a cost could."""
-    rows = comparison.tellable("cost")
-    if comparison.tellable("ratio") or not rows:
+    rows = comparison.tellable("cost", above)
+    if comparison.tellable("ratio", above) or not rows:
         return []
     return [f"hint: `--of cost` looks at CPU time itself, of which {counted(rows, 'row')} could show it"]
 

@@ -33,8 +33,7 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.decisions import part_of
 from tollbar.present.names import VERDICT_MARKS, counted, enumeration, place_of, standing_words
-from tollbar.present.numbers import apart_words, percent, ratio_words
-from tollbar.present.table_cells import AS_DISTURBED
+from tollbar.present.numbers import AS_DISTURBED, apart_words, percent, ratio_words
 
 if TYPE_CHECKING:
     from tollbar.present.page import Page

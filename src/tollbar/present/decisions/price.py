@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from tollbar.families import Degree, Value
 from tollbar.inventory.pricing import Line, Priced, Pricing
 from tollbar.inventory.replacing import Cost
-from tollbar.judge import Verdict
+from tollbar.judge import Toll, Verdict
 from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
 from tollbar.present.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import counted, enumeration, place_of, standing_words
-from tollbar.present.numbers import bracket, times
+from tollbar.present.numbers import DISTURBED, bracket, times
+from tollbar.present.table_cells import has_marks, marked
 
 # Rules, places and names beyond these hide the rest; the JSON document has all.
 MOST_RULES = 8
@@ -98,7 +99,8 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
         is_priced = title == TITLES[Ruling.BREAKS]
         columns = (*COLUMNS, *OF_COST) if is_priced else COLUMNS
         rows = [cells[: len(columns)] for cells in _rows(lines)]
-        yield Listing(title, tables=[Table("", columns, rows)])
+        tables = [Table("", columns, rows)]
+        yield Listing(title, tables=tables, notes=[f"{DISTURBED}."] if has_marks(tables) else [])
 
 
 def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
@@ -135,7 +137,7 @@ def _use_cells(priced: Priced) -> list[TableCell]:
         TableCell(what, small=_unprotected(priced), stays=what),
         TableCell(worth, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=worth),
         TableCell(_some(replaced, MOST_REPLACEMENTS, "or"), small=_also(priced, cost, others)),
-        TableCell(times(cost.toll.ratio.estimate) if cost and cost.toll.ratio else "", verdict=_verdict(cost)),
+        TableCell(_times(cost.toll) if cost else "", verdict=_verdict(cost)),
     ]
 
 
@@ -216,7 +218,11 @@ TOLD = {
 
 
 def _ratio(cost: Cost) -> str:
-    return f"{times(cost.toll.ratio.estimate)} {bracket(cost.toll.ratio)}" if cost.toll.ratio else "no ratio"
+    return f"{_times(cost.toll)} {bracket(cost.toll.ratio)}" if cost.toll.ratio else "no ratio"
+
+
+def _times(toll: Toll) -> str:
+    return marked(times(toll.ratio.estimate), toll.ratio) if toll.ratio else ""
 
 
 def _notes(pricing: Pricing) -> Iterator[str]:

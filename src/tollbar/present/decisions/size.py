@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from tollbar.judge import Verdict
 from tollbar.policies import Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
+from tollbar.present.decisions import excepted_words
 from tollbar.present.decisions.tune import reason_words
 from tollbar.present.names import capitalised, counted, enumeration, place_of, standing_words, value_words
-from tollbar.present.numbers import amount, figure_words, percent, percent_of
+from tollbar.present.numbers import DISTURBED, amount, figure_words, percent, percent_of
+from tollbar.present.table_cells import has_marks, marked
 from tollbar.sizing.checked import Checked, CheckedTerm
 from tollbar.sizing.mix import load_words
 from tollbar.sizing.sized import Sized, SizedTerm, Swap
@@ -126,15 +128,14 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
     if sized.missing:
         yield Listing("To measure what is missing", [f"`{one}`" for one in questions(sized)])
     if sized.terms:
-        yield Listing("What each term takes", tables=[_terms(sized)])
+        terms = [_terms(sized)]
+        yield Listing("What each term takes", tables=terms, notes=_marks(terms))
     swaps = sorted((one for term in sized.terms for one in term.swaps), key=lambda one: -one.saved.estimate)
     if swaps:
         more = len(swaps) - MOST_SWAPS
-        yield Listing(
-            "What swapping one choice would save",
-            tables=[_swaps(sized, swaps[:MOST_SWAPS])],
-            notes=[f"{more} more in the JSON document."] if more > 0 else [],
-        )
+        tables = [_swaps(sized, swaps[:MOST_SWAPS])]
+        notes = [f"{more} more in the JSON document."] if more > 0 else []
+        yield Listing("What swapping one choice would save", tables=tables, notes=[*notes, *_marks(tables)])
     if checked is not None:
         yield Listing(
             "Predicted and measured",
@@ -146,6 +147,10 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
                 f" says otherwise, and of all moments in longer stretches, in {checked.run.name}.",
             ],
         )
+
+
+def _marks(tables: Sequence[Table]) -> list[str]:
+    return [f"{DISTURBED}."] if has_marks(tables) else []
 
 
 def _terms(sized: Sized) -> Table:
@@ -162,7 +167,7 @@ def _terms(sized: Sized) -> Table:
 
 def _term(sized: Sized, one: SizedTerm) -> list[TableCell]:
     each_ns = one.cores.estimate * sized.mix.utilisation * 1e9 / one.term.rate_per_s
-    share = one.cores.estimate / sized.cores.estimate if sized.cores else None
+    share = sized.share(one)
     return [
         TableCell(one.term.name, small="; ".join(_made_of(one)), standing=one.cell.row.standing),
         TableCell(f"{figure_words(one.term.rate_per_s)}\u00a0/s", one.term.rate_per_s),
@@ -237,7 +242,7 @@ def _side_by_side(one: CheckedTerm) -> list[TableCell]:
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
-    return TableCell(_signed(of.estimate), of.estimate), TableCell(_ends(of))
+    return TableCell(marked(_signed(of.estimate), of), of.estimate), TableCell(_ends(of))
 
 
 def _notes(sized: Sized) -> Iterator[str]:
@@ -247,6 +252,7 @@ def _notes(sized: Sized) -> Iterator[str]:
             f"Memory is not known of {enumeration([f'`{name}`' for name in served])}: how much a server's grows with"
             " each operation that is under way was not measured."
         )
+    yield from _unjudged(sized)
     if sized.terms and not sized.missing:
         yield "Where terms are performed by one process they share its caches, which is not in the sum."
     load = " ".join(load_words(sized.mix.utilisation))
@@ -261,6 +267,23 @@ def _notes(sized: Sized) -> Iterator[str]:
     paced = [f"`{one.term.name}` ({enumeration([*_loads(one)])})" for one in others if _is_paced(one)]
     if paced:
         yield f"By costs under another load than the mix's (that is `{load}` in a question): {enumeration(paced)}."
+
+
+def _unjudged(sized: Sized) -> Iterator[str]:
+    """What the mix's policies do not say of its terms, and what they say that a reader would not expect."""
+    judging = {judged.policy.name for one in sized.terms for judged in one.judged.judged}
+    silent = [f"`{policy.name}`" for policy in sized.mix.policies if policy.name not in judging]
+    if silent and sized.terms:
+        has = "has" if len(silent) == 1 else "have"
+        yield f"{enumeration(silent)} {has} no rule on what was sized here."
+    for one in sized.terms:
+        if one.judged.judged and one.judged.ruling is Ruling.CANNOT_SAY:
+            why = enumeration([reason_words(reason) for reason in one.judged.missing])
+            yield f"Whether `{one.term.name}` meets the policies cannot be said: {why}."
+        yield from (f"`{one.term.name}` is {excepted_words(reason)}." for reason in one.judged.excepted)
+        advice = [reason.rule.clause for reason in one.judged.advice if reason.rule]
+        if advice:
+            yield f"`{one.term.name}` is against advice: {'; '.join(advice)}."
 
 
 def _is_paced(one: SizedTerm) -> bool:

@@ -8,9 +8,8 @@ from tollbar.judge import StudyJudgement, reach
 from tollbar.judge.comparison import upgrade as upgrade_words
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration, place_words, varying
-from tollbar.present.numbers import amount, apart_words, change_ends, change_words, percent
+from tollbar.present.numbers import AS_DISTURBED, amount, apart_words, change_ends, change_words, percent
 from tollbar.present.page import moments_words
-from tollbar.present.table_cells import AS_DISTURBED
 from tollbar.present.trust import as_disturbed
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
