@@ -26,7 +26,8 @@ sealed class Rsa : IKeyPair
     /// A digest as an object that is made once; null where each call makes one, or names the digest.
     readonly SHA256 hash;
     readonly bool makesHash;
-    readonly ConcurrentBag<RSA> pool = new ConcurrentBag<RSA>();
+    // A bag would give its one thread the key that it put back last.
+    readonly ConcurrentQueue<RSA> pool = new ConcurrentQueue<RSA>();
     readonly Forms own;
     Forms forms;
 
@@ -77,7 +78,7 @@ sealed class Rsa : IKeyPair
         kept = Imported(own);
         while (way == "pooled" && pool.Count < PooledKeys)
         {
-            pool.Add(Imported(own));
+            pool.Enqueue(Imported(own));
         }
     }
 
@@ -130,7 +131,7 @@ sealed class Rsa : IKeyPair
             case "cached":
                 return kept;
             case "pooled":
-                return pool.TryTake(out RSA pooled) ? pooled : throw Refusal.Failed("the pool is empty");
+                return pool.TryDequeue(out RSA pooled) ? pooled : throw Refusal.Failed("the pool is empty");
             case "store":
                 return forms.Certificate.GetRSAPrivateKey();
         }
@@ -180,7 +181,7 @@ sealed class Rsa : IKeyPair
     {
         if (way == "pooled")
         {
-            pool.Add((RSA)key);
+            pool.Enqueue((RSA)key);
         }
         else if (key != kept)
         {

@@ -72,6 +72,11 @@ final class Library {
         return provider == null ? Cipher.getInstance(name) : Cipher.getInstance(name, provider.getName());
     }
 
+    /** Whether a Cipher that is given the key that it had has its schedule still; a message's IV comes with the key. */
+    boolean keepsKeys() {
+        return provider == null;
+    }
+
     /** The size of a key whose caller says none, by operation, as `list` says it. */
     JsonObject defaults() throws GeneralSecurityException {
         RSAPublicKey made = (RSAPublicKey) keyPairs("RSA").generateKeyPair().getPublic();

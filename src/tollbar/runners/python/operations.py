@@ -4,8 +4,8 @@ import random
 from collections import deque
 
 RSA_BYTES, TAG_BYTES, NONCE_BYTES = 256, 16, 12
-# As many ready keys as a small server has workers.
-POOL_KEYS = 4
+# As many ready keys as a server has workers, and as the other runners have.
+POOL_KEYS = 8
 
 
 class Refusal(Exception):
@@ -115,6 +115,9 @@ class Signature:
         if self.is_rsa:
             self.message = random_bytes(settings.message_bytes(60))
             digest = settings.word("digest", "fetched", ("fetched", "implicit"))
+            if digest not in package.Rsa.digests:
+                settings.all_read()
+                raise Refusal("unsupported", f"{package.NAME} looks the digest of a signature up in each call")
             route, scheme = task["choice"], package.Rsa(inputs["private_key_pem"], digest)
         else:
             self.message = random_bytes(settings.message_bytes(32))

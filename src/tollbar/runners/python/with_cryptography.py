@@ -28,10 +28,13 @@ def forms_of(private):
 class Rsa:
     """RSA with SHA-256 and PKCS #1 v1.5."""
 
+    # Whatever object it is given, it looks the algorithm up by that object's name in each call.
+    digests = ("implicit",)
+
     def __init__(self, pem, digest):
         key = serialization.load_pem_private_key(pem.encode(), None)
         self.forms, self.numbers = forms_of(key), key.private_numbers()
-        self.padding, self.digest = padding.PKCS1v15(), hashes.SHA256() if digest == "fetched" else None
+        self.padding = padding.PKCS1v15()
 
     def private_keys(self):
         pem, der, _, _ = self.forms
@@ -56,11 +59,11 @@ class Rsa:
         }
 
     def sign(self, key, message):
-        return key.sign(message, self.padding, self.digest or hashes.SHA256())
+        return key.sign(message, self.padding, hashes.SHA256())
 
     def verify(self, key, message, signature):
         try:
-            key.verify(signature, message, self.padding, self.digest or hashes.SHA256())
+            key.verify(signature, message, self.padding, hashes.SHA256())
         except InvalidSignature:
             return False
         return True
@@ -105,11 +108,11 @@ class Ecdsa:
 
 
 def digest(lookup):
-    """SHA-256 of a message, with the algorithm object kept or made in each call."""
-    kept = hashes.SHA256() if lookup == "fetched" else None
+    """SHA-256 of a message: by a copy of a hash that has seen nothing, or by one that looks its algorithm up."""
+    empty = hashes.Hash(hashes.SHA256()) if lookup == "fetched" else None
 
     def hash_of(message):
-        context = hashes.Hash(kept or hashes.SHA256())
+        context = empty.copy() if empty else hashes.Hash(hashes.SHA256())
         context.update(message)
         return context.finalize()
 

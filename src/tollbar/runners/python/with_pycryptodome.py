@@ -27,6 +27,8 @@ def by_name(message):
 class Rsa:
     """RSA with SHA-256 and PKCS #1 v1.5."""
 
+    digests = ("fetched", "implicit")
+
     def __init__(self, pem, digest):
         self.key, self.hashed = RSA.import_key(pem), hashed(digest)
 
