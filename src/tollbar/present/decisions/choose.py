@@ -311,7 +311,8 @@ def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
         return None
     title = f"What drops out by {of.wanted.on}"
     if not found:
-        return Listing(title, [f"Nothing: what was measured and qualifies today qualifies on {of.wanted.on} too."])
+        what = "what" if of.is_unpriced else "what was measured and"
+        return Listing(title, [f"Nothing: {what} qualifies today qualifies on {of.wanted.on} too."])
     more = [f"… {counted(len(found) - MOST_ROWS, 'more')}: {MORE}"] if len(found) > MOST_ROWS else []
     return Listing(title, [f"{name}: {why}" for name, why in [*found.items()][:MOST_ROWS]], notes=more)
 
