@@ -104,6 +104,7 @@ lint: setup ## Formatting, types, layers, lock files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	cd engine && cargo fmt --check && cargo clippy --release --locked --all-targets --quiet -- -D warnings
+	cd engine && cargo clippy --release --locked --features fuzz --bin tollbar-engine --quiet -- -D warnings
 	@! grep -nE 'https?://' requirements.lock || { echo 'error: requirements.lock names a host'; exit 1; }
 
 bench: setup servers rivals ## Each figure beside its goal

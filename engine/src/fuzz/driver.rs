@@ -26,7 +26,8 @@ unsafe extern "C" fn one(data: *const u8, length: usize) -> c_int {
     0
 }
 
-/// What the crate would call, had it a main of its own.
+/// What the crate would call, had it a main of its own; the slice is the crate's own declaration.
+#[allow(improper_ctypes_definitions)]
 #[unsafe(no_mangle)]
 pub extern "C" fn rust_fuzzer_test_input(_: &[u8]) -> i32 {
     0
