@@ -54,9 +54,13 @@ IMPORTS = {
 }
 
 
-def counted(runner: Path, package: str, choice: str, op: str) -> tuple[int, Mapping[str, int]]:
+def counted(
+    runner: Path, package: str, choice: str, op: str, family: str = "rsa-api", **setting: str
+) -> tuple[int, Mapping[str, int]]:
     """The operations of some chunks, and how often each function was called in them."""
-    task = task_of(PYTHON, package, "rsa-api", op, choice, next(settings_of("rsa-api"))) | {"mode": "measure"}
+    # `cryptography` signs with no digest that it has looked up before.
+    said = {**next(settings_of(family)), **({"digest": "implicit"} if family == "rsa-api" else setting)}
+    task = task_of(PYTHON, package, family, op, choice, said) | {"mode": "measure"}
     # Without a time there is nothing worked before the clocks start.
     advance = {"advance": {"seconds": 0, "operations": OPERATIONS // CHUNKS}}
     lines: list[dict[str, Any]] = [task, *[advance] * CHUNKS]
@@ -90,6 +94,14 @@ def test_a_key_that_is_kept_is_not_imported_again(package: str, choice: str) -> 
     assert OPERATIONS == operations
     assert {} == {name: calls[name] for name in IMPORTS.values() if name in calls}
     assert BOTH * OPERATIONS == calls["verify"]
+
+
+@pytest.mark.parametrize(("lookup", "copies"), [("fetched", True), ("implicit", False)])
+def test_a_hash_that_is_kept_is_copied_and_not_looked_up(lookup: str, copies: bool) -> None:
+    """An object that holds the algorithm's name alone is looked up by it each time."""
+    operations, calls = counted(PYTHON.folder / "runner.py", "cryptography", "sha-256", "hash", "digest", lookup=lookup)
+    # The interpreter copies something else, once.
+    assert (OPERATIONS, copies) == (operations, calls.get("copy", 0) >= OPERATIONS)
 
 
 # What is changed in a copy of the runner: file, old text, new text.
