@@ -64,7 +64,7 @@ def test_costs_as_disturbed_are_marked_and_comparisons_hold_together() -> None:
         candidates = [one for rank in made(found, brief).places[0].ranks for one in rank.candidates]
         assert {words} == {one.moments for one in candidates}
         assert {None, words} == {one.over_cheapest_moments for one in candidates}
-        assert any(note.endswith("so that all 3 hold together as one would.") for note in listing.notes)
+        assert any(note.startswith("Each of 3 intervals beside the cheapest is of ") for note in listing.notes)
 
 
 def test_a_cost_is_called_by_whose_it_is() -> None:

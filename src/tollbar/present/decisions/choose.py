@@ -178,7 +178,7 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
     if tables:
         notes += [] if of.is_unpriced else ["Choices with one place were not told apart."]
         notes += [f"{DISTURBED}."] if has_marks(tables) else []
-        notes += filter(None, [_together(places[0])])
+        notes += dict.fromkeys(filter(None, map(_together, places)))
         order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
         yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
 
@@ -189,7 +189,7 @@ def _together(place: Choosing) -> str | None:
     if len(others) < 2:
         return None
     among, confidence = len(place.priced) - 1, percent(others[0].confidence)
-    return f"Each interval beside the cheapest is of {confidence}, so that all {among} hold together as one would."
+    return f"Each of {among} intervals beside the cheapest is of {confidence}, so that all hold together as one would."
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
