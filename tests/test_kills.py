@@ -253,6 +253,22 @@ def test_another_answer_is_none_if_an_undisturbed_run_has_it_now(
     assert "another answer" in kill.note["apart"][0]
 
 
+def test_another_answer_stands_where_no_undisturbed_run_can_be_made(
+    survivors: Survivors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kill is wrong then, and not one that was never made."""
+
+    def fails(_: str) -> looking.Undisturbed:
+        raise RuntimeError("no port")
+
+    monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}})
+    monkeypatch.setitem(survivors._undisturbed, "kind", as_undisturbed(TOLL))
+    monkeypatch.setattr(survivors, "undisturbed", fails)
+    kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
+    assert ["another answer"] == [one[:14] for one in survivors._apart(kill, "kind", as_undisturbed(TOLL))]
+    assert "no port" == kill.note["not_compared_anew"]
+
+
 def as_undisturbed(toll: dict[str, object]) -> looking.Undisturbed:
     """An undisturbed run that came to this."""
     return looking.Undisturbed(Path("study.toml"), 1.0, 1.0, 4, {"key": toll})

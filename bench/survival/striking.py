@@ -159,7 +159,11 @@ class Survivors:
             kill.note["apart"] = apart
             self._clear_runs()
             del self._undisturbed[kind]
-            found, apart = answers(tolls, self.undisturbed(kind), harmed=harmed)
+            try:
+                found, apart = answers(tolls, self.undisturbed(kind), harmed=harmed)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                # What differs stands then.
+                kill.note["not_compared_anew"] = str(error)[-300:]
         kill.note["answers"] = dict(found)
         return apart
 
