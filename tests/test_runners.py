@@ -221,7 +221,7 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
             time.sleep(0.03)
             warmed_ns.append(proc.cpu_ns(proc.tree(session.pid)))
             begun += rounds_of(session, 600) > 0
-            assert 1 < rounds_of(session, 60_000), "where no round comes at all, none at the start would mean nothing"
+            assert rounds_of(session, 60_000), "where no round comes at all, none at the start would mean nothing"
     # By chance alone nine are one in a hundred thousand, and 24 within half of the 200 ms one in 300,000.
     assert 9 > begun
     assert 100e6 < max(warmed_ns) - min(warmed_ns)
