@@ -165,12 +165,16 @@ def _in_mounts(kill: Kill, *words: str) -> int:
 
 def _fill_disk(kill: Kill) -> None:
     """No page is left where the runs are. The run is then copied to where there is room."""
-    runs = f"/proc/{kill.holder}/root{kill.ground.folder}/runs"
-    about = os.statvfs(runs)
-    used = (about.f_blocks - about.f_bfree) * about.f_bsize
-    size = used + 4096 * kill.chance.randrange(3)
-    if _in_mounts(kill, "mount", "-o", f"remount,size={size}", f"{kill.ground.folder}/runs") != 0:
-        raise RuntimeError("what the runs are on cannot be made smaller here")
+    runs, spare = f"/proc/{kill.holder}/root{kill.ground.folder}/runs", 4096 * kill.chance.randrange(3)
+    # What is written between the two calls would leave it too small for what it has.
+    kill.run.send_signal(signal.SIGSTOP)
+    try:
+        about = os.statvfs(runs)
+        size = (about.f_blocks - about.f_bfree) * about.f_bsize + spare
+        is_made = _in_mounts(kill, "mount", "-o", f"remount,size={size}", f"{kill.ground.folder}/runs") == 0
+    finally:
+        kill.run.send_signal(signal.SIGCONT)
+    kill.note["full"] = is_made
 
 
 def _write_protect(kill: Kill) -> None:
@@ -208,6 +212,8 @@ class Means(NamedTuple):
             return kill.note["part"] is not None
         if "refused" in kill.note:
             return kill.note["refused"] is not None
+        if kill.note.get("full") is False:
+            return False
         if "asked" in kill.note:
             return bool(kill.note["asked"])
         return status != 0 or self.is_unnoticed

@@ -201,7 +201,7 @@ def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidat
     """The candidates of one place, at costs of the same moments: an undisturbed one is below all that is disturbed."""
     if len({one.cost.moments for one in candidates if one.cost}) > 1:
         candidates = [replace(one, cost=ledger.typical(one.row)) if one.row else one for one in candidates]
-    # That one is the cheapest rests on its comparisons with all others that qualify: they hold together.
+    # That one is the cheapest rests on its comparisons with all others that qualify: each has its share of the error.
     others = sum(one.ruling is Ruling.MEETS and one.cost is not None for one in candidates) - 1
     return chosen(wanted, where, candidates, partial(_compare, ledger, others))
 

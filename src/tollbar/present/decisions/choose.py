@@ -185,11 +185,14 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
 
 def _together(place: Choosing) -> str | None:
     """That its comparisons hold together, and what each interval is of for that."""
-    others = [toll.ratio for one in place.priced if (toll := place.beside_cheapest(one)) is not None and toll.ratio]
-    if len(others) < 2:
+    ratios = [toll.ratio for one in place.priced if (toll := place.beside_cheapest(one)) is not None]
+    bounded = [ratio for ratio in ratios if ratio is not None and ratio.is_bounded]
+    if len(bounded) < 2:
         return None
-    among, confidence = len(place.priced) - 1, percent(others[0].confidence)
-    return f"Each of {among} intervals beside the cheapest is of {confidence}, so that all hold together as one would."
+    return (
+        f"Each of {len(bounded)} intervals beside the cheapest is of {percent(bounded[0].confidence)}, since they are"
+        " looked at together."
+    )
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:

@@ -135,10 +135,10 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
     if unjudged := comparison.unjudged(of):
         lines.append(f"Not compared, and so not judged: {counted(unjudged, 'row')} of both runs.")
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
-    if not tellable:
+    if not tellable and not found:
         lines.append(f"No row could have shown a rise by more than {share}: no interval of a change is so narrow.")
     elif found:
-        lines.append(f"{of_rows} could have shown such a rise.")
+        lines.append(f"{of_rows} could have shown one that is less.")
     else:
         lines.append(
             f"Nothing became dearer by more than {share} with its whole interval; {of_rows} could have shown it."
