@@ -49,22 +49,25 @@ def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() ->
     assert found.qualifies
 
 
-def test_costs_as_disturbed_are_marked_and_comparisons_hold_together() -> None:
-    """What the mark means stands below, and of what each interval is."""
+def test_costs_as_disturbed_are_marked() -> None:
+    """What the mark means stands below, once; also where nothing qualifies."""
     want = asked("digest", "asvs-level-2")
     quiet, busy = ([*choose(want, of, {})] for of in (digests(), disturbed(digests(), *COSTS)))
     for places, has_marks in ((quiet, False), (busy, True)):
         found = Answered(want, places, (), "from a run")
         brief = answer(found)
         listing = brief.listings[0]
-        assert has_marks == (f"{DISTURBED}." in listing.notes)
+        assert has_marks == (f"{DISTURBED}." in brief.notes)
         assert has_marks == all("~" in row[-3].says for row in listing.tables[0].rows if row[-3].says != "–")
         assert has_marks == ("~ of CPU" in brief.headline)
         words = "as disturbed" if has_marks else "undisturbed"
         candidates = [one for rank in made(found, brief).places[0].ranks for one in rank.candidates]
         assert {words} == {one.moments for one in candidates}
         assert {None, words} == {one.over_cheapest_moments for one in candidates}
-        assert any(note.startswith("Each of 3 intervals beside the cheapest is of ") for note in listing.notes)
+    nothing = asked("digest", "cnsa", "owasp-password-storage", threats=("length-extension",))
+    none = answer(Answered(nothing, [*choose(nothing, disturbed(digests(), *COSTS), {})], (), "from a run"))
+    assert "Nothing qualifies." == none.headline
+    assert f"{DISTURBED}." in none.notes
 
 
 def test_a_cost_is_called_by_whose_it_is() -> None:

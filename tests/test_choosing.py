@@ -89,6 +89,9 @@ def test_costs_are_compared_where_places_are_asked_for() -> None:
         ({"a": "b", "c": "a b"}, [(1, "b"), (2, "a"), (3, "c")]),
         ({"a": "c", "b": "a c"}, [(1, "c"), (2, "a"), (3, "b")]),
         ({"b": "a c", "c": "a"}, [(1, "a"), (2, "c"), (3, "b")]),
+        # Not lowest by itself, and below what is lowest side by side; and three that each save beside the next.
+        ({"a": "c", "c": "b"}, [(1, "ba"), (3, "c")]),
+        ({"a": "b", "b": "c", "c": "a"}, [(1, "ca"), (3, "b")]),
         ({}, [(1, "abc")]),
     ],
 )
@@ -111,21 +114,41 @@ def test_a_place_is_by_what_is_judged_side_by_side(dearer: Mapping[str, str], pl
     assert places == said
 
 
-def test_what_costs_least_rests_on_comparisons_that_hold_together() -> None:
-    """Each is one of as many as there are others that qualify, and so wider than one by itself."""
+def test_what_costs_least_rests_on_verdicts_that_hold_together() -> None:
+    """Each is one of as many as there are others that qualify: some that cost more by themselves are left open, and
+    none the other way round. Its interval is its own, as in every table."""
+    said = set()
+    for step in range(20):
+        near = {"sha-256": 1.0, "sha-512": 1.030 + 0.0004 * step, "sha3-256": 1.5, "sha3-512": 1.5, "blake3": 1.5}
+        (found,) = choose(asked("digest"), digests(near), {})
+        (one,) = (one for one in found.priced if one.coordinates["choice"] == "sha-512")
+        first, toll = found.ranks[0].candidates[0], found.beside_cheapest(one)
+        assert toll is not None
+        assert toll.ratio is not None
+        assert one.row is not None
+        assert first.row is not None
+        assert 0.96 == pytest.approx(toll.ratio.confidence)
+        said.add((found.alone(one.row, first.row).verdict, toll.verdict))
+    assert (Verdict.COSTS, Verdict.UNCLEAR) in said
+    assert (Verdict.UNCLEAR, Verdict.COSTS) not in said
+
+
+def test_what_no_block_holds_beside_the_cheapest_stands_by_its_cost() -> None:
+    """Nothing is judged of the two: that it costs a thousand times as much is all that is known."""
     (found,) = choose(asked("digest"), digests(), {})
-    one, alone = (
-        found.beside_cheapest(found.priced[-1]),
-        choose(asked("digest"), digests(dict([*COSTS.items()][:2])), {}),
-    )
-    assert one is not None
-    assert one.ratio is not None
-    assert 1 - 0.04 / (len(COSTS) - 1) == pytest.approx(one.ratio.confidence)
-    (of_two,) = alone
-    by_itself = of_two.beside_cheapest(of_two.priced[-1])
-    assert by_itself is not None
-    assert by_itself.ratio is not None
-    assert 0.96 == pytest.approx(by_itself.ratio.confidence)
+
+    def compare(one: Row, other: Row) -> Toll:
+        return Toll(
+            one, other, "cpu", verdict=Verdict.NOT_MEASURED if "c" in (one.choice, other.choice) else Verdict.FREE
+        )
+
+    three = [
+        replace(one, row=replace(one.row, coordinates={**one.row.coordinates, "choice": name}))
+        for name, one in zip("abc", found.priced, strict=False)
+        if one.row
+    ]
+    said = [(rank.number, [one.row.choice for one in rank.candidates if one.row]) for rank in ranked(three, compare)]
+    assert [(1, ["a", "b"]), (3, ["c"])] == said
 
 
 def test_costs_of_one_place_are_of_the_same_moments() -> None:

@@ -195,7 +195,7 @@ def test_a_runner_that_is_killed_leaves_no_file(
 
 def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Go. A warm-up that always ended with the first round left it to the first chunk in half of all sessions, and
-    the next one to none. A round is one in thirty or so of the times at which a session can begin."""
+    the next one to none. A round is one in fifty or so of the times at which a session can begin."""
     task = task_of(
         runners.all_platforms()["go"], "crypto", "digest", "hash", "sha-256", {"bytes": 4096, "lookup": "implicit"}
     )
@@ -222,7 +222,7 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
             warmed_ns.append(proc.cpu_ns(proc.tree(session.pid)))
             begun += rounds_of(session, 600) > 0
             assert rounds_of(session, 60_000), "where no round comes at all, none at the start would mean nothing"
-    # By chance alone nine are one in a hundred thousand, and 24 within half of the 200 ms one in 300,000.
+    # By chance alone nine are rarer than one in a million, and 24 within half of the 200 ms one in 600,000.
     assert 9 > begun
     assert 100e6 < max(warmed_ns) - min(warmed_ns)
 

@@ -242,6 +242,18 @@ def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
     assert [Moments.AS_DISTURBED, Moments.UNDISTURBED] == [found.cores.moments, found.terms[0].cores.moments]
     shares = [found.share(one) for one in found.terms]
     assert [1 / 3, 2 / 3] == pytest.approx(shares, rel=0.01)
+    # So it is where the parts are two studies', of which one was never left alone.
+    apart = [replace(hashes({"sha-256": 7000.0}), study=replace(both.study, name="one"))]
+    busy = [
+        replace(
+            one,
+            trials=tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in one.trials),
+        )
+        for one in hashes({"sha-512": 14_000.0}).rows
+    ]
+    apart.append(replace(hashes({"sha-512": 14_000.0}), rows=tuple(busy)))
+    two = sized(mix(tmp_path, terms), *apart)
+    assert 1.0 == pytest.approx(sum(two.share(one) or 0.0 for one in two.terms))
 
 
 def test_what_no_policy_judges_meets_none(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class CheckedBudget:
     @property
     def finds(self) -> float | None:
         """An increase of this share is found by a run that is as precise, and as noisy, as this one; None without a
-        limit.
+        limit, and where nothing is known of the noise.
 
         Its interval must then lie beyond the limit, and the ratio further beyond than noise may make of equals.
         """

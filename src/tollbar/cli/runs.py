@@ -93,10 +93,10 @@ def compare(
     comparison = compare_judgements(*judged, across_machines=across_machines)
     found = () if above is None else comparison.increases(above, of)
     notes = [] if above is None else increase_lines(comparison, found, above, of)
-    if above is not None and of == "ratio":
+    if above is not None and of == "ratio" and not found:
         notes += by_cost_lines(comparison, above)
     if json:
-        console.print_json(document.of_comparison(comparison, found))
+        console.print_json(document.of_comparison(comparison, found, above))
     elif format == "markdown":
         console.show_comparison_markdown(comparison, notes, headlines(judged))
     else:

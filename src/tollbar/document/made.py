@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isinf
@@ -47,7 +48,9 @@ def of_source(part: Published) -> dict[str, Any]:
     return {"schema": SCHEMA, **_source(part, _whole_claim)}
 
 
-def of_comparison(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
+def of_comparison(
+    comparison: Comparison, increases: Sequence[Increase] = (), above: float | None = None
+) -> dict[str, Any]:
     """Two runs' costs and ratios side by side, and what became dearer than was allowed."""
     return {
         "schema": SCHEMA,
@@ -62,7 +65,7 @@ def of_comparison(comparison: Comparison, increases: Sequence[Increase] = ()) ->
             for name, rows in comparison.gone.items()
             for row in rows
         ],
-        "tellable": {of: comparison.tellable(of) for of in get_args(Changed)},
+        "tellable": {of: comparison.tellable(of, above or math.inf) for of in get_args(Changed)},
         "increases": [
             {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}
             for one in increases

@@ -141,7 +141,7 @@ class _Measured:
             found = (of.get(frozenset(_but_operation(one.coordinates).items())) for one in (best, own))
             rows = [one.row for one in found if one and one.row and one.cost]
             if len(rows) == 2:
-                yield Cost(other.where, other.compare(*rows))
+                yield Cost(other.where, other.alone(*rows))
 
     def _usual(self, choosing: Choosing) -> int:
         """How many of a place's coordinates are those of a study that says nothing of them."""

@@ -95,7 +95,7 @@ class Rank:
     """Candidates that were not told apart from the cheapest of them."""
 
     number: int
-    """One and how many are cheaper."""
+    """One and how many stand in places before it."""
     candidates: tuple[Candidate, ...]
 
 
@@ -121,6 +121,9 @@ class Choosing:
     nearest: tuple[Candidate, ...] = field(default=())
     """Where nothing qualifies: what breaks the fewest rules, and of these what lacks the least."""
     compare: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
+    """Of two that qualify: with the verdict that it has as one of as many comparisons as the cheapest has."""
+    alone: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
+    """Of any two, by itself."""
     study: str | None = None
     """By which study its costs are; None: nothing was measured."""
     cost: Literal["cpu", "server-cpu", "client-cpu"] = "cpu"
@@ -140,7 +143,7 @@ class Choosing:
         first = self.ranks[0].candidates[0] if self.ranks else None
         if first is None or first.row is None or one.row is None or one.cost is None or one is first:
             return None
-        return self.compare(one.row, first.row)
+        return (self.compare if one.ruling is Ruling.MEETS else self.alone)(one.row, first.row)
 
 
 def wanted(
@@ -201,13 +204,15 @@ def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidat
     """The candidates of one place, at costs of the same moments: an undisturbed one is below all that is disturbed."""
     if len({one.cost.moments for one in candidates if one.cost}) > 1:
         candidates = [replace(one, cost=ledger.typical(one.row)) if one.row else one for one in candidates]
-    # That one is the cheapest rests on its comparisons with all others that qualify: each has its share of the error.
     others = sum(one.ruling is Ruling.MEETS and one.cost is not None for one in candidates) - 1
-    return chosen(wanted, where, candidates, partial(_compare, ledger, others))
+    made = chosen(wanted, where, candidates)
+    return replace(made, compare=partial(_compare, ledger, others), alone=ledger.compare)
 
 
 def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
-    return one_of(among, ledger.compare(row, against), ledger.terms)
+    """That one is the cheapest rests on its comparisons with all others that qualify: their verdicts hold together."""
+    toll = ledger.compare(row, against)
+    return replace(toll, verdict=one_of(among, toll, ledger.terms).verdict)
 
 
 def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
@@ -258,15 +263,12 @@ def _reason(of: Finding) -> Reason:
     return Reason(of.why, of.policy, of.rule, of.ended, of.excepted)
 
 
-def chosen(
-    wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], compare: Compare | None = None
-) -> Choosing:
+def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate]) -> Choosing:
     """The candidates of one place in their groups."""
     cheapest_first = sorted(candidates, key=_cost)
     of = {ruling: tuple(one for one in cheapest_first if one.ruling is ruling) for ruling in Ruling}
     qualifies = of[Ruling.MEETS]
     fewest = min((lacks(one) for one in candidates), default=None)
-    compare = compare or (lambda one, other: Toll(one, other, "cpu"))
     return Choosing(
         wanted,
         where,
@@ -277,7 +279,6 @@ def chosen(
         contradictions=policies.contradictions(wanted.policies, wanted.family, wanted.on),
         dropping=tuple(one for one in cheapest_first if _drops(wanted, one)),
         nearest=() if qualifies else tuple(one for one in cheapest_first if lacks(one) == fewest),
-        compare=compare,
     )
 
 
@@ -360,18 +361,21 @@ def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...
     with the first of the place before them.
 
     Two costs by themselves may contradict the two side by side, of the blocks that have both; then the pair is right.
+    Where no block has both, costs by themselves are all there is.
     """
 
     def verdict(one: Candidate, other: Candidate) -> Verdict:
-        return compare(one.row, other.row).verdict if one.row and other.row else Verdict.COSTS
+        found = compare(one.row, other.row).verdict if one.row and other.row else Verdict.NOT_MEASURED
+        return Verdict.COSTS if found is Verdict.NOT_MEASURED else found
 
     if not candidates:
         return ()
-    cheapest = candidates[0]
+    cheapest, tried = candidates[0], {id(candidates[0])}
     beside = {id(one): verdict(one, cheapest) for one in candidates[1:]}
-    if Verdict.SAVES in beside.values():
-        for one in candidates[1:]:
-            cheapest = one if verdict(one, cheapest) is Verdict.SAVES else cheapest
+    # Three may each save beside the next: no more than once round.
+    while lower := [one for one in candidates if beside.get(id(one)) is Verdict.SAVES and id(one) not in tried]:
+        cheapest = lower[0]
+        tried.add(id(cheapest))
         beside = {id(one): verdict(one, cheapest) for one in candidates if one is not cheapest}
     others = [one for one in candidates if one is not cheapest]
     places = [[cheapest, *(one for one in others if beside[id(one)] is not Verdict.COSTS)]]

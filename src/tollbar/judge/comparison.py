@@ -152,9 +152,14 @@ class Comparison:
         return sum(left.rows for left in self.left_out if of in left.of)
 
     def tellable(self, of: Changed = "ratio", above: float = math.inf) -> int:
-        """How many rows would show a rise by some more than this share: the interval of their change is narrower."""
+        """How many rows would show a rise by some more than this share: the interval of their change is narrower.
+
+        By any at all, where the share is nought: those that have an interval.
+        """
         changes = (pair.changes[of] for pair in self.pairs)
-        return sum(one is not None and one.is_bounded and one.estimate / one.low < 1 + above for one in changes)
+        return sum(
+            one is not None and one.is_bounded and one.estimate / one.low < 1 + (above or math.inf) for one in changes
+        )
 
     def increases(self, above: float, of: Changed = "ratio") -> tuple[Increase, ...]:
         """What became dearer by more than this share, its whole interval beyond it.

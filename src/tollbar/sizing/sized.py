@@ -124,7 +124,7 @@ class Sized:
         """A term's part of all cores, both of the same moments; None where a cell was not measured."""
         if self.cores is None:
             return None
-        if of.cores.moments is self.cores.moments:
+        if of.cores.moments is self.cores.moments is Moments.UNDISTURBED:
             return of.cores.estimate / self.cores.estimate
         cells = [cell for one in self.terms for cell in one.cells]
         own, every = (summed(some, Moments.AS_DISTURBED) for some in (of.cells, cells))

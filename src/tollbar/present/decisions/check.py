@@ -219,11 +219,12 @@ def _accepted(check: Check) -> Iterator[str]:
             was = f", was {use.use.standing.words}" if use.use.standing else ""
             yield f"{use.use.name}: standing {use.standing.words}{was}."
     for one in check.budgets:
-        if one.new_limit and one.finds:
+        if one.new_limit:
+            finds = f"a run like this one finds what is dearer by {percent_of(one.finds)} or more" if one.finds else ""
             was = f", was {_times(one.budget.at_most)}" if one.budget.at_most else ""
             yield (
                 f"{one.budget.name}: at most {_times(one.new_limit)}{was}; "
-                f"a run like this one finds what is dearer by {percent_of(one.finds)} or more."
+                f"{finds or 'what it finds is not known, since nothing was measured twice'}."
             )
         elif one.ratio and not one.can_be_set:
             yield f"{one.budget.name}: no limit is made of it, since the core was left alone too seldom."

@@ -24,7 +24,7 @@ from tollbar.present.names import (
     plain,
     standing_words,
 )
-from tollbar.present.numbers import DISTURBED, amount, bracket, percent, times
+from tollbar.present.numbers import AS_DISTURBED, DISTURBED, amount, bracket, times
 from tollbar.present.table_cells import has_marks, marked
 
 # More would hide the answer; the JSON document has all.
@@ -67,25 +67,29 @@ def answer(of: Answered) -> Brief:
     """The whole answer, in the brief form."""
     wanted, places = of.wanted, of.places[:MOST_PLACES]
     names = _names(of)
+    headline = _headline(of, names)
+    listings = [
+        one
+        for one in (
+            *_qualifying(of, places, names),
+            _contradictions(of),
+            _nearest(of, names),
+            _dropping(of, names),
+            _table(of, names, "What does not qualify", Ruling.BREAKS),
+            _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
+            _rules(of),
+            _not_judged(wanted),
+        )
+        if one is not None
+    ]
+    is_marked = AS_DISTURBED in headline or any(has_marks(one.tables) for one in listings)
+    marks = [f"{DISTURBED}."] if is_marked else []
     return Brief(
         _question(wanted),
-        _headline(of, names),
+        headline,
         how=[*_how(of, names)],
-        listings=[
-            one
-            for one in (
-                *_qualifying(of, places, names),
-                _contradictions(of),
-                _nearest(of, names),
-                _dropping(of, names),
-                _table(of, names, "What does not qualify", Ruling.BREAKS),
-                _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
-                _rules(of),
-                _not_judged(wanted),
-            )
-            if one is not None
-        ],
-        notes=[*_notes(of, names)],
+        listings=listings,
+        notes=[*marks, *_notes(of, names)],
     )
 
 
@@ -177,22 +181,8 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
         notes.append(f"… {more}: {MORE}; a coordinate picks one, as in `{_example(of)}`")
     if tables:
         notes += [] if of.is_unpriced else ["Choices with one place were not told apart."]
-        notes += [f"{DISTURBED}."] if has_marks(tables) else []
-        notes += dict.fromkeys(filter(None, map(_together, places)))
         order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
         yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
-
-
-def _together(place: Choosing) -> str | None:
-    """That its comparisons hold together, and what each interval is of for that."""
-    ratios = [toll.ratio for one in place.priced if (toll := place.beside_cheapest(one)) is not None]
-    bounded = [ratio for ratio in ratios if ratio is not None and ratio.is_bounded]
-    if len(bounded) < 2:
-        return None
-    return (
-        f"Each of {len(bounded)} intervals beside the cheapest is of {percent(bounded[0].confidence)}, since they are"
-        " looked at together."
-    )
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:

@@ -138,7 +138,7 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
     if not tellable and not found:
         lines.append(f"No row could have shown a rise by more than {share}: no interval of a change is so narrow.")
     elif found:
-        lines.append(f"{of_rows} could have shown one that is less.")
+        lines.append(f"{of_rows} could have shown one of little more.")
     else:
         lines.append(
             f"Nothing became dearer by more than {share} with its whole interval; {of_rows} could have shown it."

@@ -117,7 +117,10 @@ class Signature:
             digest = settings.word("digest", "fetched", ("fetched", "implicit"))
             if digest not in package.Rsa.digests:
                 settings.all_read()
-                raise Refusal("unsupported", f"{package.NAME} looks the digest of a signature up in each call")
+                raise Refusal(
+                    "unsupported",
+                    f"{package.NAME} looks the digest of a signature up in each call: digest=implicit is what it has",
+                )
             route, scheme = task["choice"], package.Rsa(inputs["private_key_pem"], digest)
         else:
             self.message = random_bytes(settings.message_bytes(32))
