@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::{CLEAR, Case, Files, name, password};
+use super::cases::{CLEAR, Case, Files, name, password};
 use crate::clock;
 use crate::failure::Failure;
 use crate::load::task::Load;
