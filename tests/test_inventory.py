@@ -1,4 +1,4 @@
-"""Inventories: what a CycloneDX document lists is read, whatever it holds; each asset is a choice or has a reason."""
+"""Inventories: each asset of a CycloneDX document is a choice or has a reason."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tollbar import inventory
-from tollbar.errors import TollbarError
 from tollbar.families import families
-from tollbar.inventory import reading
 from tollbar.inventory.mapping import Mapped, mapped
 from tollbar.inventory.reading import Inventory, parse
 
@@ -401,131 +397,3 @@ def test_most_assets_of_public_inventories_are_known() -> None:
     """Each cipher suite with each group is one."""
     found = [one for path in SAMPLES for one in mapped(inventory.read(path))]
     assert (22, 17) == (len(found), sum(bool(one.uses) for one in found))
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "not JSON"),
-        (b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [{"na', "ends too early"),
-        (b'<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>', "XML"),
-        (b"\xff\xfe\x00", "not text in UTF-8"),
-        (b"[1]", "not CycloneDX"),
-        (b'{"spdxVersion": "SPDX-2.3"}', "not CycloneDX"),
-        (b'{"bomFormat": "CycloneDX", "specVersion": "1.4"}', "CycloneDX 1.4"),
-        (b'{"bomFormat": "CycloneDX", "specVersion": 1.6}', "no `specVersion`"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b'{"bomFormat": "CycloneDX", "version": ' + b"9" * 5000 + b"}", "too long a number"),
-    ],
-)
-def test_what_is_no_inventory_is_said_in_one_line(content: bytes, said: str) -> None:
-    """With the file that it is, and no traceback."""
-    with pytest.raises(TollbarError, match=said) as raised:
-        parse(content, Path("cbom.json"))
-    assert "cbom.json" in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is said."""
-    monkeypatch.setattr(reading, "MOST_BYTES", 1024 * 1024)
-    (tmp_path / "large.json").write_bytes(b" " * (1024 * 1024 + 1))
-    with pytest.raises(TollbarError, match="larger than 1 MiB"):
-        inventory.read(tmp_path / "large.json")
-
-
-def test_hostile_texts_are_shown_without_what_a_terminal_obeys() -> None:
-    """Neither control characters nor marks that turn a line around, and no endless names; a fault is a row's."""
-    name = "AES-128-GCM\x1b[2J\u202e\n| <script>`" + "x" * 100_000
-    read = made(
-        algorithm(name),
-        {"type": "cryptographic-asset", "name": "bad", "cryptoProperties": {"assetType": 7, "oid": {}}},
-        {"type": "cryptographic-asset", "name": "bare"},
-        {"type": "cryptographic-asset", "name": "new", "cryptoProperties": {"assetType": "hologram"}},
-        "no component",
-    )
-    first, bad, bare, new = read.assets
-    assert 80 >= len(first.name)
-    assert not {"\x1b", "\u202e", "\n", "`"} & {*first.name}
-    assert 1 == read.others
-    reasons = [one.reason for one in mapped(read)]
-    assert "oid" in str(bad.fault)
-    assert str(bare.fault) in str(reasons[2])
-    assert "hologram" == new.kind
-    assert "do not have" in str(reasons[3])
-
-
-def test_components_are_found_however_deep_they_nest() -> None:
-    """Each with the one that it stands in as its place."""
-    nested: dict[str, Any] = {"name": "leaf", "components": [algorithm("SHA-256")]}
-    for number in range(300):
-        nested = {"name": f"part {number}", "components": [nested]}
-    read = made(nested)
-    assert [("SHA-256", ("leaf",))] == [(one.name, one.places) for one in read.assets]
-    assert 301 == read.others
-
-
-def test_ten_thousand_assets_are_known_by_few_lookups() -> None:
-    """What is alike is looked at once."""
-    read = made(*(algorithm("SHA-256" if number % 2 else "MD5", f"r{number}") for number in range(10_000)))
-    assert 2 == len({id(one) for one in mapped(read)})
-
-
-_TEXT = st.text(max_size=30) | st.sampled_from(
-    ["RSA", "aes-gcm", "SHA256withRSA", "1.2.840.113549.1.1.1", "tls", "1.3", "r"]
-)
-_ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=6,
-)
-_PROPERTIES = st.dictionaries(
-    st.sampled_from(
-        [
-            *("primitive", "algorithmFamily", "parameterSetIdentifier", "curve", "mode", "padding", "cryptoFunctions"),
-            *("type", "version", "cipherSuites", "size", "algorithmRef", "subjectPublicKeyRef"),
-            "relatedCryptographicAssets",
-        ]
-    ),
-    _TEXT
-    | _ANY
-    | st.lists(st.dictionaries(st.sampled_from(["name", "algorithms", "ref", "type", "tlsGroups"]), _TEXT | _ANY)),
-    max_size=5,
-)
-_COMPONENTS = st.fixed_dictionaries(
-    {
-        "type": st.just("cryptographic-asset"),
-        "name": _TEXT | _ANY,
-        "cryptoProperties": st.fixed_dictionaries(
-            {"assetType": st.sampled_from(["algorithm", "certificate", "protocol", "related-crypto-material"]) | _TEXT},
-            optional={
-                f"{kind}Properties": _PROPERTIES
-                for kind in ("algorithm", "certificate", "protocol", "relatedCryptoMaterial")
-            }
-            | {"oid": _TEXT | _ANY},
-        )
-        | _ANY,
-    },
-    optional={"bom-ref": _TEXT | _ANY, "evidence": st.dictionaries(st.just("occurrences"), _ANY)},
-)  # fmt: skip
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(_COMPONENTS | _ANY, max_size=5))
-def test_whatever_components_hold_each_is_an_asset_or_none(components: list[object]) -> None:
-    """Nothing that JSON can hold ends the reader; each asset has a choice that exists, or a reason."""
-    read = made(*components)
-    assert len(read.assets) + read.others >= len(components)
-    for one in mapped(read):
-        assert one.uses or one.reason
-        assert all(use.coordinates["choice"] in use.family.choices for use in one.uses)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
-def test_whatever_a_file_holds_it_is_an_inventory_or_one_line(content: bytes) -> None:
-    """Bytes and texts of any kind."""
-    try:
-        parse(content, Path("cbom.json"))
-    except TollbarError as error:
-        assert "\n" not in str(error)
