@@ -74,12 +74,14 @@ engine-mutants-%:
 
 # Stable toolchains have the sanitizer's runtime, and no switch for it without RUSTC_BOOTSTRAP. Undefined behaviour is
 # looked for in what is C, and traps; the engine's Rust has overflow checks instead. LSan cannot trace what is traced.
-# TOLLBAR_LIBCRYPTO names another libcrypto for the tests of TLS and of bindings.
+# Tests ask for absurd amounts of memory, which libraries have to be refused as by any other allocator.
+# TOLLBAR_LIBCRYPTO names another libcrypto for the tests of TLS and of bindings; one that is sanitized itself finds the
+# sanitizer in the program, which exports it.
 SANITIZED := x86_64-unknown-linux-gnu
 
 sanitize: servers ## The engine's unit tests under AddressSanitizer and UndefinedBehaviourSanitizer
-	cd engine && RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/sanitized \
-		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on' \
+	cd engine && RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 CARGO_TARGET_DIR=target/sanitized \
+		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on -Clink-arg=-rdynamic' \
 		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
 		cargo test --release --locked --target $(SANITIZED) --config 'profile.release.lto="off"' \
 		--config profile.release.codegen-units=16 --bin tollbar-engine
