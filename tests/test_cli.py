@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -187,3 +188,29 @@ def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         cli.main()
     assert 0 == ended.value.code
     assert "TOLLBAR_COUNT_CALLS" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [(signal.SIGINT, cli.ExitStatus.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_a_command_that_is_ended_while_it_is_imported_says_nothing(
+    tmp_path: Path, how: signal.Signals, status: int
+) -> None:
+    """Even where what is imported makes another error of the exception, as Pydantic does while it builds a model."""
+    (tmp_path / "models.py").write_text(f"""
+import os, time
+try:
+    os.kill(os.getpid(), {int(how)})
+    time.sleep(10)
+except KeyboardInterrupt as error:
+    raise ValueError("a model cannot be built") from error
+
+def look() -> None:
+    ...
+""")
+    code = (
+        "import sys; from tollbar import cli; cli.__path__.append(sys.argv[1]); "
+        "cli.COMMANDS['look'] = ('models:look', ''); sys.argv = ['tollbar', 'look']; cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (status, "", "") == (done.returncode, done.stdout, done.stderr)

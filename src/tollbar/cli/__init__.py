@@ -8,8 +8,9 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, NoReturn
 
 from tollbar.errors import ExitStatus, TollbarError, unknown
@@ -204,6 +205,22 @@ def _first_page() -> str:
     return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], "\n".join(table), texts[-1]])
 
 
+@contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """While modules are imported Ctrl-C and SIGTERM raise nothing: there is nothing yet to be left in order, and
+    Pydantic makes an error of its own of what is raised while it builds a model."""
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    # What is ignored, as in the background of a shell without job control, stays so.
+    if handlers[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(ExitStatus.INTERRUPTED))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
+
+
 def _command(arguments: Sequence[str]) -> ExitStatus:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     from cyclopts import App, CycloptsError
@@ -222,9 +239,11 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         suppress_keyboard_interrupt=False,
     )
     # A script that completes has them all; else the others' imports are saved.
-    for one in COMMANDS if name == COMPLETION else (name,):
-        place, line = COMMANDS[one]
-        app.command(f"{__name__}.{place}", name=one, help=line)
+    with _ended_at_once():
+        for one in COMMANDS if name == COMPLETION else (name,):
+            place, line = COMMANDS[one]
+            import_module(f"{__name__}.{place.partition(':')[0]}")
+            app.command(f"{__name__}.{place}", name=one, help=line)
     if name == COMPLETION:
         app.register_install_completion_command(COMPLETION)
     try:
