@@ -190,14 +190,25 @@ def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TOLLBAR_COUNT_CALLS" not in os.environ
 
 
-@pytest.mark.parametrize(
-    ("how", "status"), [(signal.SIGINT, cli.ExitStatus.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)]
-)
-def test_a_command_that_is_ended_while_it_is_imported_says_nothing(
-    tmp_path: Path, how: signal.Signals, status: int
-) -> None:
+# Which status each has; what is typed ends with one of its own, so that a prompt comes.
+ENDS = {signal.SIGINT: cli.ExitStatus.INTERRUPTED, signal.SIGTERM: -signal.SIGTERM}
+
+
+def _ended_in(module: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command that is all of this module."""
+    (folder / "models.py").write_text(module)
+    code = (
+        "import sys; from tollbar import cli; cli.__path__.append(sys.argv[1]); "
+        "cli.COMMANDS['look'] = ('models:look', ''); sys.argv = ['tollbar', 'look']; cli.main()"
+    )
+    return subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_command_that_is_ended_while_it_is_imported_says_nothing(tmp_path: Path, how: signal.Signals) -> None:
     """Even where what is imported makes another error of the exception, as Pydantic does while it builds a model."""
-    (tmp_path / "models.py").write_text(f"""
+    done = _ended_in(
+        f"""
 import os, time
 try:
     os.kill(os.getpid(), {int(how)})
@@ -207,10 +218,29 @@ except KeyboardInterrupt as error:
 
 def look() -> None:
     ...
-""")
-    code = (
-        "import sys; from tollbar import cli; cli.__path__.append(sys.argv[1]); "
-        "cli.COMMANDS['look'] = ('models:look', ''); sys.argv = ['tollbar', 'look']; cli.main()"
+""",
+        tmp_path,
     )
-    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, timeout=60)
-    assert (status, "", "") == (done.returncode, done.stdout, done.stderr)
+    assert (ENDS[how], "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_command_is_ended_whatever_is_under_way(tmp_path: Path, how: signal.Signals) -> None:
+    """A finalizer, of which Python ignores what it raises: it was lost there, and the run went on to its end."""
+    done = _ended_in(
+        f"""
+import os, time
+
+class Held:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), {int(how)})
+        time.sleep(0)
+
+def look() -> None:
+    held = Held()
+    del held
+    time.sleep(10)
+""",
+        tmp_path,
+    )
+    assert (ENDS[how], "", "") == (done.returncode, done.stdout, done.stderr)
