@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import signal
+import sys
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import Any
+
+# What finalizers do takes microseconds; where one is under way again, it is raised again.
+FINALIZED_S = 0.01
 
 
 class ExitStatus(IntEnum):
@@ -43,3 +49,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if names and len(names) <= 20:
         return "known: " + ", ".join(names)
     return None
+
+
+def interrupt_again(lost: Any) -> None:
+    """A hook (`sys.unraisablehook`) for what is raised in a finalizer, which Python ignores in so many words.
+
+    What has a run end may come just there, as anywhere: it is raised once more when the finalizer is done with.
+    """
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, FINALIZED_S)
+    else:
+        sys.__unraisablehook__(lost)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from tollbar.errors import ExitStatus, TollbarError, unknown
+from tollbar.errors import ExitStatus, TollbarError, interrupt_again, unknown
 
 # By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
 # first of the function's docstring.
@@ -69,9 +69,6 @@ SHORTAGES = {
 
 COMPLETION = "--install-completion"
 
-# What finalizers do takes microseconds; where one is under way again, it is raised again.
-FINALIZED_S = 0.01
-
 # Of how many objects more than before it is looked whether some are a cycle. Modules and what a run keeps are tens of
 # thousands, none of them in one, and to look after each 700, as Python does, takes a tenth of a command's time.
 OBJECTS_BETWEEN_LOOKS = 100_000
@@ -83,7 +80,7 @@ def main() -> NoReturn:
     os.environ.pop("TOLLBAR_COUNT_CALLS", None)
     ended: list[signal.Signals] = []
     signal.signal(signal.SIGTERM, lambda *_: _interrupt(ended))
-    sys.unraisablehook = _interrupt_again
+    sys.unraisablehook = interrupt_again
     with suppress(KeyboardInterrupt):
         status = _status_of(sys.argv[1:] or ["--help"])
         # What is there ends with the process: to look for cycles in it takes a tenth of a short command's time.
@@ -102,16 +99,6 @@ def _interrupt(ended: list[signal.Signals]) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ended.append(signal.SIGTERM)
     raise KeyboardInterrupt
-
-
-def _interrupt_again(lost: Any) -> None:
-    """Of an exception in a finalizer Python says that it is ignored, and goes on. What has a run end may come just
-    there, as anywhere, and is raised once more when the finalizer is done with."""
-    if issubclass(lost.exc_type, KeyboardInterrupt):
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, FINALIZED_S)
-    else:
-        sys.__unraisablehook__(lost)
 
 
 def _status_of(arguments: Sequence[str]) -> ExitStatus:
