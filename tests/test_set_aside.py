@@ -60,6 +60,14 @@ def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, ex
     assert expected == stretch(ends, baseline=True)
 
 
+def test_a_cell_is_set_aside_with_the_words_of_its_last_failure() -> None:
+    """Where it has none, with its outcome."""
+    for reason, said in (("ended by SIGSEGV", "ended by SIGSEGV"), (None, "failed")):
+        failed = replace(trial(1.0, outcome=Outcome.FAILED), reason=reason)
+        (aside,) = Aside(()).note([failed, failed])
+        assert said == aside.reason
+
+
 @pytest.fixture
 def planned(fake_study: Path) -> Plan:
     """A plan of three cells for the fake runner."""
@@ -115,6 +123,22 @@ def test_a_heat_of_which_only_baselines_are_missing_is_measured_again(planned: P
     (heat,) = heats_after(planned, made)
     assert 2 == heat.block
     assert Counter({"spin-1": 2, "spin-2": 1, "spin-1-again": 1}) == Counter(v.cell.choice.name for v in heat.visits)
+
+
+def test_heats_after_one_of_which_nothing_is_left_are_measured(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heat whose cells are all set aside gives nothing, and ends nothing."""
+    (one,) = planned.studies
+    ((heat,),) = blocks(one, planned.seed, 1)
+    struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
+    of_it = [visit for visit in heat.visits if visit.cell.key == struck]
+    others = [visit for visit in heat.visits if visit.cell.key != struck]
+    heats = [replace(heat, visits=tuple(of_it)), replace(heat, visits=tuple(others))]
+    asked: list[Heat] = []
+    monkeypatch.setattr("tollbar.measure.heats_of.measure", lambda heat, *_, **__: asked.append(heat) or [trial(1.0)])
+    aside = Aside(())
+    aside.set_aside["fake", struck] = replace(ASIDE, study="fake", cell=struck)
+    assert [0, 1] == [len(trials) for trials, _ in measure.measured(planned, heats, aside=aside)]
+    assert [heats[1]] == asked
 
 
 ASIDE = SetAside("study", "double", 7, 2, 3, "ended by SIGSEGV", 5.0)
