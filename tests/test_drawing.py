@@ -234,6 +234,16 @@ def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
     assert caught.value.what.endswith(" have one place in it")
 
 
+def test_a_receipt_has_the_name_that_rows_have() -> None:
+    """Of each provider, beside what it says of itself and where it was found."""
+    one = planned(SMALL)
+    receipts = plan.Plan((one,), 4).receipts
+    assert {cell.provider.spec: {"name", "path", *cell.provider.receipt} for cell in one.cells} == {
+        spec: {*said} for spec, said in receipts.items()
+    }
+    assert {"rustcrypto", "aws-lc"} == {said["name"].split()[0] for said in receipts.values()}
+
+
 def test_a_provider_that_the_study_has_not_is_refused() -> None:
     """With those that it has."""
     with pytest.raises(TollbarError) as caught:
