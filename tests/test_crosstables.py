@@ -15,7 +15,7 @@ from tollbar import document
 from tollbar.console import show_judgement, streams
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
-from tollbar.present.comparisons import study_table
+from tollbar.present.crosstables import study_table
 from tollbar.present.page import page
 from tollbar.records import Outcome
 from tollbar.report.page import html

@@ -11,7 +11,7 @@ from builders import claim, example, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
 from tollbar.metrics import Metric
-from tollbar.present.comparisons import study_table
+from tollbar.present.crosstables import study_table
 from tollbar.results import Row
 from tollbar.study import CrossTable, read
 

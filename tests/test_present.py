@@ -13,7 +13,7 @@ from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.chart import block_costs, frontier
-from tollbar.present.comparisons import contrast_where
+from tollbar.present.effects import contrast_where
 from tollbar.present.numbers import TOO_FEW, bracket, excess_words, times, times_range, undecided
 from tollbar.present.results import results
 from tollbar.present.trust import checked, drift, machine_load, noise, steal, suffers_words, two_costs

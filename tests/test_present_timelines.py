@@ -12,7 +12,6 @@ from report_example import digests
 from served_example import handshakes
 from tollbar.judge import Measurement, StudyJudgement, judge_study
 from tollbar.metrics import Metric
-from tollbar.present.comparisons import OPERATIONS, waits_table
 from tollbar.present.cpu import (
     MOST_POINTS,
     Timeline,
@@ -26,6 +25,7 @@ from tollbar.present.cpu import (
     timeline_parts,
 )
 from tollbar.present.groups import at_one_load
+from tollbar.present.waits import OPERATIONS, waits_table
 
 PUT_OFF = Metric("put-off", "what is put off", "ns/op")
 FLUSH = Metric("flush", "one flush", "us")

@@ -22,8 +22,8 @@ from tollbar.judge import Compared, StudyJudgement, Verdict, compare, judge, jud
 from tollbar.machine import differences
 from tollbar.present.against import against_baseline, rates, sentences
 from tollbar.present.answer import answer, headline
-from tollbar.present.comparisons import effects
 from tollbar.present.decisions.compare import comparison_notes, comparison_tables, increase_lines
+from tollbar.present.effects import effects
 from tollbar.present.groups import places
 from tollbar.present.published import published_tables, within
 from tollbar.present.results import results

@@ -35,20 +35,13 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.chart import toll_charts
 from tollbar.present.company import company_listing, company_section, is_asked
-from tollbar.present.comparisons import (
-    EFFECTS,
-    WAITS,
-    effects,
-    effects_section,
-    study_tables,
-    waits_section,
-    waits_table,
-)
 from tollbar.present.cpu import (
     memory_section,
     shares_section,
     timeline_section,
 )
+from tollbar.present.crosstables import study_tables
+from tollbar.present.effects import EFFECTS, effects, effects_section
 from tollbar.present.factors import factors_listing, factors_section, told_apart
 from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.present.load import (
@@ -84,6 +77,7 @@ from tollbar.present.roles import roles_listing, roles_section, simulated
 from tollbar.present.trust import largest_noise, trust_section
 from tollbar.present.unmeasured import missing, unavailable
 from tollbar.present.uses import uses_listing, uses_section
+from tollbar.present.waits import WAITS, waits_section, waits_table
 from tollbar.present.warnings import warnings
 from tollbar.results import Run
 from tollbar.stats import Moments
