@@ -75,8 +75,8 @@ engine-mutants-%:
 # Stable toolchains have the sanitizer's runtime, and no switch for it without RUSTC_BOOTSTRAP. Undefined behaviour is
 # looked for in what is C, and traps; the engine's Rust has overflow checks instead. LSan cannot trace what is traced.
 # Tests ask for absurd amounts of memory, which libraries have to be refused as by any other allocator.
-# TOLLBAR_LIBCRYPTO names another libcrypto for the tests of TLS and of bindings; one that is sanitized itself finds the
-# sanitizer in the program, which exports it.
+# TOLLBAR_LIBCRYPTO names another libcrypto for the tests of TLS, families and bindings; one that is sanitized itself finds
+# the sanitizer in the program, which exports it.
 SANITIZED := x86_64-unknown-linux-gnu
 
 sanitize: servers ## The engine's unit tests under AddressSanitizer and UndefinedBehaviourSanitizer

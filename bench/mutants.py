@@ -63,7 +63,7 @@ JUDGE = (
 PACKAGES: Mapping[str, Package] = {
     "stats": Package("stats.py", "stats_of_several jointly quiet_rounds stats judge"),
     "judge": Package("judge", JUDGE),
-    "measure": Package("measure", "schedule promises rounds would_notice"),
+    "measure": Package("measure", "schedule promises rounds set_aside would_notice"),
     "plan": Package("plan", "drawing factors study"),
     "results": Package("results", "results_kept results"),
 }

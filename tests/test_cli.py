@@ -194,53 +194,78 @@ def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 ENDS = {signal.SIGINT: cli.ExitStatus.INTERRUPTED, signal.SIGTERM: -signal.SIGTERM}
 
 
-def _ended_in(module: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command that is all of this module."""
+def _ended_in(module: str, folder: Path) -> tuple[int, str, str]:
+    """Status and words of a command that is all of this module."""
     (folder / "models.py").write_text(module)
+    # What starts the tests may have it ignored.
     code = (
-        "import sys; from tollbar import cli; cli.__path__.append(sys.argv[1]); "
+        "import signal, sys; from tollbar import cli; cli.__path__.append(sys.argv[1]); "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
         "cli.COMMANDS['look'] = ('models:look', ''); sys.argv = ['tollbar', 'look']; cli.main()"
     )
-    return subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_command_that_is_ended_while_it_is_imported_says_nothing(tmp_path: Path, how: signal.Signals) -> None:
-    """Even where what is imported makes another error of the exception, as Pydantic does while it builds a model."""
-    done = _ended_in(
-        f"""
+def test_a_command_is_ended_whatever_is_made_of_the_exception(tmp_path: Path, how: signal.Signals) -> None:
+    """As Pydantic makes another of it, with its name, while it builds a model, at the start and later."""
+    module = f"""
 import os, time
 try:
     os.kill(os.getpid(), {int(how)})
     time.sleep(10)
 except KeyboardInterrupt as error:
-    raise ValueError("a model cannot be built") from error
+    raise ValueError("a model cannot be built: KeyboardInterrupt")
 
 def look() -> None:
     ...
-""",
-        tmp_path,
-    )
-    assert (ENDS[how], "", "") == (done.returncode, done.stdout, done.stderr)
+"""
+    assert (ENDS[how], "", "") == _ended_in(module, tmp_path)
+
+
+def test_an_error_that_no_signal_made_is_shown(tmp_path: Path) -> None:
+    """Whatever it says."""
+    status, _, said = _ended_in('raise ValueError("KeyboardInterrupt")', tmp_path)
+    assert 1 == status
+    assert "ValueError: KeyboardInterrupt" in said
+
+
+STRUCK = """
+import atexit, os, signal, time
+
+class Held:
+    def __init__(self, *signals):
+        self.signals = signals
+
+    def __del__(self):
+        # So that they come at once.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
+        for one in self.signals:
+            os.kill(os.getpid(), one)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+"""
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_command_is_ended_whatever_is_under_way(tmp_path: Path, how: signal.Signals) -> None:
-    """A finalizer, of which Python ignores what it raises: it was lost there, and the run went on to its end."""
-    done = _ended_in(
-        f"""
-import os, time
+@pytest.mark.parametrize("then_s", [0, 10])
+def test_a_command_is_ended_though_a_finalizer_is_under_way(tmp_path: Path, how: signal.Signals, then_s: float) -> None:
+    """Python ignores what is raised in one: the signal was lost, and the run went on to its end, near or far."""
+    module = f"{STRUCK}\ndef look() -> None:\n    held = Held({int(how)})\n    del held\n    time.sleep({then_s})\n"
+    assert (ENDS[how], "", "") == _ended_in(module, tmp_path)
 
-class Held:
-    def __del__(self) -> None:
-        os.kill(os.getpid(), {int(how)})
-        time.sleep(0)
 
-def look() -> None:
-    held = Held()
-    del held
-    time.sleep(10)
-""",
-        tmp_path,
-    )
-    assert (ENDS[how], "", "") == (done.returncode, done.stdout, done.stderr)
+def test_two_signals_in_one_finalizer_end_the_command(tmp_path: Path) -> None:
+    """Of which one finds the hook for what the other has raised, and has a status that says more."""
+    signals = f"{int(signal.SIGINT)}, {int(signal.SIGTERM)}"
+    module = f"{STRUCK}\ndef look() -> None:\n    held = Held({signals})\n    del held\n    time.sleep(10)\n"
+    status, _, _ = _ended_in(module, tmp_path)
+    assert -signal.SIGTERM == status
+
+
+def test_a_signal_after_the_end_changes_no_status(tmp_path: Path) -> None:
+    """Nothing is left to be ended but Python itself."""
+    strike = f"os.kill(os.getpid(), {int(signal.SIGINT)})"
+    module = f"{STRUCK}\ndef look() -> None:\n    atexit.register(lambda: ({strike}, time.sleep(0.1)))\n"
+    status, _, _ = _ended_in(module, tmp_path)
+    assert 0 == status

@@ -162,6 +162,27 @@ def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts
 
 
 @pytest.mark.parametrize(
+    ("means", "late", "status", "lived_s", "lost"),
+    [
+        ("SIGTERM", False, 0, 9.0, True),
+        ("SIGINT", False, 0, 9.0, True),
+        ("SIGINT twice", False, 0, 9.0, True),
+        # At its end anyway.
+        ("SIGTERM", False, 0, 0.3, False),
+        ("SIGTERM", True, 0, 9.0, False),
+        # Slow to end, and ended by it.
+        ("SIGTERM", False, -signal.SIGTERM, 9.0, False),
+        ("clock set", False, 0, 9.0, False),
+    ],
+)
+def test_a_run_that_goes_on_though_it_was_asked_to_end_is_noticed(
+    means: str, late: bool, status: int, lived_s: float, lost: bool
+) -> None:
+    """The signal was lost."""
+    assert lost == MEANS[means].was_lost(late, status, lived_s)
+
+
+@pytest.mark.parametrize(
     ("means", "note", "status", "has_struck"),
     [
         ("SIGKILL of the lab", {}, -signal.SIGKILL, True),

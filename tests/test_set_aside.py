@@ -63,8 +63,8 @@ def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, ex
 def test_a_cell_is_set_aside_with_the_words_of_its_last_failure() -> None:
     """Where it has none, with its outcome."""
     for reason, said in (("ended by SIGSEGV", "ended by SIGSEGV"), (None, "failed")):
-        failed = replace(trial(1.0, outcome=Outcome.FAILED), reason=reason)
-        (aside,) = Aside(()).note([failed, failed])
+        failed = trial(1.0, outcome=Outcome.FAILED)
+        (aside,) = Aside(()).note([replace(failed, reason="another"), replace(failed, reason=reason)])
         assert said == aside.reason
 
 

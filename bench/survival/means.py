@@ -191,6 +191,10 @@ def _write_protect(kill: Kill) -> None:
         kill.note["refused"] = resumed.wait(RUN_LIMIT_S)
 
 
+# A run that is at its end anyway may be asked too late; by then Python has a fraction of a second's work left.
+ENDING_S = 2.0
+
+
 class Means(NamedTuple):
     """A way in which a run is struck."""
 
@@ -202,6 +206,12 @@ class Means(NamedTuple):
     """`terminal`, `mounts` or `shim`."""
     is_unnoticed: bool = False
     """Whether a run that it strikes is to end as any other."""
+    is_to_end: bool = False
+    """Whether the run is asked to end, and may not go on."""
+
+    def was_lost(self, late: bool, status: int, lived_s: float) -> bool:
+        """Whether a run that was asked to end went on to its own end, so long after it."""
+        return self.is_to_end and not late and status == 0 and lived_s > ENDING_S
 
     def has_struck(self, kill: Kill, status: int) -> bool:
         """Whether it did anything to the run: that ended by it, or a part did, or what it did goes on beside the run.
@@ -232,9 +242,9 @@ MEANS: dict[str, Means] = {
         WITH_SERVERS_OF_OTHERS,
     ),
     "SIGKILL of a database": Means(_part(r"^\S*(postgres|mariadbd)"), HARMED, WITH_DATABASES),
-    "SIGTERM": Means(_signals(signal.SIGTERM), (0, -signal.SIGTERM)),
-    "SIGINT": Means(_signals(signal.SIGINT), (0, 130, -signal.SIGINT)),
-    "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT)),
+    "SIGTERM": Means(_signals(signal.SIGTERM), (0, -signal.SIGTERM), is_to_end=True),
+    "SIGINT": Means(_signals(signal.SIGINT), (0, 130, -signal.SIGINT), is_to_end=True),
+    "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT), is_to_end=True),
     "closed terminal": Means(_hang_up, (0, -signal.SIGHUP), needs="terminal"),
     "power loss": Means(_lose_power, (0, -signal.SIGKILL)),
     "clock set": Means(_set_clock, (0,), needs="shim", is_unnoticed=True),

@@ -102,6 +102,7 @@ class Survivors:
             runs = Path(f"/proc/{place.holder}/root{ground.folder}/runs") if place.holder else ground.folder / "runs"
             committed = committed_in_mounts(ground, run, runs) if place.holder else committed_in(runs)
             late = run.poll() is not None
+            struck_at = time.monotonic()
             try:
                 means.strike(kill)
             except subprocess.TimeoutExpired:
@@ -112,6 +113,7 @@ class Survivors:
                 run.kill()
                 status = run.wait()
                 wrong.append(f"the run went on for {RUN_LIMIT_S} s")
+            lived_s = time.monotonic() - struck_at
             kill.close_terminal()
             said = ground.output()
             if means.needs == "shim":
@@ -122,6 +124,8 @@ class Survivors:
                 kill.moved = lambda run: ground.folder / "elsewhere" / run.name
         if status not in means.statuses or (status == -signal.SIGABRT and NO_MEMORY not in said):
             wrong.append(f"status {status}")
+        if means.was_lost(late, status, lived_s):
+            wrong.append(f"it went on for {lived_s:.1f} s after it was asked to end, to its own end")
         # Before `main`, it is Python that is interrupted, or lacks something, while it loads its modules.
         if "Traceback" in said and IN_MAIN in said:
             wrong.append(f"a traceback: {said[-600:]}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from typing import Any, NoReturn
 
 # What finalizers do takes microseconds; where one is under way again, it is raised again.
 FINALIZED_S = 0.01
@@ -51,13 +52,42 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return None
 
 
-def interrupt_again(lost: Any) -> None:
-    """A hook (`sys.unraisablehook`) for what is raised in a finalizer, which Python ignores in so many words.
-
-    What has a run end may come just there, as anywhere: it is raised once more when the finalizer is done with.
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """Within it no KeyboardInterrupt is lost: Python ignores what is raised in a finalizer, and says so; and what has a
+    run end may come just there, as anywhere. It is raised once more when the finalizer is done with, or at the end.
     """
-    if issubclass(lost.exc_type, KeyboardInterrupt):
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
+    before = sys.unraisablehook
+    is_lost = False
+
+    def again(*_: object) -> NoReturn:
+        nonlocal is_lost
+        is_lost = False
+        raise KeyboardInterrupt
+
+    def later() -> None:
+        nonlocal is_lost
+        is_lost = True
+        signal.signal(signal.SIGALRM, again)
         signal.setitimer(signal.ITIMER_REAL, FINALIZED_S)
-    else:
-        sys.__unraisablehook__(lost)
+
+    def hook(lost: Any) -> None:
+        try:
+            if issubclass(lost.exc_type, KeyboardInterrupt):
+                later()
+            else:
+                before(lost)
+        except KeyboardInterrupt:
+            # Another signal, at this very moment.
+            later()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        # What ends is not to be ended by an alarm that no handler takes any more.
+        if is_lost:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    if is_lost:
+        raise KeyboardInterrupt

@@ -27,7 +27,7 @@ from tollbar.beds.driver import free_port
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import PortTaken, Running
 from tollbar.beds.sandbox import Sandbox
-from tollbar.errors import TollbarError, interrupt_again
+from tollbar.errors import TollbarError, interrupts_kept
 from tollbar.libraries import Provider, engine_build
 from tollbar.records import Outcome
 from tollbar.runner import engine
@@ -262,8 +262,7 @@ def main() -> None:
         os.execv(engine(), [str(engine()), "guard", *pinned, "--", str(engine()), "op"])
     # A program that is started in the background may have been told to ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.unraisablehook = interrupt_again
-    with suppress(KeyboardInterrupt), Sandbox() as sandbox:
+    with suppress(KeyboardInterrupt), interrupts_kept(), Sandbox() as sandbox:
         agent = Agent(sandbox)
         try:
             for line in lines_of_lab(sys.stdin.fileno()):

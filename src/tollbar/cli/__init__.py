@@ -8,12 +8,11 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from importlib import import_module
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
-from tollbar.errors import ExitStatus, TollbarError, interrupt_again, unknown
+from tollbar.errors import ExitStatus, TollbarError, interrupts_kept, unknown
 
 # By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
 # first of the function's docstring.
@@ -78,15 +77,24 @@ def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""
     # What is counted costs time: counting is the bench's, and no command's.
     os.environ.pop("TOLLBAR_COUNT_CALLS", None)
-    ended: list[signal.Signals] = []
-    signal.signal(signal.SIGTERM, lambda *_: _interrupt(ended))
-    sys.unraisablehook = interrupt_again
+    ended: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: _interrupt(ended, number))
+    # What is ignored, as in the background of a shell without job control, stays so.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, _: _interrupt(ended, number))
     with suppress(KeyboardInterrupt):
-        status = _status_of(sys.argv[1:] or ["--help"])
-        # What is there ends with the process: to look for cycles in it takes a tenth of a short command's time.
-        gc.freeze()
-        sys.exit(status)
-    if ended:
+        try:
+            with interrupts_kept():
+                status = _status_of(sys.argv[1:] or ["--help"])
+        except Exception as error:
+            # Pydantic makes an error of its own of what is raised while it builds a model, as where one is imported.
+            if not ended or KeyboardInterrupt.__name__ not in str(error):
+                raise
+        else:
+            # What is there ends with the process: to look for cycles in it takes a tenth of a short command's time.
+            gc.freeze()
+            sys.exit(status)
+    if signal.SIGTERM in ended:
         # With the default action, so that the status says what ended it; what was printed is not lost by that.
         with suppress(OSError):
             sys.stdout.flush()
@@ -94,10 +102,11 @@ def main() -> NoReturn:
     sys.exit(ExitStatus.INTERRUPTED)
 
 
-def _interrupt(ended: list[signal.Signals]) -> NoReturn:
-    """Ends what is under way as Ctrl-C does, which says how to go on; a second SIGTERM ends it at once."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ended.append(signal.SIGTERM)
+def _interrupt(ended: list[int], number: int) -> NoReturn:
+    """Ends what is under way, which says how to go on; a second SIGTERM ends it at once."""
+    if number == signal.SIGTERM:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ended.append(number)
     raise KeyboardInterrupt
 
 
@@ -206,22 +215,6 @@ def _first_page() -> str:
     return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], "\n".join(table), texts[-1]])
 
 
-@contextmanager
-def _ended_at_once() -> Iterator[None]:
-    """While modules are imported Ctrl-C and SIGTERM raise nothing: there is nothing yet to be left in order, and
-    Pydantic makes an error of its own of what is raised while it builds a model."""
-    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-    # What is ignored, as in the background of a shell without job control, stays so.
-    if handlers[signal.SIGINT] is signal.default_int_handler:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(ExitStatus.INTERRUPTED))
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for one, handler in handlers.items():
-            signal.signal(one, handler)
-
-
 def _command(arguments: Sequence[str]) -> ExitStatus:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     from cyclopts import App, CycloptsError
@@ -240,11 +233,9 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         suppress_keyboard_interrupt=False,
     )
     # A script that completes has them all; else the others' imports are saved.
-    with _ended_at_once():
-        for one in COMMANDS if name == COMPLETION else (name,):
-            place, line = COMMANDS[one]
-            import_module(f"{__name__}.{place.partition(':')[0]}")
-            app.command(f"{__name__}.{place}", name=one, help=line)
+    for one in COMMANDS if name == COMPLETION else (name,):
+        place, line = COMMANDS[one]
+        app.command(f"{__name__}.{place}", name=one, help=line)
     if name == COMPLETION:
         app.register_install_completion_command(COMPLETION)
     try:
