@@ -384,7 +384,8 @@ def test_silence_of_a_policy_is_no_yes() -> None:
     """Of what it has no rule on, what is missing is said."""
     found = unpriced(asked("mac", "cnsa-2.0-2024-12"))
     assert () == found.qualifies + found.refused
-    assert {"it has no rule on the family mac"} == {one.missing[0].what for one in found.unsaid}
+    reasons = [one.missing[0] for one in found.unsaid]
+    assert {("it has no rule on the family mac", None, None)} == {(one.what, one.rule, one.excepted) for one in reasons}
 
 
 def test_the_cells_of_a_family_are_its_choices_with_these_values() -> None:

@@ -103,6 +103,9 @@ def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) 
     [
         (2.0, 4.0, ClaimVerdict.STILL_TRUE),
         (4.0, 2.0, ClaimVerdict.INVERTED),
+        # By less than twice, the one has still more than the other.
+        (1.2, 1.6, ClaimVerdict.STILL_TRUE),
+        (1.6, 1.2, ClaimVerdict.INVERTED),
         # The other one has more at both sizes: from 0.5 to 0.25 the two differ by more, too.
         (0.5, 0.25, ClaimVerdict.STILL_TRUE),
         (0.25, 0.5, ClaimVerdict.INVERTED),

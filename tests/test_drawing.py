@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -63,6 +64,17 @@ of     = { choice = "sha-256", bytes = "1 KiB" }
 over   = { choice = "sha-256", bytes = "64 B" }
 metric = "cost"
 ratio  = 6
+"""
+# Which lookup of a digest is timed means nothing to the second provider.
+FETCHED = """
+question  = "?"
+family    = "digest"
+choices   = ["none", "sha-256"]
+providers = ["libcrypto", "rustcrypto"]
+baseline  = "none"
+[vary]
+threads = [1, 2]
+fetch   = ["beforehand", "each-time"]
 """
 
 
@@ -232,6 +244,25 @@ def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
         planned(text)
     assert ("small: table “By length”", "`where` says which `provider`") == (caught.value.where, caught.value.hint)
     assert caught.value.what.endswith(" have one place in it")
+
+
+def test_what_would_tell_two_cells_apart_is_told_whole() -> None:
+    """Each coordinate in which they differ."""
+    text = SMALL.replace('where   = { provider = "rustcrypto", op = "hash" }', "").replace('"bytes"', '"op"')
+    apart = {"aws-lc": "64 B", "rustcrypto": "1 KiB"}
+    left = (
+        f'[[leave-out]]\nwhere = {{ provider = "{p}", bytes = "{b}" }}\nbecause = "asked"\n' for p, b in apart.items()
+    )
+    with pytest.raises(TollbarError) as caught:
+        planned(text + "".join(left))
+    assert "`where` says which `provider` and `bytes`" == caught.value.hint
+
+
+def test_a_setting_is_varied_only_where_its_provider_reads_it() -> None:
+    """A study of several settings that others read would have thousands of combinations to drop."""
+    one = study.read("fetched", FETCHED, where="fetched.toml")
+    cells = [*plan._Grid(one, *plan.look_up(one.providers, ())).cells()]
+    assert {"libcrypto": 8, "rustcrypto": 4} == Counter(cell.coordinates["provider"] for cell in cells)
 
 
 def test_a_receipt_has_the_name_that_rows_have() -> None:

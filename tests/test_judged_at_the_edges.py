@@ -18,7 +18,7 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, reach
 from tollbar.judge.tolls import Compared
 from tollbar.metrics import BACKGROUND
-from tollbar.records import LoadRecord
+from tollbar.records import LoadRecord, Outcome
 from tollbar.results import Row
 
 
@@ -34,6 +34,13 @@ def test_where_no_core_was_probed_no_block_was_quiet() -> None:
     assert 6 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
     rows = [unprobed(one) for one in rows]
     assert 0 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
+
+
+def test_what_was_not_measured_has_no_quiet_blocks() -> None:
+    """Else the lab would go on until it had more of them."""
+    rows = [row({"choice": "none"}, [100.0] * 8), row({"choice": "x"}, outcome=Outcome.FAILED, reason="it fell over")]
+    toll = Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0])
+    assert (None, 0) == (toll.ratio, toll.quiet_blocks)
 
 
 def test_noise_that_reaches_to_nothing_reaches_everywhere() -> None:

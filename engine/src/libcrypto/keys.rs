@@ -24,6 +24,7 @@ pub enum KeyKind {
 
 const GROUP_BY_NAME: &str = "EVP_PKEY_CTX_set_group_name, by which a finite-field group is chosen";
 const EVP_PKEY_RSA: c_int = 6;
+const EVP_PKEY_DSA: c_int = 116;
 const EVP_PKEY_EC: c_int = 408;
 /// What [`from_data`] makes of bare values.
 pub const EVP_PKEY_PUBLIC_KEY: c_int = 0x86;
@@ -123,6 +124,12 @@ fn context_by_name(api: &Api, name: &str) -> Handle {
             number => context_by_number(api, number),
         },
     }
+}
+
+/// Whether keys of DSA can be used through `EVP_PKEY`; BoringSSL reads them, and does no more with them.
+pub fn has_dsa(api: &Api) -> bool {
+    // SAFETY: the context was made for this one.
+    unsafe { Owned::new(context_by_number(api, EVP_PKEY_DSA), api.EVP_PKEY_CTX_free) }.is_some()
 }
 
 fn context_of(api: &Api, key: &Owned) -> Handle {
