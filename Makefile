@@ -32,7 +32,7 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
 # Three at once on two cores: most of them wait for servers and processes most of their time.
-test: setup browser servers runtimes ## Every test
+test: setup browser servers runtimes ## Every test, with a share of all combinations and moments (TOLLBAR_WHOLE=1: all)
 	$(BIN)/pytest -n 3 --dist loadgroup
 	cd engine && cargo test --release --locked --quiet
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,9 @@ import hypothesis
 import pytest
 from selenium import webdriver
 
+import forked
 import report_lab
+import share
 from component_lab import FakeBed
 from gather_lab import made_in
 from report_lab import Pages
@@ -139,8 +141,12 @@ STARTING = {
 STARTING_WITHIN = ("bench_fuzz", "bench_supply", "conformance", "gather_sent")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Says which tests start servers or other processes, which share a laboratory, and puts the longest first."""
+    if not share.IS_WHOLE:
+        left = _combined_again(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
     for item in items:
         module = getattr(item, "module", None)
         name = item.path.stem.removeprefix("test_")
@@ -153,6 +159,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(name))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
+
+
+def _combined_again(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Of tests of all combinations, those whose values others have each already."""
+    found: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("combinations"):
+            found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return {
+        item
+        for combined in found.values()
+        for chosen in [share.each_once([tuple(map(repr, item.callspec.params.values())) for item in combined])]
+        for number, item in enumerate(combined)
+        if number not in chosen
+    }
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was left out is no secret."""
+    if not share.IS_WHOLE:
+        terminalreporter.write_line("a share of the combinations and moments: TOLLBAR_WHOLE=1 has them all")
 
 
 @pytest.fixture
@@ -170,7 +197,8 @@ def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "fake.toml").write_text(FAKE_STUDY)
     for seed, name in enumerate(("one", "other")):
         words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed), "--blocks", str(BLOCKS)]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=120)
+        done = forked.run(words, folder)
+        assert 0 == done.returncode, done.stderr
         (made,) = (folder / "runs").iterdir()
         made.rename(folder / name)
         (folder / name / "said.json").write_text(done.stdout)
@@ -312,10 +340,14 @@ def tollbar(tmp_path: Path) -> Tollbar:
     def run(
         *arguments: object, env: Mapping[str, str] | None = None, **options: object
     ) -> subprocess.CompletedProcess[str]:
+        words = [command(), *map(str, arguments)]
+        environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", **(env or {})}
+        if not options:
+            return forked.run(words, tmp_path, environment)
         return subprocess.run(
-            [command(), *map(str, arguments)],
+            words,
             cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1", **(env or {})},
+            env=environment,
             capture_output=True,
             text=True,
             timeout=120,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from bench import fleet as made_up
 
+import forked
 from conftest import command, ray_is_there
 from fleet_lab import begun, spin
 from tollbar import fleet, gathering, report
@@ -47,7 +47,7 @@ def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Pa
     ray_is_there()
     (tmp_path / "spin.toml").write_text(spin(1))
     words, environment = [command(), "run", "spin.toml", "--on", "ray"], {**os.environ, "RAY_ADDRESS": address}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = forked.run(words, tmp_path, environment)
     assert 2 == done.returncode, done.stderr
     assert f"RAY_ADDRESS={address}" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
@@ -73,7 +73,7 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "spin.toml").write_text(spin(1))
     (tmp_path / "theirs.toml").write_text(THEIRS)
     typed = [f"{word}.toml" if word in {"spin", "theirs"} else word for word in words]
-    done = subprocess.run([command(), "run", *typed], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = forked.run([command(), "run", *typed], tmp_path)
     assert 2 == done.returncode, done.stderr
     assert BAD[words] in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
@@ -86,7 +86,7 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     fleets = begun(place)
     fleets.write()
     words = [command(), "run", "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
-    assert 2 == subprocess.run(words, capture_output=True, check=False).returncode
+    assert 2 == forked.run(words, place).returncode
     assert (fleets.directory / fleet.FILE).exists()
 
 
@@ -98,7 +98,7 @@ def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, 
     fleets = begun(place)
     fleets.write()
     typed = [command(), "run", *words, "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
-    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    done = forked.run(typed, place)
     assert (2, True) == (done.returncode, "has its studies and its options already" in done.stderr)
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from bench.ground import trials_of
 
+import forked
+import share
 from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
 from test_runner import marked_processes
 from tollbar.beds import proc
@@ -90,7 +92,7 @@ def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path)
 
 # So many, from a run's start to its end: each a random while after so many heats as were there at the last one, or one
 # more. Each run is ended twice, and then goes on.
-KILLS = 20
+KILLS = share.of(6, 20)
 MOST_LATER_S = 0.5
 # Two cells and a twin.
 HEAT = 3
@@ -150,7 +152,7 @@ def heats_there(folder: Path) -> int:
 def finish(run: Path) -> None:
     """Goes on with a run to its end."""
     words = [command(), "run", "--resume", str(run), "--json", "--no-report", "--blocks", str(SHORT_BLOCKS)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = forked.run(words, run)
     assert 0 == done.returncode, done.stderr
 
 

@@ -124,6 +124,7 @@ def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.combinations
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family: str) -> None:
@@ -268,6 +269,7 @@ def test_null_choices_do_nothing(platform: Platform, package: str) -> None:
         assert record.proof.not_tried
 
 
+@pytest.mark.combinations
 @each_package
 @pytest.mark.parametrize(("family", "op"), [("rsa-api", "sign"), ("digest", "hash")])
 def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: str, op: str) -> None:

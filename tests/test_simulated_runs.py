@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench import fleet as made_up
 
+import forked
 from conftest import command
 from tollbar import document, judge, report, results
 from tollbar.document.schema import DocumentForm
@@ -55,7 +55,8 @@ def test_page_and_terminal_say_it_above_the_answer(tmp_path: Path, more: dict[st
     assert bool(more) == (SAID in page)
     assert not more or page.index(SAID) < page.index('class="answer"')
     for words in ((), ("--format", "markdown")):
-        done = subprocess.run([command(), "judge", str(run), *words], capture_output=True, text=True, check=True)
+        done = forked.run([command(), "judge", str(run), *words], tmp_path)
+        assert 0 == done.returncode, done.stderr
         assert bool(more) == (SAID in " ".join(done.stdout.split()))
 
 

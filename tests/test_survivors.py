@@ -32,6 +32,7 @@ from bench.ground import (
     until,
 )
 
+import share
 from bed_lab import CANNOT_READ, NOBODY
 from conftest import here, lacking
 from tollbar.beds import proc
@@ -49,7 +50,7 @@ def ground() -> Iterator[Ground]:
 
 
 # So many moments: every other one in a run that has just begun, the others in that same run when it is gone on with.
-KILLS = 20
+KILLS = share.of(6, 20)
 BLOCKS = 3
 # Trials of a heat: a cell that is its own baseline, and its twin.
 HEAT = 2
@@ -121,7 +122,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
 
 
 # Each takes some ten seconds: a few, or as many as are asked for.
-KILLS_WITH_ALL = int(os.environ.get("TOLLBAR_KILLS", "3"))
+KILLS_WITH_ALL = int(os.environ.get("TOLLBAR_KILLS", share.of(1, 3)))
 
 
 @pytest.mark.timeout(1800)
@@ -169,7 +170,7 @@ def undisturbed(ground: Ground, study: Path) -> tuple[float, float]:
 def test_nothing_survives_a_run_that_is_asked_to_end(ground: Ground, how: signal.Signals) -> None:
     """Ctrl-C ends a run in words and with status 130; SIGTERM ends it too; and nothing is left either way."""
     chance = random.Random(5)
-    for number in range(3):
+    for number in range(share.of(1, 3)):
         made = len(ground.runs)
         run = ground.start(ground.study(50))
         until(lambda made=made: ground.runs[made:], run)
@@ -197,12 +198,12 @@ PARTS = {
 
 
 # How often each is killed, in a run that is ended after it and gone on with.
-PART_KILLS = 2
+PART_KILLS = share.of(1, 2)
 # So many that a cell which fails so often has a cost all the same.
 PART_BLOCKS = 6
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", share.of(("guard of httpd", "load client"), tuple(PARTS)))
 def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) -> None:
     """A part of a heat is killed in mid-round: its trial fails, the others go on, and nothing is left."""
     chance = random.Random(part)

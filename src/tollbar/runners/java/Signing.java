@@ -1,3 +1,4 @@
+import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.KeyPair;
@@ -10,6 +11,7 @@ import java.security.interfaces.RSAPrivateCrtKey;
 import java.security.spec.ECGenParameterSpec;
 import java.security.spec.MGF1ParameterSpec;
 import java.security.spec.PSSParameterSpec;
+import java.security.spec.RSAKeyGenParameterSpec;
 import java.security.spec.RSAPublicKeySpec;
 import java.util.Arrays;
 import java.util.Map;
@@ -20,6 +22,15 @@ import java.util.concurrent.BlockingQueue;
 final class Signing implements Operation {
     /** As many as a server has workers. */
     private static final int POOL = 8;
+    /** Of 2048 bits, its factors thrown away: a pair takes seconds to make, and all that is asked of this is to refuse. */
+    private static final BigInteger ANOTHER_MODULUS = new BigInteger(
+            "9f06c3898dd18e8735459bee27fb65d2b493da7c688e1bab29e867c5db34c1d813917fc6a7eb268a9e9468"
+            + "08f4d546c843c0f6f7337be19067135235e0da99573c1210aa5a90f56678d87cb20aa02c56a2b04199522f"
+            + "5e1ca8d93bc5f76dc0abc8c2357b46c8eb15ab7d891ed14f8ee32fb0856fabf28ff460a9e038701e2add85"
+            + "8569ec13bdab09d6218d3842ef48f02701941fa2f999533222f8be5d8a90ffa9eda2f72075f3a119d9f578"
+            + "4efc3a4cb3c080de3582831667ac8f4a04826aaa4d5eef0430508c58853710928569d0be7abbf562ba9eb3"
+            + "9cc47170bebe177660da54c0a37142fdab943f7269d45e588e45b8f9d18636aba1592878c0864eb0d5",
+            16);
     /** What the settings call the hashes of an ECDSA signature, and what Java calls the signature. */
     private static final Map<String, String> ECDSA = Map.of(
             "sha-256", "SHA256withECDSA", "sha-384", "SHA384withECDSA", "sha-512", "SHA512withECDSA");
@@ -95,7 +106,7 @@ final class Signing implements Operation {
         if (task.isNull()) {
             return NOTHING;
         }
-        KeyPair pair = another(library, "EC");
+        KeyPair pair = onCurve(library);
         Keys keys = from.equals("kept")
                 ? Keys.kept(pair.getPrivate(), pair.getPublic())
                 : from.equals("from-pem")
@@ -158,14 +169,17 @@ final class Signing implements Operation {
         }
     }
 
-    private static KeyPair another(Library library, String algorithm) throws GeneralSecurityException {
-        KeyPairGenerator generator = library.keyPairs(algorithm);
-        if (algorithm.equals("RSA")) {
-            generator.initialize(2048);
-        } else {
-            generator.initialize(new ECGenParameterSpec("secp256r1"));
-        }
+    private static KeyPair onCurve(Library library) throws GeneralSecurityException {
+        KeyPairGenerator generator = library.keyPairs("EC");
+        generator.initialize(new ECGenParameterSpec("secp256r1"));
         return generator.generateKeyPair();
+    }
+
+    /** A key of the same kind, which verifies nothing that the first has signed. */
+    private PublicKey another() throws GeneralSecurityException {
+        return pair.getPrivate().getAlgorithm().equals("RSA")
+                ? library.keyFactory("RSA").generatePublic(new RSAPublicKeySpec(ANOTHER_MODULUS, RSAKeyGenParameterSpec.F4))
+                : onCurve(library).getPublic();
     }
 
     @Override
@@ -187,8 +201,7 @@ final class Signing implements Operation {
         proof.accept("its own signature", route.verify(message, made));
         proof.refuse("a tampered message", !route.verify(Task.tampered(message, 0), made));
         proof.refuse("a tampered signature", !route.verify(message, Task.tampered(made, -1)));
-        KeyPair stranger = another(library, pair.getPrivate().getAlgorithm().equals("RSA") ? "RSA" : "EC");
-        Keys strange = Keys.kept(stranger.getPrivate(), stranger.getPublic());
+        Keys strange = Keys.kept(pair.getPrivate(), another());
         proof.refuse("another key", !looking(library, algorithm, true, strange).verify(message, made));
         return pair.getPrivate().getAlgorithm().equals("RSA") ? proveRsa(proof, made) : proveEcdsa(proof);
     }

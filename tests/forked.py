@@ -1,0 +1,63 @@
+"""The command as a process that is forked from one which has imported it: that takes longer than most commands do.
+
+For what is asked of it nothing else differs. What it does before it is Python is asked of processes that are started.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+import tollbar
+from tollbar.cli import main
+
+LIMIT_S = 120.0
+# Not what runs when it is imported, nor what takes seconds to import and next to no command wants.
+NOT_IMPORTED = ("tollbar.__main__", "tollbar.fleet.on_ray")
+
+
+@cache
+def _forks() -> ForkServerContext:
+    """The server of forks, which each process of the tests has for itself."""
+    found = multiprocessing.get_context("forkserver")
+    names = (module.name for module in pkgutil.walk_packages(tollbar.__path__, "tollbar."))
+    found.set_forkserver_preload([name for name in names if name not in NOT_IMPORTED])
+    return found
+
+
+def run(words: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
+    """What the command says with these words in a folder, and its status. Raises subprocess.TimeoutExpired."""
+    files = [os.memfd_create(name) for name in ("stdout", "stderr")]
+    try:
+        outputs = [f"/proc/{os.getpid()}/fd/{file}" for file in files]
+        process = _forks().Process(target=_become, args=(words, folder, dict(env), outputs))
+        process.start()
+        process.join(LIMIT_S)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired([*words], LIMIT_S)
+        said, messages = (os.pread(file, os.fstat(file).st_size, 0).decode() for file in files)
+        return subprocess.CompletedProcess([*words], process.exitcode, said, messages)
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _become(words: Sequence[str], folder: Path, env: Mapping[str, str], outputs: Sequence[str]) -> None:
+    """The command with these words, as the process that was forked; does not return."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = [*words]
+    for number, output in enumerate(outputs, 1):
+        file = os.open(output, os.O_WRONLY | os.O_APPEND)
+        os.dup2(file, number)
+        os.close(file)
+    main()
