@@ -144,7 +144,7 @@ STARTING_WITHIN = ("bench_fuzz", "bench_supply", "conformance", "gather_sent")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Says which tests start servers or other processes, which share a laboratory, and puts the longest first."""
     if not share.IS_WHOLE:
-        left = _combined_again(items)
+        left = _left_out(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
     for item in items:
@@ -161,19 +161,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
 
 
-def _combined_again(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Of tests of all combinations, those whose values others have each already."""
+def _left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The cases of tests that are marked by `share` which are not among their share."""
     found: dict[str, list[pytest.Function]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("combinations"):
+        if isinstance(item, pytest.Function) and item.get_closest_marker("share"):
             found.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return {
-        item
-        for combined in found.values()
-        for chosen in [share.each_once([tuple(map(repr, item.callspec.params.values())) for item in combined])]
-        for number, item in enumerate(combined)
-        if number not in chosen
-    }
+    left: set[pytest.Item] = set()
+    for cases in found.values():
+        (mark,) = {mark for case in cases for mark in case.iter_markers("share")}
+        rows = [tuple(map(repr, case.callspec.params.values())) for case in cases]
+        chosen = share.spread(len(rows), *mark.args) if mark.args else share.each_once(rows)
+        left |= {case for number, case in enumerate(cases) if number not in chosen}
+    return left
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

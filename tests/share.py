@@ -19,6 +19,11 @@ def of(share: T, whole: T) -> T:
     return whole if IS_WHOLE else share
 
 
+def spread(rows: int, number: int) -> set[int]:
+    """The numbers of so many of these rows, from the first on."""
+    return {row * rows // number for row in range(min(rows, number))} if rows > number else {*range(rows)}
+
+
 def each_once(rows: Sequence[Sequence[Hashable]]) -> set[int]:
     """The numbers of few rows that have, in each column, every value of that column, and each about as often."""
     had: Counter[tuple[int, Hashable]] = Counter()

@@ -89,10 +89,12 @@ def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_runs: Pa
 
 def test_lists_are_tables_or_json(tollbar: Tollbar) -> None:
     """What is listed for people is listed for programs too."""
+    listed = {}
     for what in ("studies", "families", "choices", "providers"):
         assert 0 == tollbar("list", what).returncode
-        assert isinstance(json.loads(tollbar("list", what, "--json").stdout), list)
-    providers = json.loads(tollbar("list", "providers", "--json").stdout)
+        listed[what] = json.loads(tollbar("list", what, "--json").stdout)
+        assert isinstance(listed[what], list)
+    providers = listed["providers"]
     assert {"libcrypto", "libcrypto:psycopg", "aws-lc", "rustcrypto", "spin"} <= {p["provider"] for p in providers}
 
 

@@ -201,6 +201,7 @@ def small_disk(megabytes: int) -> Iterator[Path]:
 SMALL_MEGABYTES = {"postgresql": 72, "mariadb": 170}
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are inserted until there is no room, and nothing is left afterwards."""
@@ -389,6 +390,7 @@ blocks = 1
 """
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("lack", LACKING, ids=lambda lack: f"{lack.bed}: no {lack.what}")
 def test_what_a_server_lacks_is_a_row_and_the_others_go_on(tmp_path: Path, prefix: Path, lack: Lacking) -> None:
     """*unsupported* in the server's own words, with what would help; the rest is measured, and nothing is left."""

@@ -129,6 +129,7 @@ def files_with(folder: Path, words: bytes) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:

@@ -62,7 +62,7 @@ def prepare(name: str) -> None:
     assert 0 == lab("trials", name).returncode
 
 
-@pytest.mark.combinations
+@pytest.mark.share
 @pytest.mark.parametrize("moment", range(KILLS))
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, m
     assert NOTHING == left_after("SIGKILL", name, after_s, served=moment % 2)
 
 
-@pytest.mark.combinations
+@pytest.mark.share
 @pytest.mark.parametrize("served", [0, 1], ids=["as it starts", "with a server up"])
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("name", NAMES)
@@ -90,6 +90,7 @@ def test_nothing_survives_an_interrupted_lab(name: str, how: str, served: int) -
     assert NOTHING == left_after(how, name, 0.3, served)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", sorted({*NAMES} - PRIVILEGED))
 def test_an_ordinary_user_can_start_it(name: str) -> None:
     """Nothing about a server needs root."""

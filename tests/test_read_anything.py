@@ -19,6 +19,7 @@ from bench.fleet import fingerprint, run_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+import share
 from tollbar import beds, gathering, inventory, judge, policies, results, study
 from tollbar.errors import TollbarError
 from tollbar.families import read_family
@@ -30,7 +31,7 @@ from tollbar.sizing import mix
 HERE = Path(__file__).parent
 PACKAGE = Path(study.__file__).parents[1]
 # On demand more of them, and none of them for longer than a second.
-EXAMPLES = int(os.environ.get("TOLLBAR_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("TOLLBAR_EXAMPLES", share.of(15, 40)))
 DEADLINE_MS = 1000 if "TOLLBAR_EXAMPLES" in os.environ else None
 
 

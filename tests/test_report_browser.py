@@ -38,6 +38,7 @@ return [...document.querySelectorAll('.plot')]
 _LOOKS = [(1300, False), (400, True)]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
     [

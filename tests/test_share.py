@@ -40,7 +40,7 @@ def test_of_nothing_nothing_is_chosen() -> None:
     assert set() == share.each_once([])
 
 
-@pytest.mark.combinations
+@pytest.mark.share
 @pytest.mark.parametrize("letter", "abc")
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_test_of_combinations_has_each_value(letter: str, number: int, request: pytest.FixtureRequest) -> None:
