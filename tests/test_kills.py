@@ -43,7 +43,7 @@ QUICK = {
 
 
 def drawn() -> list[tuple[str, str, int]]:
-    """Kind, means and seed of each kill: every means once, some twice; for a share mostly of a kind that is soon done."""
+    """Kind, means, seed of each kill: every means once, some twice; for a share mostly of kinds that are soon done."""
     chance = random.Random(SEED)
     means = [*MEANS, *chance.sample([*MEANS], KILLS - len(MEANS))]
     struck = ([kind for kind in QUICK if kind in MEANS[name].kinds] for name in means)
