@@ -104,6 +104,8 @@ Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Modules whose laboratories of servers are made once for all of their tests: by one worker, so that it is once.
 ONE_LABORATORY = ("gssapi", "labs", "negotiate", "samba", "services", "sign_in", "sign_in_faults", "storage_elsewhere")
+# Modules that plan every study that ships, which takes longer than their tests: by one worker for the same reason.
+OF_ALL_STUDIES = ("document", "headlines", "heats", "published", "sets", "terminal_width")
 # Begun last, what takes longest would keep one worker busy after the others are done: by the longest test of each. Of
 # the laboratories those with most tests are begun first, by pytest-xdist itself.
 LONGEST = (
@@ -157,6 +159,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.long)
         if name in ONE_LABORATORY:
             item.add_marker(pytest.mark.xdist_group(name))
+        if name in OF_ALL_STUDIES:
+            item.add_marker(pytest.mark.xdist_group("studies"))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
 
@@ -169,9 +173,9 @@ def _left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
             found.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left: set[pytest.Item] = set()
     for cases in found.values():
-        (mark,) = {mark for case in cases for mark in case.iter_markers("share")}
-        rows = [tuple(map(repr, case.callspec.params.values())) for case in cases]
-        chosen = share.spread(len(rows), *mark.args) if mark.args else share.each_once(rows)
+        mark = next(cases[0].iter_markers("share"))
+        rows = [tuple(map(repr, case.callspec.params.values())) if hasattr(case, "callspec") else () for case in cases]
+        chosen = share.diverse(rows, *mark.args)
         left |= {case for number, case in enumerate(cases) if number not in chosen}
     return left
 

@@ -19,21 +19,22 @@ def of(share: T, whole: T) -> T:
     return whole if IS_WHOLE else share
 
 
-def spread(rows: int, number: int) -> set[int]:
-    """The numbers of so many of these rows, from the first on."""
-    return {row * rows // number for row in range(min(rows, number))} if rows > number else {*range(rows)}
+def diverse(rows: Sequence[Sequence[Hashable]], number: int | None = None) -> set[int]:
+    """The numbers of so many rows, or of as many as it takes, that have each value of each column as soon as can be.
 
-
-def each_once(rows: Sequence[Sequence[Hashable]]) -> set[int]:
-    """The numbers of few rows that have, in each column, every value of that column, and each about as often."""
+    And each about as often; of those that are alike in that the first.
+    """
     had: Counter[tuple[int, Hashable]] = Counter()
     chosen: set[int] = set()
 
-    def gain(number: int) -> tuple[int, int, int]:
-        of = [had[cell] for cell in enumerate(rows[number])]
-        return of.count(0), -sum(of), -number
+    def gain(row: int) -> tuple[int, int, int]:
+        of = [had[cell] for cell in enumerate(rows[row])]
+        return of.count(0), -sum(of), -row
 
-    while rows and gain(best := max(range(len(rows)), key=gain))[0]:
+    while len(chosen) < min(len(rows) if number is None else number, len(rows)):
+        best = max({*range(len(rows))} - chosen, key=gain)
+        if number is None and not gain(best)[0]:
+            break
         chosen.add(best)
         had.update(enumerate(rows[best]))
     return chosen

@@ -61,6 +61,7 @@ TLS_12 = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("certificate", "key_exchange", "cipher", "suite"), TLS_12)
 @pytest.mark.parametrize("name", BEDS)
 def test_tls_1_2_is_as_asked(
@@ -73,6 +74,7 @@ def test_tls_1_2_is_as_asked(
         assert ("200", 100, suite) == (answer.status, answer.length, answer.cipher)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("parameters", certificates.dh_parameter_names())
 @pytest.mark.parametrize("name", BEDS)
 def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str, parameters: str) -> None:
@@ -92,6 +94,7 @@ def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str
     assert f"Server Temp Key: DH, {bits} bits" in asked.stdout
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("resumption", tls.RESUMPTIONS)
 @pytest.mark.parametrize("choice", ["tls-1.2", "tls-1.3"])
 @pytest.mark.parametrize("name", BEDS)

@@ -136,7 +136,7 @@ def test_a_good_runner_keeps_every_promise(write: Write) -> None:
     assert 15 <= len(findings)
 
 
-@pytest.mark.share(9)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
     """A program that breaks one promise is told which, with what was seen."""

@@ -41,6 +41,7 @@ def cell(choice: str, channel: str, pooler: str = "none", more: str = "", bed: s
     return one.cells[0]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("pooler", POOLERS)
 @pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
 @pytest.mark.parametrize("choice", ["trust", *WITH_PASSWORD, "client-certificate"])
@@ -84,6 +85,7 @@ def test_a_role_does_not_take_a_measured_database_elsewhere(at: Sandbox) -> None
     assert "leave --roles out" in str(proven.reason)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
 @pytest.mark.parametrize("choice", MARIADB)
 def test_a_sign_on_to_mariadb_is_proved(at: Sandbox, choice: str, channel: str) -> None:

@@ -129,7 +129,7 @@ def files_with(folder: Path, words: bytes) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()}
 
 
-@pytest.mark.share
+@pytest.mark.share(12)
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
@@ -163,6 +163,7 @@ def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
 OPERATIONS = [("insert", {"rows-per-commit": 250}), ("insert", {"rows-per-commit": 1}), ("read", {}), ("find", {})]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("name", DATABASES)
 def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> None:
@@ -270,6 +271,7 @@ def test_a_setting_that_is_not_there_is_refused(at: Sandbox, choice: str, settin
 VALUE_SIZES = {"plaintext": None, "aes-256-gcm": 64, "rsa-oaep": 256, "aes-encrypt": 48, "table-encryption": None}
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("case", [case for case in CASES if case.choice in VALUE_SIZES], ids=str)
 def test_a_value_has_its_size_where_it_is_encrypted_by_itself(at: Sandbox, case: Case) -> None:
     """Of the longest, which has 36 characters; of a whole table there is none."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import share
 from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
@@ -101,7 +102,7 @@ def test_the_documents_are_what_the_schema_says() -> None:
         example(),
         judgement([handshakes()]),
         judgement([arrivals()]),
-        *map(judgement, ([fabricated(n)] for n in shipped())),
+        *map(judgement, ([fabricated(n)] for n in shipped()[:: share.of(5, 1)])),
     )
     for judged in studies:
         DocumentForm.model_validate(json.loads(json.dumps(document.of_run(judged), allow_nan=False)))

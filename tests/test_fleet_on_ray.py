@@ -92,6 +92,7 @@ def states(ground: Ground) -> dict[str, str]:
     return {one["name"]: one["state"] for one in json.loads(said.read_text())["nodes"]}
 
 
+@pytest.mark.share(0)
 def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Ground) -> None:
     """A node loses its power: the other measures; the node alone is gone on with; then all is gathered."""
     listening_before = listening("self")

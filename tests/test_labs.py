@@ -62,7 +62,7 @@ def prepare(name: str) -> None:
     assert 0 == lab("trials", name).returncode
 
 
-@pytest.mark.share
+@pytest.mark.share(4)
 @pytest.mark.parametrize("moment", range(KILLS))
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,10 +78,10 @@ def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, m
     assert NOTHING == left_after("SIGKILL", name, after_s, served=moment % 2)
 
 
-@pytest.mark.share
+@pytest.mark.share(4)
 @pytest.mark.parametrize("served", [0, 1], ids=["as it starts", "with a server up"])
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[::-1])
 def test_nothing_survives_an_interrupted_lab(name: str, how: str, served: int) -> None:
     """Nor after Ctrl-C, or after SIGTERM, which leaves the lab no time to tidy up."""
     here(name)

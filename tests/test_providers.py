@@ -29,7 +29,10 @@ SLOW = {
     ("scrypt-owasp", "hash"),
 }
 # Tenths of a second each, of the same code as those that are left.
-DEARER = ("pbkdf2-sha-256-600k", "pbkdf2-sha-512-220k", "scrypt-16m", "argon2id-owasp-46m", "argon2id-rfc9106-64m")
+DEARER = (
+    *("pbkdf2-sha-256-600k", "pbkdf2-sha-512-220k", "scrypt-16m"),
+    *("argon2id-owasp-7m", "argon2id-owasp-19m", "argon2id-owasp-46m", "argon2id-rfc9106-64m"),
+)
 LEFT_OUT = SLOW | share.of({(choice, "hash") for choice in DEARER}, set())
 
 # In OpenSSL's legacy module, which comes with the system's library. The wheel's has none of its own: the system's would

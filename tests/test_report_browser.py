@@ -100,6 +100,7 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_answers_are_in_the_first_thousand_pixels(
     browser: webdriver.Chrome, pages: Pages, ten: Path, width: int

@@ -73,6 +73,7 @@ PROOF_FAULTS = {
 }
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("fault", PROOF_FAULTS)
 def test_a_fault_while_proving_bars_the_cell(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell whose proof goes wrong has an outcome and a reason, and is not measured."""
@@ -116,6 +117,7 @@ SESSION_FAULTS = {
 }
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("fault", SESSION_FAULTS)
 def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A runner that goes wrong at any moment fails its trial with a reason; the others of its heat go on to the end."""

@@ -195,6 +195,7 @@ def test_a_runner_that_is_killed_leaves_no_file(
     assert [] == [*tmp_path.iterdir()]
 
 
+@pytest.mark.share(0)
 def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Go. A warm-up that always ended with the first round left it to the first chunk in half of all sessions, and
     the next one to none. A round is one in fifty or so of the times at which a session can begin."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import share
 from bed_lab import ACCOUNTS, before
 from component_lab import commands_of, tree_of
 from conftest import here
@@ -77,11 +78,11 @@ class Domain:
 
 @pytest.fixture(scope="module")
 def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
-    """A domain that was prepared and runs, and has written nothing outside its directories."""
+    """A domain that was prepared (for a share perhaps by tests before it) and runs, and wrote nothing elsewhere."""
     here("samba")
     before_it = of_the_system()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", share.of(os.environ["XDG_CACHE_HOME"], str(tmp_path_factory.mktemp("cache"))))
         with Sandbox() as at, driver.start(at, before("samba")) as server:
             yield Domain(server, tmp_path_factory.mktemp("client"))
             assert server.fault() is None

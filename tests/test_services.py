@@ -244,6 +244,7 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
     assert [] == [segment for segment, maker in (segments() - before) if maker in pids]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("moment", range(3))
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_port_that_is_taken_costs_a_try(

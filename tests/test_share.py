@@ -16,7 +16,7 @@ ROWS = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integers(
 @given(ROWS)
 def test_each_value_is_in_a_row_that_is_chosen(rows: list[tuple[int, ...]]) -> None:
     """And no row is chosen that has nothing of its own when it is."""
-    chosen = share.each_once(rows)
+    chosen = share.diverse(rows)
     every = {cell for row in rows for cell in enumerate(row)}
     assert every == {cell for number in chosen for cell in enumerate(rows[number])}
     assert len(chosen) <= len(every)
@@ -28,16 +28,24 @@ def test_of_all_combinations_as_many_are_chosen_as_one_parameter_has_values(
 ) -> None:
     """With fewer one value would be left out. And of the shorter ones each is there about as often."""
     rows = [*itertools.product(*map(range, sizes))]
-    chosen = [rows[number] for number in share.each_once(rows)]
+    chosen = [rows[number] for number in share.diverse(rows)]
     assert fewest == len(chosen)
     for column, size in enumerate(sizes):
         times = [sum(row[column] == value for row in chosen) for value in range(size)]
         assert 1 >= max(times) - min(times)
 
 
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0, set()), (1, {0}), (3, {0, 4, 8}), (4, {0, 1, 4, 8}), (99, {*range(9)})]
+)
+def test_so_many_are_chosen_as_are_asked_for(number: int, expected: set[int]) -> None:
+    """Those with values that none before them has come first; and there are no more than there are."""
+    assert expected == share.diverse([*itertools.product(range(3), range(3))], number)
+
+
 def test_of_nothing_nothing_is_chosen() -> None:
     """As where a table is empty."""
-    assert set() == share.each_once([])
+    assert set() == share.diverse([])
 
 
 @pytest.mark.share

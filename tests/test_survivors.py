@@ -125,6 +125,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
 KILLS_WITH_ALL = int(os.environ.get("TOLLBAR_KILLS", share.of(1, 3)))
 
 
+@pytest.mark.share(0)
 @pytest.mark.timeout(1800)
 def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
     """Directories, a KDC, a database, proxies and web servers, whatever stage they are in."""
