@@ -31,9 +31,9 @@ setup: $(VENV)/.engine ## Virtual environment, locked dependencies, optimised en
 run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
-# Three at once on two cores: most of them wait for servers and processes most of their time.
+# Four at once on two cores: many of them wait for servers and processes.
 test: setup browser servers runtimes ## Every test, with a share of all combinations and moments (TOLLBAR_WHOLE=1: all)
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 4 --dist loadgroup
 	cd engine && cargo test --release --locked --quiet
 
 quick: setup ## Tests that start nothing and simulate little, for while you write

@@ -116,6 +116,7 @@ def _is_prime(number: int) -> bool:
     return True
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_is_that_of_its_document(name: str) -> None:
     """The prime is made of the digits that the document says, and is a safe one."""

@@ -156,6 +156,7 @@ vary      = { op = ["read"], rows = [100] }
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", HEATS)
 def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Every second member becomes ready on another core; no thread of any is there any more when rounds begin."""
@@ -262,6 +263,7 @@ def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest
     assert "its processes cannot be moved to core 4095: Invalid argument" == trial.reason
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", BEHIND)
 def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
     """Every process of every component, those that are for the whole run as well."""

@@ -282,6 +282,7 @@ def test_a_value_has_its_size_where_it_is_encrypted_by_itself(at: Sandbox, case:
     assert VALUE_SIZES[case.choice] == said.get("chunk", said)["observed"].get("value-size")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case", [case for case in OF_SERVER if case.refuses], ids=str)
 def test_no_key_is_in_a_log_or_a_command(at: Sandbox, case: Case) -> None:
     """A server that was given wrong keys and right ones has written neither down."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from builders import claim
 from tollbar import plan, study
 from tollbar.errors import TollbarError
+from tollbar.families import Value
 from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.heats import blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
@@ -258,11 +260,19 @@ def test_what_would_tell_two_cells_apart_is_told_whole() -> None:
     assert "`where` says which `provider` and `bytes`" == caught.value.hint
 
 
-def test_a_setting_is_varied_only_where_its_provider_reads_it() -> None:
+def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A study of several settings that others read would have thousands of combinations to drop."""
     one = study.read("fetched", FETCHED, where="fetched.toml")
-    cells = [*plan._Grid(one, *plan.look_up(one.providers, ())).cells()]
-    assert {"libcrypto": 8, "rustcrypto": 4} == Counter(cell.coordinates["provider"] for cell in cells)
+    grid, asked = plan._Grid(one, *plan.look_up(one.providers, ())), Counter[Value]()
+    normal = grid.normal
+
+    def counted(wanted: Mapping[str, Value]) -> dict[str, Value]:
+        asked[wanted["provider"]] += 1
+        return normal(wanted)
+
+    monkeypatch.setattr(grid, "normal", counted)
+    cells = Counter(cell.coordinates["provider"] for cell in grid.cells())
+    assert {"libcrypto": 8, "rustcrypto": 4} == cells == asked
 
 
 def test_a_receipt_has_the_name_that_rows_have() -> None:

@@ -154,6 +154,7 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [

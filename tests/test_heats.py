@@ -40,6 +40,7 @@ def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Heat]]]:
     return one, list(blocks(one, 7, BLOCKS))
 
 
+@pytest.mark.share(20)
 def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
     """Once each; a baseline in every heat that needs it; what is compared with itself in one of its heats twice."""
     one, found = drawn
@@ -62,6 +63,7 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
                 assert cell.against is None or any(v.cell.key == cell.against for v in heat.visits)
 
 
+@pytest.mark.share(20)
 def test_a_heat_is_small(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
     """Few enough that the sides of a ratio stay milliseconds apart; or all combinations of a study's factors."""
     one, found = drawn
@@ -79,6 +81,7 @@ def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Heat]
             assert any(v.cell is twin.cell and not v.twin for v in heat.visits)
 
 
+@pytest.mark.share(20)
 def test_nothing_is_always_first(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
     """A baseline starts before the cells of its heat about as often as after them, and so does its twin."""
     one, _ = drawn

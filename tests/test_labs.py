@@ -90,7 +90,7 @@ def test_nothing_survives_an_interrupted_lab(name: str, how: str, served: int) -
     assert NOTHING == left_after(how, name, 0.3, served)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", sorted({*NAMES} - PRIVILEGED))
 def test_an_ordinary_user_can_start_it(name: str) -> None:
     """Nothing about a server needs root."""

@@ -119,6 +119,7 @@ def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_pa
         assert 0 < said["round_trip_ns"]["web"] < 1e9
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("varied", "parts"),
     [
@@ -186,6 +187,7 @@ def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path:
     assert machines.is_empty("web")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("what", ["lab", "network"])
 def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) -> None:
     """Whether the lab is killed, or the network between the two is gone: all that ran there ends."""

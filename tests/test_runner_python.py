@@ -78,6 +78,7 @@ def counted(
     return sum(chunk["operations"] for chunk in chunks), json.loads(done.stderr.splitlines()[-1])
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("package", "choice", "op"), IMPORTS)
 def test_a_key_is_imported_in_each_call(package: str, choice: str, op: str) -> None:
     """As many imports and signatures as operations."""

@@ -212,6 +212,7 @@ def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: py
     assert [(Outcome.OK, ROUNDS)] * 2 == [(other.outcome, len(other.chunks)) for other in trials[BASELINE]]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("fault", ["die", "stall", "wrong-status", "handshake-garbage"])
 def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails before the first chunk has no cost; its cell is set aside after the second time."""

@@ -225,6 +225,7 @@ def segments() -> set[tuple[int, int]]:
     return {(int(line.split()[1]), int(line.split()[4])) for line in lines}
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path: Path) -> None:
     """The trial that used it says how it ended; the next has another, which answers."""
@@ -261,6 +262,7 @@ def test_a_port_that_is_taken_costs_a_try(
             QUESTIONS[name](server, tmp_path)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", SERVICES)
 def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
     """No password or key is in a configuration, a command line, a log or a file that another user can read."""

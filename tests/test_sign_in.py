@@ -228,6 +228,7 @@ def test_the_right_user_signs_in_and_no_other(lab: Sandbox, cell: Cell) -> None:
     holds(lab, cell, is_offered(cell))
 
 
+@pytest.mark.share(14)
 @pytest.mark.parametrize("cell", cells(EVERY_HASH), ids=name_of)
 def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> None:
     """Over TLS. A server is never given a hash that it would not find right."""
@@ -256,6 +257,7 @@ def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
 REVOKED = "a credential that was revoked in the store"
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize(
     "cell",
     cells(REMEMBERED, ["embedded"], ["basic", "jwt", "opaque-token", "api-key"], accounts=7_000),
@@ -323,6 +325,7 @@ def test_every_cell_is_shown(cell: Cell) -> None:
     assert not SHOWN.exists()
 
 
+@pytest.mark.share(15)
 @pytest.mark.parametrize("cell", [cell for cell in cells(EVERY_WAY) if is_offered(cell)], ids=name_of)
 def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
     """No password is in a configuration, a command, a log, or a file that another account can read."""

@@ -204,7 +204,8 @@ PART_KILLS = share.of(1, 2)
 PART_BLOCKS = 6
 
 
-@pytest.mark.parametrize("part", share.of(("guard of httpd", "load client"), tuple(PARTS)))
+@pytest.mark.share(1)
+@pytest.mark.parametrize("part", PARTS)
 def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) -> None:
     """A part of a heat is killed in mid-round: its trial fails, the others go on, and nothing is left."""
     chance = random.Random(part)
@@ -365,6 +366,7 @@ main()
 """
 
 
+@pytest.mark.share(0)
 def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
     """A user who is not root can run all beds, is left with nothing likewise, and can go on."""
     if os.geteuid() != 0:

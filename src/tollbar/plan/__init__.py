@@ -246,8 +246,9 @@ class _Grid:
         self._fixed = {name: self._meant(name, (value,)) for name, value in study.baseline.items()}
 
     def cells(self) -> Iterator[Cell]:
-        """Those of a study, of which some are alike: what means nothing to a cell is not in its coordinates."""
+        """Those of a study, each once: what means nothing to a cell is not in its coordinates."""
         study, family = self.study, self.study.family
+        known: set[tuple[tuple[str, Value], ...]] = set()
         for name, (bed, provider), op in itertools.product(
             study.choices, self.places(), study.vary.get("op", family.operations)
         ):
@@ -256,6 +257,9 @@ class _Grid:
             varied = self._varied(at)
             for values in itertools.product(*varied.values()):
                 coordinates = self.normal({**at, **dict(zip(varied, values, strict=True))})
+                if (alike := tuple(coordinates.items())) in known:
+                    continue
+                known.add(alike)
                 yield Cell(
                     study=study.name,
                     family=family.name,
@@ -298,9 +302,11 @@ class _Grid:
             n: wanted[n] for n in ("choice", "provider", "bed", "op", "threads") if n in wanted
         }
         for name, setting in family.settings.items():
-            if setting.applies(coordinates) and name in wanted:
+            if not setting.applies(coordinates):
+                continue
+            if name in wanted:
                 coordinates[name] = wanted[name]
-            elif setting.applies(coordinates) and not self.study.remotes:
+            elif not self.study.remotes:
                 coordinates[name] = family.default_at(name, {**wanted, **coordinates})
         return coordinates | {n: wanted[n] for n in OF_A_LOAD if n in wanted}
 
