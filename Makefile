@@ -32,7 +32,7 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
 # Four at once on two cores: many of them wait for servers and processes.
-test: setup browser servers runtimes ## Every test, with a share of all combinations and moments (TOLLBAR_WHOLE=1: all)
+test: setup browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
 	$(BIN)/pytest -n 4 --dist loadgroup
 	cd engine && cargo test --release --locked --quiet
 

@@ -143,12 +143,12 @@ STARTING = {
 STARTING_WITHIN = ("bench_fuzz", "bench_supply", "conformance", "gather_sent")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Says which tests start servers or other processes, which share a laboratory, and puts the longest first."""
-    if not share.IS_WHOLE:
-        left = _left_out(items)
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = [item for item in items if item not in left]
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Says which tests start servers or other processes, which share a laboratory, and puts the longest first.
+
+    Of what `-k` and `-m` leave, a share is taken; of what is named case by case all are meant.
+    """
     for item in items:
         module = getattr(item, "module", None)
         name = item.path.stem.removeprefix("test_")
@@ -163,19 +163,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group("studies"))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
+    yield
+    left = set() if share.IS_WHOLE or any("::" in argument for argument in config.args) else left_out(items)
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
 
 
-def _left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     """The cases of tests that are marked by `share` which are not among their share."""
-    found: dict[str, list[pytest.Function]] = {}
+    found: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("share"):
+        if item.get_closest_marker("share"):
             found.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left: set[pytest.Item] = set()
     for cases in found.values():
-        mark = next(cases[0].iter_markers("share"))
+        mark = cases[0].get_closest_marker("share")
+        # A test without cases has no such values.
         rows = [tuple(map(repr, case.callspec.params.values())) if hasattr(case, "callspec") else () for case in cases]
-        chosen = share.diverse(rows, *mark.args)
+        chosen = share.diverse(rows, *(mark.args if mark else ()))
         left |= {case for number, case in enumerate(cases) if number not in chosen}
     return left
 
@@ -183,7 +189,7 @@ def _left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was left out is no secret."""
     if not share.IS_WHOLE:
-        terminalreporter.write_line("a share of the combinations and moments: TOLLBAR_WHOLE=1 has them all")
+        terminalreporter.write_line("of combinations and moments at most a share: TOLLBAR_WHOLE=1 has them all")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The command as a process that is forked from one which has imported it: that takes longer than most commands do.
 
-For what is asked of it nothing else differs. What it does before it is Python is asked of processes that are started.
+Two of one test have the same order of sets, and what outlives the command is not waited for: tests of either start it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,19 @@ def _forks() -> ForkServerContext:
 def run(words: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
     """What the command says with these words in a folder, and its status. Raises subprocess.TimeoutExpired."""
     files = [os.memfd_create(name) for name in ("stdout", "stderr")]
+    outputs = [f"/proc/{os.getpid()}/fd/{file}" for file in files]
+    process = _forks().Process(target=_become, args=(words, folder, dict(env), outputs))
     try:
-        outputs = [f"/proc/{os.getpid()}/fd/{file}" for file in files]
-        process = _forks().Process(target=_become, args=(words, folder, dict(env), outputs))
         process.start()
         process.join(LIMIT_S)
-        if process.exitcode is None:
-            process.kill()
-            raise subprocess.TimeoutExpired([*words], LIMIT_S)
         said, messages = (os.pread(file, os.fstat(file).st_size, 0).decode() for file in files)
+        if process.exitcode is None:
+            raise subprocess.TimeoutExpired([*words], LIMIT_S, said, messages)
         return subprocess.CompletedProcess([*words], process.exitcode, said, messages)
     finally:
+        # As where a test is interrupted or takes too long.
+        if process.is_alive():
+            process.kill()
         for file in files:
             os.close(file)
 

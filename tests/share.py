@@ -1,6 +1,6 @@
 """How much is tried of a product, or of many moments: a share by default, the whole where that is asked for.
 
-Each push has the whole; a person at two cores, who waits for it, a share that still has every value of everything.
+Each push has the whole; a person at two cores, who waits for it, a share.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 IS_WHOLE = os.environ.get("TOLLBAR_WHOLE") == "1"
+# Multiples of it, less their whole parts, lie apart from one another however many there are.
+GOLDEN = (5**0.5 - 1) / 2
 T = TypeVar("T")
 
 
@@ -22,14 +24,15 @@ def of(share: T, whole: T) -> T:
 def diverse(rows: Sequence[Sequence[Hashable]], number: int | None = None) -> set[int]:
     """The numbers of so many rows, or of as many as it takes, that have each value of each column as soon as can be.
 
-    And each about as often; of those that are alike in that the first.
+    And each about as often; of those that are alike in that the ones that lie apart, since neighbours in a table differ
+    least.
     """
     had: Counter[tuple[int, Hashable]] = Counter()
     chosen: set[int] = set()
 
-    def gain(row: int) -> tuple[int, int, int]:
-        of = [had[cell] for cell in enumerate(rows[row])]
-        return of.count(0), -sum(of), -row
+    def gain(row: int) -> tuple[int, int, float]:
+        times = [had[cell] for cell in enumerate(rows[row])]
+        return times.count(0), -sum(times), -(row * GOLDEN % 1)
 
     while len(chosen) < min(len(rows) if number is None else number, len(rows)):
         best = max({*range(len(rows))} - chosen, key=gain)

@@ -87,6 +87,14 @@ def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_runs: Pa
     assert "cannot be written: No such file or directory" in done.stderr
 
 
+@pytest.mark.parametrize("module", sorted({module.partition(":")[0] for module, _ in COMMANDS.values()}))
+def test_the_module_of_a_command_can_be_imported_first(module: str) -> None:
+    """As where that command is called; most tests have it from a process that has imported all of them."""
+    words = [sys.executable, "-c", f"import tollbar.cli.{module}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (0, "") == (done.returncode, done.stderr)
+
+
 def test_lists_are_tables_or_json(tollbar: Tollbar) -> None:
     """What is listed for people is listed for programs too."""
     listed = {}

@@ -78,6 +78,17 @@ baseline  = "none"
 threads = [1, 2]
 fetch   = ["beforehand", "each-time"]
 """
+CALLS = """
+question  = "?"
+family    = "rsa-api"
+choices   = ["key-cached"]
+providers = ["libcrypto"]
+baseline  = "key-cached"
+[vary]
+op      = ["sign"]
+call    = ["evp", "low-level"]
+context = ["new", "reused"]
+"""
 
 
 @cache
@@ -273,6 +284,13 @@ def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytes
     monkeypatch.setattr(grid, "normal", counted)
     cells = Counter(cell.coordinates["provider"] for cell in grid.cells())
     assert {"libcrypto": 8, "rustcrypto": 4} == cells == asked
+
+
+def test_what_means_nothing_makes_no_second_cell() -> None:
+    """The older call has no context that could be used again: of four combinations three are cells."""
+    one = study.read("calls", CALLS, where="calls.toml")
+    cells = [cell.key for cell in plan._Grid(one, *plan.look_up(one.providers, ())).cells()]
+    assert 3 == len(cells) == len({*cells})
 
 
 def test_a_receipt_has_the_name_that_rows_have() -> None:

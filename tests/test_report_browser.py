@@ -38,7 +38,7 @@ return [...document.querySelectorAll('.plot')]
 _LOOKS = [(1300, False), (400, True)]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
     [

@@ -124,7 +124,7 @@ def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.share(5)
+@pytest.mark.share
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family: str) -> None:
@@ -132,7 +132,7 @@ def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family
     _prove(platform, package, family, *FAMILIES[family][:2])
 
 
-@pytest.mark.share(1)
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("platform", "package", "family"),
     [
@@ -230,7 +230,7 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
     assert 100e6 < max(warmed_ns) - min(warmed_ns)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str, family: str) -> None:
@@ -248,7 +248,7 @@ def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str
         assert record.reason
 
 
-@pytest.mark.share(5)
+@pytest.mark.share
 @each_package
 def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str) -> None:
     """What the table of routes has and a package has not is a row with its reason."""
@@ -262,7 +262,7 @@ def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str)
                 assert len(record.reason or "") > 20
 
 
-@pytest.mark.share(5)
+@pytest.mark.share
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_null_choices_do_nothing(platform: Platform, package: str, family: str) -> None:
@@ -275,7 +275,7 @@ def test_null_choices_do_nothing(platform: Platform, package: str, family: str) 
     assert record.proof.not_tried
 
 
-@pytest.mark.share(5)
+@pytest.mark.share
 @each_package
 @pytest.mark.parametrize(("family", "op"), [("rsa-api", "sign"), ("digest", "hash")])
 def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: str, op: str) -> None:
