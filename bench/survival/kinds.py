@@ -88,7 +88,7 @@ def _by_ticket(bed: str, directory: str, runs: str) -> str:
 
 
 KINDS: dict[str, str] = {
-    # Of one construction, so that their ratio is the same whatever else the processor's core does meanwhile.
+    # Of one construction: SHA-256, which the processor has instructions for, came out otherwise beside other tests.
     "primitives": PRIMITIVES.format(
         choices='"sha3-256", "sha3-512"', providers='["libcrypto"]', baseline='"sha3-256"', vary=""
     ),

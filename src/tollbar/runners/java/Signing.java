@@ -22,7 +22,7 @@ import java.util.concurrent.BlockingQueue;
 final class Signing implements Operation {
     /** As many as a server has workers. */
     private static final int POOL = 8;
-    /** Of 2048 bits, its factors thrown away: a pair takes seconds to make, and all that is asked of this is to refuse. */
+    /** Of 2048 bits, its factors thrown away: a pair may take seconds to make, and this is only to refuse. */
     private static final BigInteger ANOTHER_MODULUS = new BigInteger(
             "9f06c3898dd18e8735459bee27fb65d2b493da7c688e1bab29e867c5db34c1d813917fc6a7eb268a9e9468"
             + "08f4d546c843c0f6f7337be19067135235e0da99573c1210aa5a90f56678d87cb20aa02c56a2b04199522f"
