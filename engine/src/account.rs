@@ -162,9 +162,11 @@ fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::io::Write;
 
     use super::*;
+    use crate::accounting::elsewhere::{Place, tests::TokenFile};
 
     /// What is heard of a proof that is sent a byte at a time, `pause` apart, by this limit.
     fn heard(pause: Duration, limit: Duration) -> Result<Proof, String> {
@@ -208,5 +210,58 @@ mod tests {
         assert_eq!((VERSION, VERSION), (one.accounts, other.accounts));
         assert_eq!(2 * NONCE_BYTES, one.nonce.len());
         assert_ne!(one.nonce, other.nonce);
+    }
+    /// An agent with this token, asked about this process by who has 32 zeros.
+    fn asked_by_another(token: &'static [u8]) -> Result<Accounts, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its number");
+        std::thread::spawn(move || serve(&listener, token));
+        let file = TokenFile::new();
+        let components = BTreeMap::from([("web".to_owned(), std::process::id() as i32)]);
+        let place = Place { address, token_file: file.0.clone(), components };
+        Accounts::open(&BTreeMap::new())?.beside(&[place])
+    }
+
+    #[test]
+    fn who_has_the_token_is_told_what_was_paid() {
+        let mut accounts = asked_by_another(&[0; 32]).expect("accounts");
+        let opening = accounts.begin();
+        let end_ns = crate::clock::process_cpu_ns() + 5_000_000;
+        while crate::clock::process_cpu_ns() < end_ns {}
+        let bill = accounts.bill(&opening);
+        assert!(bill.components["web"].cpu_ns >= 4_000_000, "{bill:?}");
+        accounts.read();
+        let usage = accounts.close();
+        assert!(usage["web"].memory_bytes > 0 && usage["web"].processes == 1, "{usage:?}");
+        assert_eq!(Ok(()), accounts.all_there());
+    }
+
+    #[test]
+    fn who_has_another_token_is_told_nothing() {
+        let refused = asked_by_another(&[1; 32]).err().expect("a refusal");
+        assert!(refused.ends_with("the token is not this run's"), "{refused}");
+    }
+
+    /// In the order of a heat, and not without what comes before.
+    #[test]
+    fn what_was_not_opened_or_begun_is_not_billed() {
+        let (mut accounts, mut opening) = (None, None);
+        let mut fault = |asked: Asked| answered(asked, &mut accounts, &mut opening).fault;
+        let none_opened = Some("no accounts were opened".to_owned());
+        for asked in [Asked::Ping, Asked::Begin, Asked::Bill, Asked::Read, Asked::Close] {
+            assert_eq!(none_opened, fault(asked));
+        }
+        for pid in [-1, 0, i32::MAX] {
+            let said = Some(format!("web: there is no process {pid} to account for"));
+            assert_eq!(said, fault(Asked::Open(BTreeMap::from([("web".to_owned(), pid)]))));
+            assert_eq!(none_opened, fault(Asked::Ping));
+        }
+        let here = BTreeMap::from([("web".to_owned(), std::process::id() as i32)]);
+        assert_eq!(None, fault(Asked::Open(here)));
+        assert_eq!(None, fault(Asked::Ping));
+        assert_eq!(Some("no bill was begun".to_owned()), fault(Asked::Bill));
+        assert_eq!(None, fault(Asked::Begin));
+        assert_eq!(None, fault(Asked::Bill));
+        assert_eq!(Some("no bill was begun".to_owned()), fault(Asked::Bill));
     }
 }

@@ -141,6 +141,15 @@ pub mod tests {
         }
     }
 
+    /// FNV-1a of 64 bits by another program, folded, and cut to the places there are.
+    #[test]
+    fn a_name_has_one_place() {
+        for (expected, name) in [(16_321, ""), (12_480, "a"), (9_881, "foobar"), (2_147, "EVP_DigestInit_ex")]
+        {
+            assert_eq!(expected, slot(name), "{name}");
+        }
+    }
+
     #[test]
     fn what_was_done_is_tallied_by_its_name() {
         tallied();

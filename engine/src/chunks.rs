@@ -170,6 +170,37 @@ mod tests {
         }
     }
 
+    /// What is quick is not timed by windows of a few operations, however well two of them agree.
+    #[test]
+    fn what_is_quick_is_warm_after_whole_windows() {
+        let (chunks, performed) = warm(10_000, true);
+        let worked_ns = performed.get() as f64 * chunks.operation_ns();
+        assert!(chunks.operation_ns() >= 10_000.0);
+        assert!(worked_ns >= WINDOW_NS, "{} operations", performed.get());
+    }
+
+    /// A database's server, which is asked how much it has used.
+    #[test]
+    fn what_is_done_elsewhere_is_counted_there() {
+        struct Elsewhere(u64);
+        impl Primitive for Elsewhere {
+            fn perform(&mut self) -> Result<(), Failure> {
+                self.0 += 20_000_000;
+                Ok(())
+            }
+            fn prove(&mut self) -> Result<Proof, Failure> {
+                Ok(Proof::default())
+            }
+            fn elsewhere_ns(&self) -> Option<u64> {
+                Some(self.0)
+            }
+        }
+        let (mut chunks, _) = Chunks::warm(Box::new(Elsewhere(7)), true).expect("an operation");
+        assert_eq!(20e6, chunks.operation_ns());
+        let chunk = chunks.advance(Advance { seconds: 0.0, operations: 3 }).expect("a chunk");
+        assert_eq!((3, 60_000_000), (chunk.operations, chunk.cpu_ns));
+    }
+
     #[test]
     fn an_error_ends_a_chunk() {
         struct Failing(u32);

@@ -139,7 +139,9 @@ fn queued_ns(schedstat: &str) -> Option<u64> {
 
 /// The one core that a process may run on; None where there are several.
 pub fn only_core(pid: i32) -> Option<usize> {
-    let set = sched_getaffinity(Pid::from_raw(pid)).ok().filter(|set| set.count() == 1)?;
+    // Of zero the kernel would speak of the thread that asks.
+    let process = (pid > 0).then(|| Pid::from_raw(pid))?;
+    let set = sched_getaffinity(process).ok().filter(|set| set.count() == 1)?;
     (0..CpuSet::MAX_CPU).find(|core| set.is_set(*core))
 }
 

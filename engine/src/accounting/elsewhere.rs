@@ -18,7 +18,7 @@ use super::paid::{Paid, Usage};
 use crate::clock;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 /// Of the protocol: the two ends are of one build, and say so in words if they are not.
 pub const VERSION: u32 = 1;

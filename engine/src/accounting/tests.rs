@@ -338,3 +338,35 @@ fn a_bill_says_that_it_was_read_to_a_tick() {
         assert_eq!(matter, bill.of_processes().ticks, "{ticks}, {cpu_ns} ns");
     }
 }
+
+/// Flags that are not up are not written: a line of a chunk is the longer for each.
+#[test]
+fn a_bill_says_only_what_is_so() {
+    for (ticks, unsettled, keys) in [
+        (false, false, vec!["components"]),
+        (true, false, vec!["components", "ticks"]),
+        (false, true, vec!["components", "unsettled"]),
+    ] {
+        let bill = Bill { components: BTreeMap::new(), cpu_ns: 1, wall_ns: 1, ticks, unsettled };
+        let written = serde_json::to_value(bill).expect("a line");
+        assert_eq!(keys, written.as_object().expect("an object").keys().collect::<Vec<_>>());
+    }
+}
+
+/// On one core a component cannot have waited while it ran; on several its threads wait beside one another.
+#[test]
+fn what_waits_on_one_core_did_not_run_meanwhile() {
+    let reading = |at_ns: u64, cpu_ns: u64, run_queue_wait_ns: u64, on_one_core: bool| Reading {
+        components: BTreeMap::from([("web".to_owned(), Paid { cpu_ns, run_queue_wait_ns, on_one_core })]),
+        inexact: 0,
+        at_ns,
+    };
+    for (waited_ns, on_one_core, expected_ns) in
+        [(50, true, 50), (400, true, 400), (900, true, 400), (900, false, 900)]
+    {
+        let before = reading(7_000, 300, 20, on_one_core);
+        let after = reading(8_000, 900, 20 + waited_ns, on_one_core);
+        let paid = Paid { cpu_ns: 600, run_queue_wait_ns: expected_ns, on_one_core };
+        assert_eq!(BTreeMap::from([("web".to_owned(), paid)]), after.since(&before));
+    }
+}

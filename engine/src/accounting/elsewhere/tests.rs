@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
 use super::{Answer, Asked, Greeting, NONCE_BYTES, Place, Proof, VERSION, hear, say};
-use crate::accounting::{Accounts, Paid};
+use crate::accounting::{Accounts, Bill, Paid};
 
 /// Who is answered only once all others were asked as well.
 const TOGETHER: [&str; 4] = ["Begin", "Bill", "Read", "Close"];
 
-/// An agent of one component, until its connection ends; what it was asked.
-fn agent(name: &'static str, all: Arc<Barrier>) -> (SocketAddr, JoinHandle<Vec<String>>) {
+const NAMES: [&str; 3] = ["web", "database", "directory"];
+
+/// An agent of one component, until its connection ends, whose bill was read to a tick and unsettled or not; what it was
+/// asked.
+fn agent(name: &'static str, at_work: bool, all: Arc<Barrier>) -> (SocketAddr, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let answering = std::thread::spawn(move || {
@@ -30,6 +34,7 @@ fn agent(name: &'static str, all: Arc<Barrier>) -> (SocketAddr, JoinHandle<Vec<S
             if TOGETHER.contains(&word.as_str()) {
                 all.wait();
                 answer.components.insert(name.to_owned(), Paid { cpu_ns: 1, ..Paid::default() });
+                (answer.ticks, answer.unsettled) = (at_work && word == "Bill", at_work && word == "Bill");
                 heard.push(word);
             }
             say(&mut stream, &answer).expect("an answer");
@@ -39,34 +44,71 @@ fn agent(name: &'static str, all: Arc<Barrier>) -> (SocketAddr, JoinHandle<Vec<S
     (address, answering)
 }
 
-/// Sequentially asked, none would answer: each waits for the others.
-#[test]
-fn all_machines_are_asked_before_any_has_to_answer() {
-    let token = std::env::temp_dir().join(format!("tollbar-token-{}", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&token).expect("a file");
-    std::io::Write::write_all(&mut file, "00".repeat(32).as_bytes()).expect("a token");
-    let names = ["web", "database", "directory"];
-    let all = Arc::new(Barrier::new(names.len()));
-    let agents: Vec<_> = names.into_iter().map(|name| agent(name, Arc::clone(&all))).collect();
-    let places: Vec<Place> = std::iter::zip(names, &agents)
+/// A file that only its owner reads, with a token of 32 zeros; it goes when this does.
+pub struct TokenFile(pub String);
+
+impl TokenFile {
+    pub fn new() -> TokenFile {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let name = format!("tollbar-token-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&path).expect("a file");
+        std::io::Write::write_all(&mut file, "00".repeat(32).as_bytes()).expect("a token");
+        TokenFile(path.to_str().expect("a plain path").to_owned())
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).expect("the token");
+    }
+}
+
+/// What three machines bill together, of which one is at work of its own or none.
+fn billed(at_work: Option<&str>) -> Bill {
+    let token = TokenFile::new();
+    let all = Arc::new(Barrier::new(NAMES.len()));
+    let agents: Vec<_> =
+        NAMES.into_iter().map(|name| agent(name, at_work == Some(name), Arc::clone(&all))).collect();
+    let places: Vec<Place> = std::iter::zip(NAMES, &agents)
         .map(|(name, (address, _))| Place {
             address: *address,
-            token_file: token.to_str().expect("a plain path").to_owned(),
+            token_file: token.0.clone(),
             components: BTreeMap::from([(name.to_owned(), 1)]),
         })
         .collect();
-    let opened = Accounts::open(&BTreeMap::new()).and_then(|here| here.beside(&places));
-    std::fs::remove_file(&token).expect("the token");
-    let mut accounts = opened.expect("accounts");
+    let mut accounts =
+        Accounts::open(&BTreeMap::new()).and_then(|here| here.beside(&places)).expect("accounts");
+    let round_trips = accounts.round_trips_ns();
+    assert_eq!(BTreeMap::from(NAMES.map(|name| (name.to_owned(), true))), {
+        round_trips.into_iter().map(|(name, ns)| (name, (1..60_000_000_000).contains(&ns))).collect()
+    });
     let opening = accounts.begin();
     let bill = accounts.bill(&opening);
     accounts.read();
     accounts.close();
     assert_eq!(Ok(()), accounts.all_there());
-    assert_eq!(names.len() as u64, bill.components_ns());
     drop(accounts);
     for (_, answering) in agents {
         assert_eq!(TOGETHER.to_vec(), answering.join().expect("what it was asked"));
+    }
+    bill
+}
+
+/// Sequentially asked, none would answer: each waits for the others.
+#[test]
+fn all_machines_are_asked_before_any_has_to_answer() {
+    let bill = billed(None);
+    assert_eq!(NAMES.len() as u64, bill.components_ns());
+    assert_eq!((false, false), (bill.ticks, bill.unsettled));
+}
+
+/// What one machine says against its part of a bill is said of the whole.
+#[test]
+fn a_bill_is_as_exact_as_its_least_exact_part() {
+    for name in NAMES {
+        let bill = billed(Some(name));
+        assert_eq!((true, true), (bill.ticks, bill.unsettled), "{name}");
     }
 }
