@@ -310,12 +310,15 @@ pub mod tests {
 
     /// A database with these texts, users, and when they expire.
     pub fn fill(path: &Path, held: &[(&str, &str, u64)]) {
-        let connection = Connection::open(path).expect("a database");
+        let mut connection = Connection::open(path).expect("a database");
+        // One, since the disk is waited for at the end of each.
+        let transaction = connection.transaction().expect("a transaction");
         let table = "CREATE TABLE held (hash BLOB PRIMARY KEY, name TEXT NOT NULL, expires_s INTEGER NOT NULL) WITHOUT ROWID";
-        connection.execute_batch(table).expect("a table");
+        transaction.execute_batch(table).expect("a table");
         for (text, name, expires_s) in held {
-            connection.execute(INSERT, (hash(text.as_bytes()), name, *expires_s as i64)).expect("a row");
+            transaction.execute(INSERT, (hash(text.as_bytes()), name, *expires_s as i64)).expect("a row");
         }
+        transaction.commit().expect("a table of rows");
     }
 
     fn rows(held: &Held) -> i64 {

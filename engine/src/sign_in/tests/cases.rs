@@ -39,13 +39,16 @@ impl Files {
         let lines: Vec<String> = accounts.iter().map(|(name, hash)| format!("{name}:{hash}\n")).collect();
         let file = self.put(&format!("{name}.txt"), &lines.concat());
         let database = self.0.join(format!("{name}.sqlite"));
-        let connection = rusqlite::Connection::open(&database).expect("a database");
-        connection
+        let mut connection = rusqlite::Connection::open(&database).expect("a database");
+        // One, since the disk is waited for at the end of each.
+        let transaction = connection.transaction().expect("a transaction");
+        transaction
             .execute_batch("CREATE TABLE accounts (name TEXT PRIMARY KEY, hash TEXT) WITHOUT ROWID")
             .expect("a table");
         for (name, hash) in accounts {
-            connection.execute("INSERT INTO accounts VALUES (?1, ?2)", [name, hash]).expect("a row");
+            transaction.execute("INSERT INTO accounts VALUES (?1, ?2)", [name, hash]).expect("a row");
         }
+        transaction.commit().expect("a table of rows");
         let copy = self.0.join(format!("{name}-copy.sqlite"));
         [json!({"file": file}), json!({"sql": {"from": database, "at": copy}})]
     }
