@@ -317,6 +317,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn another_length_is_said() {
+        assert!(expect_bytes("tag", 2, &[0; 2]).is_ok());
+        for bytes in [[0; 3].as_slice(), &[0], &[]] {
+            let words = expect_bytes("tag", 2, bytes).map_err(Failure::into_words).expect_err("a failure");
+            assert_eq!(format!("a tag of {} bytes instead of 2", bytes.len()), words);
+        }
+    }
+
+    #[test]
+    fn another_key_has_no_byte_of_the_first() {
+        let key: Vec<u8> = (0..=255).collect();
+        assert!(std::iter::zip(&key, other_key(&key)).all(|(one, other)| *one != other));
+    }
+
+    #[test]
     fn a_counter_goes_on_into_its_next_byte_and_round() {
         for (from, more, to) in [
             ([0, 0, 0], 1, [0, 0, 1]),

@@ -5,6 +5,7 @@ mod settings;
 
 use serde_json::{Value, json};
 
+use crate::clock::Clocks;
 use crate::contract::{Proof, ProviderName, Task};
 use crate::failure::Failure;
 use crate::provider::Provider;
@@ -72,6 +73,22 @@ fn proved(provider: &dyn Provider, task: &Task) -> Result<Proof, Failure> {
     operation.perform()?;
     operation.batch(2)?;
     Ok(proof)
+}
+
+/// Whether performing takes CPU time that only work takes. What disturbs this thread adds to it, so that nothing fails that
+/// works; and a call that does nothing takes a hundredth of it.
+fn works(provider: &dyn Provider, task: &Task) -> Result<bool, Failure> {
+    const TIMES: u64 = 100;
+    const LEAST_NS: u64 = TIMES * 100;
+    let mut operation = provider.prepare(task)?;
+    for count in [1, TIMES] {
+        let clocks = Clocks::of_thread();
+        operation.batch(count)?;
+        if clocks.since().0 >= LEAST_NS {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What takes seconds in an optimised build, and minutes in another.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{is_long, light, operations, proved, providers, task};
+use super::{is_long, light, operations, proved, providers, task, works};
 use crate::failure::Failure;
 use crate::random;
 use crate::rustcrypto;
@@ -36,6 +36,8 @@ fn every_offer_proves_itself_and_performs() {
                             !proof.accepted.is_empty() && !proof.refused.is_empty(),
                             "{name} {choice} {op}"
                         );
+                        let has_worked = works(provider.as_ref(), &task).expect("what was proved");
+                        assert!(has_worked, "{name} {choice} {op} takes no time");
                         // A share of another length is refused by every exchange, as TLS has its stacks do.
                         let is_share = family == "key-exchange" && !choice.starts_with("rsa");
                         let is_cut = proof.refused.iter().any(|what| what.ends_with("cut short"));
@@ -46,6 +48,17 @@ fn every_offer_proves_itself_and_performs() {
                 }
             }
         }
+    }
+}
+
+/// A family that is offered has choices; and what a provider stores is a family of its own.
+#[test]
+fn nothing_is_offered_without_choices() {
+    for (name, provider) in providers() {
+        let offers = provider.offers();
+        assert!(offers.iter().all(|(_, choices)| !choices.is_empty()), "{name}: {offers:?}");
+        let stores = offers.iter().any(|(family, _)| *family == "storage");
+        assert_eq!(name == "aws-lc", stores, "{name}");
     }
 }
 
