@@ -211,7 +211,8 @@ mod tests {
         assert_eq!(2 * NONCE_BYTES, one.nonce.len());
         assert_ne!(one.nonce, other.nonce);
     }
-    /// An agent with this token, asked about this process by who has 32 zeros.
+
+    /// An agent with this token, asked about this process by a client whose token is 32 zeros.
     fn asked_by_another(token: &'static [u8]) -> Result<Accounts, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its number");
@@ -232,7 +233,8 @@ mod tests {
         assert!(bill.components["web"].cpu_ns >= 4_000_000, "{bill:?}");
         accounts.read();
         let usage = accounts.close();
-        assert!(usage["web"].memory_bytes > 0 && usage["web"].processes == 1, "{usage:?}");
+        // Other tests' threads may have children of their own, which are this process's too.
+        assert!(usage["web"].memory_bytes > 0 && usage["web"].processes >= 1, "{usage:?}");
         assert_eq!(Ok(()), accounts.all_there());
     }
 

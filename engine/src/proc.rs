@@ -139,7 +139,7 @@ fn queued_ns(schedstat: &str) -> Option<u64> {
 
 /// The one core that a process may run on; None where there are several.
 pub fn only_core(pid: i32) -> Option<usize> {
-    // Of zero the kernel would speak of the thread that asks.
+    // Of zero the kernel would speak of the thread that asks, and no process has a number below.
     let process = (pid > 0).then(|| Pid::from_raw(pid))?;
     let set = sched_getaffinity(process).ok().filter(|set| set.count() == 1)?;
     (0..CpuSet::MAX_CPU).find(|core| set.is_set(*core))
@@ -188,6 +188,22 @@ pub fn status_field(status: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Asked by a thread that is bound to one core, of itself and of what is no process.
+    #[test]
+    fn what_is_no_process_has_no_core() {
+        let bound = std::thread::spawn(|| {
+            let before = sched_getaffinity(None).expect("its cores");
+            let core = (0..CpuSet::MAX_CPU).find(|core| before.is_set(*core)).expect("a core");
+            let mut one = CpuSet::new();
+            one.set(core);
+            rustix::thread::sched_setaffinity(None, &one).expect("a thread on one core");
+            let own = rustix::thread::gettid().as_raw_pid();
+            assert_eq!(Some(core), only_core(own));
+            assert_eq!([None; 3], [0, -1, i32::MIN].map(only_core));
+        });
+        bound.join().expect("a thread that ends well");
+    }
 
     /// A program may call itself anything, brackets and blanks included.
     #[test]

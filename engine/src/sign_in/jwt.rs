@@ -288,6 +288,26 @@ pub mod tests {
         Tokens { key, validation: validation(Signature::Hs256) }
     }
 
+    /// It differs from the right one in its first letter alone, so that nothing else is what refuses it.
+    #[test]
+    fn a_forged_signature_is_wrong_in_one_letter() {
+        let mut issuer = TokenIssuer {
+            algorithm: Algorithm::HS256,
+            key: EncodingKey::from_secret(SECRET.as_bytes()),
+            verification_key: SECRET.into(),
+            wrong: None,
+        };
+        issuer.do_wrong(FORGED);
+        let token =
+            issuer.issue(&Account { name: "u1".to_owned(), password: String::new() }).expect("a token");
+        let (signed, signature) = token.rsplit_once('.').expect("a signature");
+        assert_eq!(2, signed.split('.').count());
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes());
+        let right = URL_SAFE_NO_PAD.encode(aws_lc_rs::hmac::sign(&key, signed.as_bytes()));
+        assert_eq!(right[1..], signature[1..]);
+        assert_ne!(right[..1], signature[..1]);
+    }
+
     /// Each claim that the server goes by has to be there, and right.
     #[test]
     fn a_token_is_taken_with_all_its_claims() {

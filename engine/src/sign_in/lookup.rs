@@ -321,6 +321,21 @@ pub mod tests {
         transaction.commit().expect("a table of rows");
     }
 
+    #[test]
+    fn a_file_of_accounts_has_names_and_what_is_stored() {
+        let stored = parse("u1:a:b\nu2:c\n").expect("two accounts");
+        assert_eq!(("a:b", "c", 2), (stored["u1"].as_str(), stored["u2"].as_str(), stored.len()));
+        for (text, expected) in [
+            ("u1\n", "line 1 is not a name, a colon and what is stored"),
+            ("u1:a\n:b\n", "line 2 is not a name, a colon and what is stored"),
+            ("u1:a\nu2:\n", "line 2 is not a name, a colon and what is stored"),
+            ("u 1:a\n", "line 1 is not a name, a colon and what is stored"),
+            ("", "no account is there"),
+        ] {
+            assert_eq!(Err(expected.to_owned()), parse(text), "{text:?}");
+        }
+    }
+
     fn rows(held: &Held) -> i64 {
         held.database.0.query_row("SELECT count(*) FROM held", (), |row| row.get(0)).expect("a number")
     }

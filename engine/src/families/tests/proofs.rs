@@ -51,7 +51,7 @@ fn every_offer_proves_itself_and_performs() {
     }
 }
 
-/// A family that is offered has choices; and what a provider stores is a family of its own.
+/// A family that is offered has choices; and one provider alone has what is stored in databases.
 #[test]
 fn nothing_is_offered_without_choices() {
     for (name, provider) in providers() {
@@ -77,7 +77,11 @@ fn answers(family: &str, op: &str, choice: &str, inputs: &Value) -> Vec<String> 
 
 #[test]
 fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
-    // FIPS 180-4, RFC 1321, RFC 4231, SP 800-38A, the GCM specification, RFC 7748, RFC 6070.
+    const ED25519_KEY: &str =
+        "302a300506032b65700321003d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+    const ED25519: &str = "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da\
+        085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
+    // FIPS 180-4, RFC 1321, RFC 4231, SP 800-38A, the GCM specification, RFC 7748, RFC 8032, RFC 6070.
     let aes = "2b7e151628aed2a6abf7158809cf4f3c";
     let block = "6bc1bee22e409f96e93d7e117393172a";
     let zeros = "00".repeat(16);
@@ -110,6 +114,11 @@ fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
             json!({"private_hex": "a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
                 "peer_hex": "e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c"}),
             "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552",
+        ),
+        (
+            "signature verify ed25519",
+            json!({"public_key_der_hex": ED25519_KEY, "of": "r", "expected_hex": ED25519}),
+            ED25519,
         ),
         // Of two iterations, which are the parameters that it is tried with.
         (
