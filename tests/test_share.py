@@ -84,3 +84,9 @@ def test_what_lies_apart_comes_first() -> None:
     """Of a table of one column, which has its kinds one after the other, none is passed over."""
     rows = [(number,) for number in range(42)]
     assert {0, 1, 2} == {row // 14 for row in share.diverse(rows, 4)}
+
+
+@pytest.mark.xdist_group("by-one-worker")
+def test_what_is_one_group_is_known_as_one(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist tells groups by what it appends to names, which not every version of pytest lets it do."""
+    assert request.config.getoption("loadgroup", False) == request.node.nodeid.endswith("@by-one-worker")
