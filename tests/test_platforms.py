@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.ground import mentioning
@@ -90,10 +91,28 @@ def test_a_runner_is_built_once(ground: Ground) -> None:
     assert command == runners.command_of(platform)
     assert 1 == ground.builds
     ground.versions.write_text("toy 2.0")
+    # In another command.
+    runners._said.cache_clear()
     assert command != runners.command_of(platform)
     (ground.folder / "program").write_text(PROGRAM.read_text() + "\n")
     runners.command_of(platform)
     assert 3 == ground.builds
+
+
+def test_versions_are_asked_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many packages a platform has."""
+    asked: list[object] = []
+    run = subprocess.run
+
+    def noted(words: object, **more: Any) -> subprocess.CompletedProcess[bytes]:
+        asked.append(words)
+        return run(words, **more)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    platform = ground.write()
+    for _ in range(2):
+        runners.command_of(platform)
+    assert [platform.versions] == asked
 
 
 def test_a_build_that_fails_says_why_and_is_tried_again(ground: Ground) -> None:

@@ -132,14 +132,7 @@ def command_of(platform: Platform) -> tuple[str, ...]:
 def _build_folder(platform: Platform) -> Path:
     """Where its build is, or would be. Raises NotBuilt."""
     try:
-        said = subprocess.run(
-            platform.versions,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=VERSION_LIMIT_S,
-            check=True,
-        )
+        versions = _said(platform.versions, os.environ.get("PATH", os.defpath))
         kept = cache_folder() / "runners"
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -147,10 +140,27 @@ def _build_folder(platform: Platform) -> Path:
     except RuntimeError as error:
         reason = f"the runner of {platform.title} has no folder to be built in: {error}; set XDG_CACHE_HOME"
         raise NotBuilt(Outcome.FAILED, reason) from error
-    depends_on = hashlib.sha256(said.stdout)
+    depends_on = hashlib.sha256(versions)
     for path in sorted(path for path in platform.folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         depends_on.update(path.relative_to(platform.folder).as_posix().encode() + path.read_bytes())
     return kept / f"{platform.name}-{depends_on.hexdigest()[:16]}"
+
+
+@cache
+def _said(versions: tuple[str, ...], path: str) -> bytes:
+    """What this command says, found on this path; asked once for all packages of a platform.
+
+    Another toolchain that is installed meanwhile is found by the next `tollbar`. Raises OSError, SubprocessError.
+    """
+    return subprocess.run(
+        versions,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=VERSION_LIMIT_S,
+        check=True,
+    ).stdout
 
 
 def _mark(build: Path) -> Path:

@@ -1,6 +1,10 @@
 import com.eclipsesource.json.JsonObject;
+import java.io.IOException;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
 import java.security.KeyPairGenerator;
@@ -79,9 +83,50 @@ final class Library {
 
     /** The size of a key whose caller says none, by operation, as `list` says it. */
     JsonObject defaults() throws GeneralSecurityException {
-        RSAPublicKey made = (RSAPublicKey) keyPairs("RSA").generateKeyPair().getPublic();
-        JsonObject sign = new JsonObject().add("choice", "rsa").add("bits", made.getModulus().bitLength());
+        JsonObject sign = new JsonObject().add("choice", "rsa").add("bits", defaultBits());
         return new JsonObject().add("sign", sign);
+    }
+
+    /**
+     * Nothing says it but a key that was made, which takes seconds. It is kept beside the classes, for this JVM, the
+     * provider that makes keys, and what it was told of sizes.
+     */
+    private int defaultBits() throws GeneralSecurityException {
+        KeyPairGenerator generator = keyPairs("RSA");
+        String folder = System.getProperty("jna.tmpdir");
+        if (folder == null) {
+            return bitsOf(generator);
+        }
+        String told = System.getProperty("jdk.security.defaultKeySize", "default");
+        String runtime = System.getProperty("java.runtime.version");
+        String of = String.join(" ", runtime, generator.getProvider().toString(), told);
+        Path kept = Path.of(folder, "bits-" + of.replaceAll("[^A-Za-z0-9.-]", "_"));
+        try {
+            return Integer.parseInt(Files.readString(kept).trim());
+        } catch (IOException | NumberFormatException none) {
+            int bits = bitsOf(generator);
+            keep(kept, bits);
+            return bits;
+        }
+    }
+
+    private static int bitsOf(KeyPairGenerator generator) {
+        return ((RSAPublicKey) generator.generateKeyPair().getPublic()).getModulus().bitLength();
+    }
+
+    /** Whole or not at all, since others may read it; where nothing may be written, the next one makes a key again. */
+    private static void keep(Path kept, int bits) {
+        try {
+            Path whole = Files.createTempFile(kept.getParent(), "bits", null);
+            try {
+                Files.writeString(whole, Integer.toString(bits));
+                Files.move(whole, kept, StandardCopyOption.ATOMIC_MOVE);
+            } finally {
+                Files.deleteIfExists(whole);
+            }
+        } catch (IOException unwritable) {
+            return;
+        }
     }
 
     JsonObject receipt() {
