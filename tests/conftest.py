@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -48,6 +50,15 @@ os.environ["XDG_CACHE_HOME"] = str(KEPT / "cache")
 os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(KEPT / "compiled")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# A version manager's `python3` is a script that looks for the interpreter, and takes ten times as long to start; a run
+# with runners in Python starts dozens. This one takes a moment.
+OWN = KEPT / "bin"
+OWN.mkdir(parents=True, exist_ok=True)
+with tempfile.NamedTemporaryFile("w", dir=OWN, delete=False) as script:
+    script.write(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 "$@"\n')
+os.chmod(script.name, 0o755)
+os.replace(script.name, OWN / "python3")
+os.environ["PATH"] = os.pathsep.join([str(OWN), os.environ["PATH"]])
 
 # The same examples each time, so that a test fails because of a change and never by chance; other ones where more are
 # asked for. How long one takes says how busy the machine is.
@@ -161,6 +172,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(name))
         if name in OF_ALL_STUDIES:
             item.add_marker(pytest.mark.xdist_group("studies"))
+        # A browser takes seconds to start, and pages of a thousand rows as long to write.
+        if {"browser", "pages"} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.xdist_group("pages"))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
     yield
@@ -202,8 +216,23 @@ def fake_study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of the study of the fake runner, `one` and `other`, each with what it said; not to be altered."""
-    folder = tmp_path_factory.mktemp("made")
+    """Two runs of the study of the fake runner, `one` and `other`, each with what it said; not to be altered.
+
+    Made once for all processes that share the tests, each of which has a folder beside the others'.
+    """
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "made"
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            made = tmp_path_factory.mktemp("made")
+            make_runs(made)
+            made.rename(folder)
+    return folder
+
+
+def make_runs(folder: Path) -> None:
+    """Runs of this study in a folder, under their names."""
     (folder / "fake.toml").write_text(FAKE_STUDY)
     for seed, name in enumerate(("one", "other")):
         words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed), "--blocks", str(BLOCKS)]
@@ -212,7 +241,6 @@ def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made,) = (folder / "runs").iterdir()
         made.rename(folder / name)
         (folder / name / "said.json").write_text(done.stdout)
-    return folder
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import exp
 from pathlib import Path
 
@@ -250,6 +251,7 @@ def passwords() -> StudyJudgement:
     return judge(study, costs, (), seed=2)
 
 
+@cache
 def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
     """A run whose one study has choices × providers × sizes cells: 1,000 unless told otherwise."""
     named = [choice_of(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)]

@@ -62,6 +62,7 @@ agent.main()
 """
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool) -> None:
     """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""

@@ -292,6 +292,7 @@ def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.M
     assert TOLLS + "# mine" == path.read_text()
 
 
+@pytest.mark.share(0)
 def test_what_a_first_look_leaves_open_is_measured_on(
     fake_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

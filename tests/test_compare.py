@@ -77,6 +77,7 @@ ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement i
 COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could show it"
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("before", "after", "words", "status", "said"),
     [
@@ -111,6 +112,7 @@ def test_what_failed_or_could_not_tell_has_its_status(
     assert said in " ".join(done.stdout.split())
 
 
+@pytest.mark.share(0)
 def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
     tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
 ) -> None:

@@ -194,7 +194,7 @@ FAULTS = {"preparing": "none", "starting": "never", "ready": "none", "stopping":
 LONG = {"by": "http", "limit": "60 s"}
 
 
-@pytest.mark.share
+@pytest.mark.share(2)
 @pytest.mark.parametrize("moment", FAULTS)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(

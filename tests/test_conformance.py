@@ -136,7 +136,7 @@ def test_a_good_runner_keeps_every_promise(write: Write) -> None:
     assert 15 <= len(findings)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
     """A program that breaks one promise is told which, with what was seen."""
@@ -152,7 +152,7 @@ def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
     pytest.fail(f"nothing is told: {seen}")
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize(("fault", "status"), [("says half of its CPU time", 1), (None, 0)])
 def test_the_command_says_what_is_kept(write: Write, tollbar: Tollbar, fault: str | None, status: int) -> None:
     """`tollbar verify --runner` prints a line for each promise, and a broken one is in the exit status."""

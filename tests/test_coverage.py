@@ -17,7 +17,7 @@ from tollbar.measure import rounds
 from tollbar.stats import Interval, Moments
 
 # Of each setting; a run is a quarter of a second of work.
-REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", "75"))
+REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", share.of(40, 75)))
 LOOKED_AT = share.of(40, 100)
 # Over all cells of a setting; intervals are of 96 %, and those that never miss are too wide.
 LEAST, MOST = 0.93, 0.995
@@ -196,7 +196,7 @@ def tell_no_equals_apart(name: str, one: Setting, seen: Sequence[Seen]) -> None:
 
 def test_a_machine_that_is_never_quiet_says_so() -> None:
     """By what earlier runs know of its probe: each row is as disturbed, and its interval as narrow as any."""
-    one = replace(SETTINGS["never quiet"], repetitions=20)
+    one = replace(SETTINGS["never quiet"], repetitions=share.of(8, 20))
     for seed in range(one.repetitions):
         with started(one, seed) as lab:
             lab.measure(one.blocks)
@@ -240,7 +240,7 @@ def timed(lab: Lab, of: type, name: str, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 @pytest.mark.share(1)
-@pytest.mark.parametrize("ratio", [1.0, 1.03])
+@pytest.mark.parametrize("ratio", [1.03, 1.0])
 def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
     """Of three looks, each taken only because the one before was unclear, at most one in twenty is wrong in the end.
 
@@ -267,12 +267,12 @@ def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
 def test_finds_what_is_there() -> None:
     """A true ×1.05 is found to cost in nearly every run, and never to save."""
     found = []
-    for seed in range(40):
+    for seed in range(share.of(20, 40)):
         with Lab(MACHINES["on and off"], (HASH, HASH.times(1.05)), 2000 + seed) as lab:
             lab.measure(12)
             found.append(in_order(judged(lab))[1].verdict)
     print(f"×1.05 found in {found.count(Verdict.COSTS)} of {len(found)}")
-    assert 36 <= found.count(Verdict.COSTS)
+    assert 0.9 * len(found) <= found.count(Verdict.COSTS)
     assert 0 == found.count(Verdict.SAVES)
 
 
@@ -287,7 +287,7 @@ def test_nothing_is_made_up_where_nothing_was_lost() -> None:
 def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
     """A chunk of 20 ms beside quick ones is probed while it lasts; by its ends alone it came out 2.5 % too dear."""
     logs, covered = [], 0
-    for seed in range(30):
+    for seed in range(share.of(15, 30)):
         with Lab(MACHINES["on and off"], (HASH, HASH.times(1000)), 3000 + seed) as lab:
             lab.measure(12)
             ratio = in_order(judged(lab))[1].ratio
@@ -297,4 +297,4 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
     print(f"an operation of 20 ms over one of 20 µs: bias {np.mean(logs):+.2%}, {covered} of {len(logs)} covered")
     # Bursts between two probes are left, of which each adds a little.
     assert -0.002 < np.mean(logs) < 0.005
-    assert covered >= 26
+    assert covered >= 0.85 * len(logs)

@@ -29,6 +29,7 @@ from tollbar.records import Outcome
 from tollbar.runner import Session, Stopped, engine
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("which", ["first", "newest"])
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, which: str) -> None:
@@ -88,6 +89,7 @@ def silent(name: str) -> str:
     return f"{beds.all_beds()[name].title}: the server did not answer within 3 s"
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_server_that_hangs_in_mid_trial_fails_the_trial(at: Sandbox, name: str) -> None:
     """The client waits for an answer until its limit is over, and says so."""
@@ -102,6 +104,7 @@ def test_a_server_that_hangs_in_mid_trial_fails_the_trial(at: Sandbox, name: str
     assert str(stopped.value.record.reason).startswith(silent(name))
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_server_that_takes_up_no_connection_fails_the_proof(at: Sandbox, name: str) -> None:
     """The limit is there from the first message on."""
@@ -201,7 +204,7 @@ def small_disk(megabytes: int) -> Iterator[Path]:
 SMALL_MEGABYTES = {"postgresql": 72, "mariadb": 170}
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are inserted until there is no room, and nothing is left afterwards."""

@@ -123,6 +123,7 @@ def test_iterations_are_those_that_were_asked_for(at: Sandbox) -> None:
     assert "a sign-on by SCRAM-SHA-256, 10000 iterations" in found.accepted, found.reason
 
 
+@pytest.mark.share(0)
 def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
     """What has ended is accounted for: a sign-on costs the server more than the iterations of SCRAM alone take."""
     spent = {}

@@ -129,7 +129,7 @@ def files_with(folder: Path, words: bytes) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()}
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
@@ -163,7 +163,7 @@ def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
 OPERATIONS = [("insert", {"rows-per-commit": 250}), ("insert", {"rows-per-commit": 1}), ("read", {}), ("find", {})]
 
 
-@pytest.mark.share
+@pytest.mark.share(1)
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("name", DATABASES)
 def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> None:

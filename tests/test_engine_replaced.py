@@ -36,7 +36,7 @@ def _put_an_empty_one(engine: Path) -> None:
     empty.replace(engine)
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("why", REPLACED)
 def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: Path, why: str) -> None:
     """It ends with one line and a hint, keeps its heats, and can be taken up when the engine is back."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import share
 from builders import row, study, study_run
 from tollbar import plan, stats
 from tollbar import study as studies
@@ -78,12 +79,13 @@ def test_parts_and_whole_are_told_apart(count: int, beyond: float, verdict: Toge
 
 
 def test_intervals_cover_what_was_made() -> None:
-    """Of 100 labs at 96 %, four miss on average, and eleven or more once in five hundred times."""
-    found = [only(judged(200.0, seed=seed, noise=0.01)) for seed in range(100)]
+    """At 96 % four of 100 labs miss on average, eleven once in five hundred times, and six of 30 once in a thousand."""
+    labs, most = share.of((30, 5), (100, 10))
+    found = [only(judged(200.0, seed=seed, noise=0.01)) for seed in range(labs)]
     for place, true in enumerate(PARTS):
-        assert 10 >= sum(not one.own[place].added.low < true < one.own[place].added.high for one in found)
-    assert 10 >= sum(not one.beyond.low < 200.0 < one.beyond.high for one in found if one.beyond)
-    assert 10 >= sum(not one.ratio.low < 3200.0 / 3000.0 < one.ratio.high for one in found if one.ratio)
+        assert most >= sum(not one.own[place].added.low < true < one.own[place].added.high for one in found)
+    assert most >= sum(not one.beyond.low < 200.0 < one.beyond.high for one in found if one.beyond)
+    assert most >= sum(not one.ratio.low < 3200.0 / 3000.0 < one.ratio.high for one in found if one.ratio)
 
 
 def test_wide_intervals_tell_nothing() -> None:

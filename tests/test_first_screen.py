@@ -91,6 +91,7 @@ def test_the_headline_still_has_what_comes_next() -> None:
     assert "PBKDF2-SHA256, 600,000: 97.9 ms of CPU a hash." == whole_answer(passwords()).choices.says
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("which", ["small", "large", "served"])
 def test_names_are_made_once_and_every_link_leads_somewhere(pages: Pages, which: str) -> None:
     """Sections and rows have names of their own words, each of them one."""

@@ -94,6 +94,7 @@ def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone
     assert LONG * 3 == len(after)
 
 
+@pytest.mark.share(0)
 def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
     """What is home is what it goes on from."""
     fleets = begun(place, blocks=LONG)
@@ -115,6 +116,7 @@ def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
     assert [run] == [path.parent for path in run_of_one.glob("*/run.json")]
 
 
+@pytest.mark.share(0)
 @pytest.mark.parametrize("is_named", [True, False], ids=["named", "unnamed"])
 def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path, is_named: bool) -> None:
     """The node dies before the first bring, or the driver before it heard of a run: the node's heats are kept."""
@@ -222,6 +224,7 @@ def test_nodes_of_one_name_are_told_by_their_addresses(place: Path, case: str) -
     assert away == {one.name for one in again.fleet.nodes if one.state is State.LOST}
 
 
+@pytest.mark.share(0)
 def test_nodes_of_one_name_are_gone_on_with_each_from_its_own_run(place: Path) -> None:
     """One of two of a name dies and comes back under another address: its run goes on there."""
     fleets = begun(place, blocks=LONG)
@@ -326,6 +329,7 @@ def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
     assert [] == fleets.judged(report=True)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("odd", [{"done": math.inf}, {"planned": math.inf}, {"planned": "many"}, {"run": 5}], ids=str)
 def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> None:
     """What no node answers is its own end, and the other measures to its own."""
@@ -337,6 +341,7 @@ def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> No
     assert {"one": State.REFUSED, "other": State.DONE} == {name: state for name, (state, _) in ended(fleets).items()}
 
 
+@pytest.mark.share(0)
 def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:
     """It is read apart, as what others sent; the other nodes' runs are judged and have their reports."""
     fleets = begun(place)

@@ -122,6 +122,7 @@ def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Grou
     assert ground.left() == NOTHING
 
 
+@pytest.mark.share(0)
 def test_a_driver_that_is_killed_leaves_nothing_but_what_is_home(ground: Ground) -> None:
     """SIGKILL of the command ends the cluster, the nodes and their runs; what is home is an ordinary run."""
     driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", "1")

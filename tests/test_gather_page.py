@@ -36,6 +36,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gathered, Path]:
     return found, folder / "page.html"
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1300, 400], ids=["wide", "narrow"])
 def test_the_page_is_drawn_and_asks_for_nothing(

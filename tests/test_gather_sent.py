@@ -19,6 +19,7 @@ from bench.fleet import FLAGS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+import share
 from conftest import Tollbar
 from gather_lab import reason_of, told
 from tollbar import gathering, judge, results
@@ -210,7 +211,7 @@ JSONS = some.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=UNCHECKED)
+@settings(max_examples=share.of(10, 60), deadline=None, suppress_health_check=UNCHECKED)
 @given(key=some.sampled_from(["fingerprint", "studies", "started", "providers", "tollbar", "schema"]), value=JSONS)
 def test_whatever_a_run_says_is_read_or_refused(one_run: Path, tmp_path: Path, key: str, value: Any) -> None:
     """Any value in the place of any key: a run or a reason, and text that can be shown."""
@@ -233,7 +234,7 @@ KEPT = ["worth", "noise_floor", "load", "family", "parameters", "cells", "tolls"
         "cells/0/0", "wrong_claims", "tolls/0/7", "tolls/0/8", "cells/0/3"]  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=UNCHECKED)
+@settings(max_examples=share.of(10, 60), deadline=None, suppress_health_check=UNCHECKED)
 @given(place=some.sampled_from(KEPT), value=JSONS)
 def test_whatever_a_run_keeps_can_be_shown(one_run: Path, own_run: Path, place: str, value: Any) -> None:
     """Any value in any place of what was judged: believed where it is of its type, else judged again."""

@@ -248,6 +248,7 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
     assert ("Nothing was measured. The first reason given: no library.",) == answer(bare)
 
 
+@pytest.mark.share(10)
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_study_has_a_line(name: str) -> None:
     """Whatever its family, its operations and its servers: one sentence with a number and a unit, short enough."""

@@ -14,6 +14,7 @@ from tollbar import plan, study, workloads
 from tollbar.beds.remote import Remote
 from tollbar.families import Standing
 from tollbar.measure.members import Member
+from tollbar.measure.schedule import Pace
 from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
@@ -73,6 +74,7 @@ def test_a_heat_is_small(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
         assert [heat.number] * len(heat.visits) == [v.heat for v in heat.visits]
 
 
+@pytest.mark.share(20)
 def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
     """What a baseline makes of itself is measured milliseconds apart."""
     _, found = drawn
@@ -111,6 +113,7 @@ def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Heat]], shar
     ]
 
 
+@pytest.mark.share(20)
 def test_what_claims_compare_meets(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
     """Two cells that a claim sets against each other share a heat in at least a third of the blocks."""
     one, found = drawn
@@ -274,5 +277,8 @@ def test_what_arrives_in_its_own_time_is_as_slow_as_that(words: tuple[str, ...],
     task = workloads.of(cell).shown(cell, 1).task
     work = RequestWork((), task, None, fewest=fewest_of(cell), server=Remote("", ""))
     ready = Ready(provider="x", operation_ns=20e6)
-    pace = Member(Visit(cell, False, 0, 0), ready=ready, work=work).pace
+    visit = Visit(cell, False, 0, 0)
+    pace = Member(visit, ready=ready, work=work).pace
     assert expected_s == pytest.approx(pace.operation_s)
+    # Of what has no work yet, as long as an operation took; and nothing where none is known.
+    assert (Pace(0.0, 0.020), Pace(0.0, 0.0)) == (Member(visit, ready=ready).pace, Member(visit).pace)

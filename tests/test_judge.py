@@ -326,6 +326,7 @@ def served(block: int) -> Trial:
     return replace(trial(1.0, block=block), chunks=chunks, paid_by=("web", "behind"), load=load)
 
 
+@pytest.mark.share(0)
 def test_estimate_of_more_blocks_is_about_right() -> None:
     """Of the unclear tolls that are given so many more blocks, most are decided by them."""
     decided = []
@@ -349,6 +350,7 @@ def test_estimate_of_more_blocks_is_about_right() -> None:
 # In full size.
 
 
+@pytest.mark.share(0)
 def test_a_thousand_cells() -> None:
     """A study of a thousand cells and twenty blocks is judged whole."""
     source = random.Random(9)

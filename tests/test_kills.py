@@ -28,9 +28,11 @@ pytestmark = pytest.mark.timeout(600)
 KILLS = 20
 # A run may end before its moment; about one in five does.
 ATTEMPTS = 5
+# A run that is refused more of something may do with what it has, each time.
+WITHOUT_MORE = share.of(2, ATTEMPTS)
 # Means that refuse a run more of something.
 REFUSED = ("disk full", "memory limit", "descriptors")
-SEED = 46
+SEED = 42
 # Each wants an undisturbed run of its own: these are quick, and between them every means has a kind to strike. With
 # the beds that have to be here for each; the soonest done first.
 QUICK = {
@@ -47,7 +49,7 @@ def drawn() -> list[tuple[str, str, int]]:
     chance = random.Random(SEED)
     means = [*MEANS, *chance.sample([*MEANS], KILLS - len(MEANS))]
     struck = ([kind for kind in QUICK if kind in MEANS[name].kinds] for name in means)
-    kinds = (chance.choices(some, [share.of(0.5, 1.0) ** place for place in range(len(some))])[0] for some in struck)
+    kinds = (chance.choices(some, [share.of(0.25, 1.0) ** place for place in range(len(some))])[0] for some in struck)
     return [(kind, name, seed) for seed, (kind, name) in enumerate(zip(kinds, means, strict=True), SEED)]
 
 
@@ -72,14 +74,15 @@ def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: i
         lacking("the disks of a kill are mounted, which is for root")
     for bed in QUICK[kind]:
         here(bed)
-    for attempt in range(seed, seed + ATTEMPTS * KILLS, KILLS):
-        line = survivors.kill(kind, means, attempt)
+    outcomes: list[str] = []
+    for attempt in range(ATTEMPTS):
+        line = survivors.kill(kind, means, seed + attempt * KILLS)
         assert [] == line["wrong"], line
-        if outcome(line) == "survived":
+        outcomes.append(outcome(line))
+        if outcomes[-1] == "survived" or (means in REFUSED and outcomes.count("not struck") == WITHOUT_MORE):
             break
-    else:
-        # A run may do with what it is left, each time: what it was refused it never needed.
-        assert (means, outcome(line)) in [(one, "not struck") for one in REFUSED], line
+    # What it was refused it may never have needed.
+    assert "survived" in outcomes or (means in REFUSED and "not struck" in outcomes), (outcomes, line)
 
 
 def test_all_means_are_drawn() -> None:
@@ -129,6 +132,7 @@ def leave_a_file(kill: Kill) -> None:
     kill.run.kill()
 
 
+@pytest.mark.share(0)
 @pytest.mark.xdist_group("kills-primitives")
 @pytest.mark.parametrize(
     ("strike", "found"),

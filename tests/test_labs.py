@@ -62,9 +62,9 @@ def prepare(name: str) -> None:
     assert 0 == lab("trials", name).returncode
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("moment", range(KILLS))
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[1:] + NAMES[:1])
 def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
     here(name)
@@ -78,7 +78,7 @@ def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, m
     assert NOTHING == left_after("SIGKILL", name, after_s, served=moment % 2)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("served", [0, 1], ids=["as it starts", "with a server up"])
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("name", NAMES[::-1])
@@ -90,7 +90,7 @@ def test_nothing_survives_an_interrupted_lab(name: str, how: str, served: int) -
     assert NOTHING == left_after(how, name, 0.3, served)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", sorted({*NAMES} - PRIVILEGED))
 def test_an_ordinary_user_can_start_it(name: str) -> None:
     """Nothing about a server needs root."""

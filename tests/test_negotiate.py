@@ -142,6 +142,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     assert before == of_the_machine()
 
 
+@pytest.mark.share(13)
 @pytest.mark.parametrize(("choice", "said"), SIGNED_IN, ids=words)
 def test_who_is_right_signs_in_and_who_is_wrong_does_not(
     lab: Sandbox, choice: str, said: Mapping[str, str | int]
@@ -185,7 +186,7 @@ def test_what_a_server_does_not_have_is_said(
     assert (Outcome.UNSUPPORTED, reason) == (proven.outcome, proven.reason)
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("identity", ["machine", "service"])
 def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab: Sandbox, identity: str) -> None:
     """Seen in the heads of the measured requests, for which neither client nor server asks the directory."""
@@ -199,6 +200,7 @@ def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab
     assert 1.6 < forwarded / larger < 2.2
 
 
+@pytest.mark.share(0)
 def test_a_member_of_700_groups_has_a_ticket_of_7_kilobytes(lab: Sandbox) -> None:
     """In base64 in the head of a request, in which there is hardly anything else."""
     assert 7000 * 4 / 3 < sent_by(measured(lab, "kerberos", {"groups": 700})) < 7500 * 4 / 3
@@ -214,6 +216,7 @@ def test_it_can_be_shown(choice: str, said: Mapping[str, str | int]) -> None:
     assert str(SHOWN) in shown.task["load"]["exchange"]["accounts"]["file"]
 
 
+@pytest.mark.share(0)
 def test_later_requests_carry_no_ticket(lab: Sandbox) -> None:
     """Where a connection or a session proves them, the server answers without having authenticated again."""
     ticket = sent_by(measured(lab, "kerberos", {}))
@@ -231,6 +234,7 @@ def sent_by(trial: Trial) -> float:
     return trial.load.bytes_sent / trial.load.requests
 
 
+@pytest.mark.share(0)
 def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
     """The directory makes tickets at sign-on, and is not asked about a request; gssproxy checks what it is asked."""
     for directory, component in (("samba", "directory"), ("mit", "kdc")):

@@ -68,6 +68,7 @@ def test_a_study_may_ask_for_it_itself(tollbar: Tollbar, fake_study: Path) -> No
     assert (2, True) == (refused.returncode, "`measure.precision`" in refused.stderr)
 
 
+@pytest.mark.share(0)
 def test_a_run_that_is_resumed_keeps_its_precision(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
     """What the command asked for is the run's, and need not be said again where it is gone on with."""
     begun = tollbar("run", fake_study, "--json", "--no-report", "--precision", "60%")

@@ -75,6 +75,8 @@ def test_the_answer_follows_the_verdicts(verdicts: Mapping[str, Verdict], expect
     assert expected == against_baseline(_one_size(verdicts))
 
 
+# Of the run that one of the pages is of, which takes a while to make up.
+@pytest.mark.xdist_group("pages")
 def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
     """A sentence names at most a handful of choices."""
     expected = (

@@ -107,8 +107,8 @@ def ground() -> Iterator[Ground]:
         yield ground
 
 
-@pytest.mark.share(2)
-@pytest.mark.parametrize("kind", STUDIES)
+@pytest.mark.share(1)
+@pytest.mark.parametrize("kind", [*STUDIES][1:] + [*STUDIES][:1])
 def test_a_server_of_root_has_the_capabilities_of_its_bed_and_no_others(ground: Ground, kind: str) -> None:
     """Each process that the guard of a component has below it, from its start to its end."""
     text, names = STUDIES[kind]

@@ -52,6 +52,7 @@ LACKING = {
 }
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("family", LACKING)
 def test_every_provider_meets_every_known_answer(family: str, tmp_path: Path) -> None:
     """Each cell of each provider is proved, or the provider says in words that it lacks the algorithm."""

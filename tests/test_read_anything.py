@@ -31,7 +31,7 @@ from tollbar.sizing import mix
 HERE = Path(__file__).parent
 PACKAGE = Path(study.__file__).parents[1]
 # On demand more of them, and none of them for longer than a second.
-EXAMPLES = int(os.environ.get("TOLLBAR_EXAMPLES", share.of(15, 40)))
+EXAMPLES = int(os.environ.get("TOLLBAR_EXAMPLES", share.of(8, 40)))
 DEADLINE_MS = 1000 if "TOLLBAR_EXAMPLES" in os.environ else None
 
 

@@ -127,6 +127,7 @@ def test_headings_are_in_order_and_tables_are_named(pages: Pages, page: str) -> 
     assert [] == re.findall(r"<th(?![^>]*scope=)(?!ead)[^>]*>", text)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("page", ["small", "served"])
 def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
     """The schema that is not asked while a page is made is asked here."""
@@ -136,7 +137,7 @@ def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
     written = text.partition('<script type="application/json" id="charts">')[2].partition("</script>")[0]
     charts = json.loads(written)
     assert charts["charts"]
-    for spec in [*charts["charts"].values()][:: share.of(4, 1)]:
+    for spec in [*charts["charts"].values()][:: share.of(10, 1)]:
         alt.LayerChart.from_dict(spec).to_dict()
     alt.Config.from_dict(charts["config"])
 
@@ -183,6 +184,8 @@ def test_the_runtime_is_kept_and_a_cache_that_cannot_be_written_is_no_obstacle(
     assert ["once", "once"] == made
 
 
+# Of the run that one of the pages is of, which takes a while to make up.
+@pytest.mark.xdist_group("pages")
 def test_a_page_of_a_thousand_rows_is_not_heavy(tmp_path: Path) -> None:
     """A few megabytes; how long it takes is a figure of the bench's."""
     report.write(large(), tmp_path / "large.html")

@@ -38,7 +38,7 @@ return [...document.querySelectorAll('.plot')]
 _LOOKS = [(1300, False), (400, True)]
 
 
-@pytest.mark.share
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
     [
@@ -72,6 +72,7 @@ def test_charts_follow_the_colours_of_the_page(browser: webdriver.Chrome, pages:
         assert ink == label
 
 
+@pytest.mark.share(0)
 def test_folded_panels_are_drawn_when_they_are_unfolded(browser: webdriver.Chrome, pages: Pages) -> None:
     """A thousand cells cost a quick page only because most panels wait."""
     open_page(browser, pages.large)
@@ -100,7 +101,7 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_answers_are_in_the_first_thousand_pixels(
     browser: webdriver.Chrome, pages: Pages, ten: Path, width: int

@@ -245,6 +245,7 @@ READ = "from pathlib import Path; import sys; from tollbar import results; at = 
 READ += "print(results.look(at)); print(len(results.read(at).studies[0].rows[0].trials))"
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("has_looked", [False, True])
 @pytest.mark.parametrize("how", ["closed", "killed", "killed and alone"])
 def test_a_run_is_read_on_a_read_only_disk(

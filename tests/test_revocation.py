@@ -91,6 +91,7 @@ def test_a_list_that_has_expired_lets_no_client_in(
         assert not is_served(server, known)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", BEDS)
 def test_the_list_of_another_authority_lets_no_client_in(at: Sandbox, name: str, choice: str) -> None:
@@ -120,6 +121,7 @@ def test_without_its_list_a_server_lets_no_client_in(at: Sandbox, name: str, mis
         pass
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("resumption", ["session-id", "ticket"])
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", BEDS)
@@ -141,6 +143,7 @@ def test_a_session_does_not_outlive_the_list_of_its_server(
         assert not is_served(server, client(leaf))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("resumption", ["session-id", "ticket"])
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", sorted(RELOADED_BY))

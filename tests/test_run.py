@@ -100,6 +100,7 @@ MOST_LATER_S = 0.5
 HEAT = 3
 
 
+@pytest.mark.share(0)
 def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -> None:
     """After SIGKILL every committed heat is there, no process is left, and the run can be finished."""
     chance = random.Random(11)
@@ -171,6 +172,7 @@ def test_a_run_is_not_resumed_on_an_upgraded_library(tollbar: Tollbar, short_stu
     assert "what is installed has changed since the run began" in refused.stderr
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path, how: signal.Signals) -> None:
     """Runners that have started others, in sessions of their own: none is left when the lab is ended."""

@@ -196,6 +196,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(("starts", "end"), ENDS)
 def test_what_a_runner_started_ends_with_it(
     starts: str, end: Callable[[Session], object], monkeypatch: pytest.MonkeyPatch

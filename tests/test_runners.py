@@ -124,7 +124,7 @@ def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.share
+@pytest.mark.share(4)
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family: str) -> None:
@@ -132,7 +132,7 @@ def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family
     _prove(platform, package, family, *FAMILIES[family][:2])
 
 
-@pytest.mark.share
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("platform", "package", "family"),
     [
@@ -230,7 +230,7 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
     assert 100e6 < max(warmed_ns) - min(warmed_ns)
 
 
-@pytest.mark.share
+@pytest.mark.share(4)
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str, family: str) -> None:
@@ -248,7 +248,7 @@ def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str
         assert record.reason
 
 
-@pytest.mark.share
+@pytest.mark.share(4)
 @each_package
 def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str) -> None:
     """What the table of routes has and a package has not is a row with its reason."""
@@ -275,7 +275,7 @@ def test_null_choices_do_nothing(platform: Platform, package: str, family: str) 
     assert record.proof.not_tried
 
 
-@pytest.mark.share
+@pytest.mark.share(1)
 @each_package
 @pytest.mark.parametrize(("family", "op"), [("rsa-api", "sign"), ("digest", "hash")])
 def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: str, op: str) -> None:
@@ -292,3 +292,27 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
     verify = next(task for task in tasks if ask(command, task, limit_s=LIMIT_S).outcome is Outcome.OK)
     findings = held(command, {**verify, "mode": "measure"}, verify)
     assert [] == [one for one in findings if one.kept is not True]
+
+
+@pytest.mark.share(1)
+@pytest.mark.parametrize("package", ["jdk", "bouncy-castle"])
+def test_the_size_of_java_s_keys_is_found_once(package: str, tmp_path: Path) -> None:
+    """Of a key that was made: the next one is told what is kept, and what cannot be read is found again."""
+    words = runners.command_of(runners.all_platforms()["java"])
+    command = [f"-Djna.tmpdir={tmp_path}" if word.startswith("-Djna.tmpdir=") else word for word in words]
+    task = {"mode": "list", "provider": {"kind": "java", "package": package}}
+
+    def bits() -> int:
+        record = ask(command, task, limit_s=60.0)
+        assert record.outcome is Outcome.OK, record.reason
+        return int(record.receipt["defaults"]["sign"]["bits"])
+
+    found = bits()
+    assert found >= 2048
+    (kept,) = tmp_path.iterdir()
+    assert f"{found}" == kept.read_text()
+    kept.write_text("1234")
+    assert 1234 == bits()
+    kept.write_text("")
+    assert found == bits()
+    assert (f"{found}", [kept]) == (kept.read_text(), [*tmp_path.iterdir()])

@@ -110,7 +110,7 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
     assert "a path that is not there" in proven[STRUCK].refused
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("fault", AT_START)
 def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str) -> None:
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
@@ -193,7 +193,7 @@ def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Ca
 MIDDLE = ROUNDS // 2
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in mid-round: what was let down is counted by its kind, and the heat's others go on."""
@@ -305,6 +305,7 @@ UNBELIEVED = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("fault", UNBELIEVED)
 def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that contradicts itself, or leaves out what was asked for, is a failure."""

@@ -186,6 +186,7 @@ QUESTIONS: Mapping[str, Callable[[Server, Path], None]] = {
 }
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: Path) -> None:
     """It is prepared once; what a later run has unpacked answers as well. Nothing is left of either."""
@@ -226,7 +227,7 @@ def segments() -> set[tuple[int, int]]:
 
 
 @pytest.mark.share(1)
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", SERVICES[1:] + SERVICES[:1])
 def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path: Path) -> None:
     """The trial that used it says how it ended; the next has another, which answers."""
     pids: set[int] = set()
@@ -245,9 +246,9 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
     assert [] == [segment for segment, maker in (segments() - before) if maker in pids]
 
 
-@pytest.mark.share
+@pytest.mark.share(1)
 @pytest.mark.parametrize("moment", range(3))
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", SERVICES[1:] + SERVICES[:1])
 def test_a_port_that_is_taken_costs_a_try(
     at: Sandbox, name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +264,7 @@ def test_a_port_that_is_taken_costs_a_try(
 
 
 @pytest.mark.share(1)
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", SERVICES[::-1])
 def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
     """No password or key is in a configuration, a command line, a log or a file that another user can read."""
     with started(at, name) as server:
@@ -292,6 +293,7 @@ def test_a_service_can_be_shown(name: str) -> None:
     assert set() == mentioning("tollbar-RUN")
 
 
+@pytest.mark.share(0)
 def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database whose tables are wrong is never ready, and says why."""
     here("postgresql-accounts")

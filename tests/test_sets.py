@@ -21,6 +21,7 @@ def test_the_set_of_sources_has_each_of_them() -> None:
     assert {one.source for one in SOURCES.values()} == set(study.sources())
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_claims_are_about_is_measured_and_nothing_else(name: str) -> None:
     """Each pair that a claim compares is there as in the whole study; each other cell is left out, and why is said."""

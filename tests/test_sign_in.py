@@ -222,6 +222,7 @@ def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
     assert REFUSED[cell.choice.name] <= {*one.refused}
 
 
+@pytest.mark.share(51)
 @pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)
 def test_the_right_user_signs_in_and_no_other(lab: Sandbox, cell: Cell) -> None:
     """By every scheme of every server, wherever it looks passwords up; what it does not offer, it says."""
@@ -257,7 +258,7 @@ def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
 REVOKED = "a credential that was revoked in the store"
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "cell",
     cells(REMEMBERED, ["embedded"], ["basic", "jwt", "opaque-token", "api-key"], accounts=7_000),

@@ -176,6 +176,7 @@ def test_curl_signs_in_with_a_password(choice: str, settings: str, how: str) -> 
             assert status == curl(how, "-u", user, f"http://{address}/bytes/100")[0], user
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("choice", ["form", "session-cookie"])
 def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path) -> None:
     """The cookie is kept from scripts and from what other sites post; what the server can end is ended."""

@@ -286,7 +286,7 @@ def name_of(fault: Fault) -> str:
     return f"{fault.name}-{fault.choice}-{words(fault.said)}"
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=name_of)
 def test_a_fault_is_a_row_in_the_servers_words(lab: Sandbox, tmp_path: Path, fault: Fault) -> None:
     """Nothing is proved, and the row says why; or all is, where servers are quick enough for what `may_do`. After
@@ -386,7 +386,7 @@ def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
     return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key and not trial.twin)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("strikes", "choice", "said", "reason"),
     IN_MID_TRIAL,

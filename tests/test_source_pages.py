@@ -232,17 +232,23 @@ def test_an_own_study_of_a_source_comes_after_the_shipped_ones() -> None:
 
 
 def test_show_prints_a_source_s_page(tollbar: Tollbar) -> None:
-    """Of a name that is a study's too, after the cells; as JSON these alone, as of any study."""
+    """With the claims of its studies, and where to measure them."""
     page = tollbar("show", "security-design-choices")
     assert (0, "") == (page.returncode, page.stderr)
     assert "Published and measured: Performance Comparison: Security Design Choices" in page.stdout
     assert "`tollbar run sources`" in page.stdout
     assert "security-design-choices" == json.loads(tollbar("show", "security-design-choices", "--json").stdout)["name"]
+
+
+@pytest.mark.share(0)
+def test_show_prints_a_source_s_page_after_the_cells_of_its_name(tollbar: Tollbar) -> None:
+    """As JSON these alone, as of any study."""
     both = tollbar("show", "rsa-apis").stdout
     assert both.index("key-from-parameters") < both.index("Published and measured: RSA APIs in .NET")
     assert isinstance(json.loads(tollbar("show", "rsa-apis", "--json").stdout), list)
 
 
+@pytest.mark.share(0)
 def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar, tmp_path: Path) -> None:
     """Or the run that it is told; one that has none of them is passed over."""
     text = FAKE_STUDY.replace("ratio  = 2.0", 'ratio  = 2.0\npublished = ["2 s", "1 s"]')

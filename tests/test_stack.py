@@ -197,8 +197,8 @@ SERVED = [
 ]
 
 
-@pytest.mark.share(2)
-@pytest.mark.parametrize(("bed", "op", "sign_in", "transport", "storage", "database"), SERVED)
+@pytest.mark.share(1)
+@pytest.mark.parametrize(("bed", "op", "sign_in", "transport", "storage", "database"), SERVED[::-1])
 def test_a_whole_request_is_proved_by_each_of_its_parts(
     tmp_path: Path, bed: str, op: str, sign_in: str, transport: str, storage: str, database: str
 ) -> None:
@@ -246,7 +246,7 @@ CONNECTIONS = [
 CHUNKS = 10
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("database", "connection", "authentication"), CONNECTIONS)
 @pytest.mark.parametrize("op", ["read", "insert"])
 def test_a_connection_lasts_as_long_as_was_asked_for(
@@ -340,7 +340,7 @@ class Tells(BaseHTTPRequestHandler):
         """Not on standard error."""
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("used", [0, 1])
 @pytest.mark.parametrize("sign_in", [one for one in whole().members["sign-in"].choices if one != "anonymous"])
 def test_a_row_for_a_wrong_credential_is_no_proof(

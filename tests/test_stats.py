@@ -181,6 +181,7 @@ def test_a_block_weighs_by_its_quiet_rounds() -> None:
     assert width(known(stats.cost(uneven, QUIET))) > 1.5 * width(known(stats.cost(even, QUIET)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "rounds", [[20] * 12, [20] * 6 + [2] * 6, [20] * 3 + [1] * 9, [*range(1, 24, 2)], [20, 10, 3, 1]], ids=str
 )

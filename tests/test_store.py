@@ -126,6 +126,7 @@ def test_a_passphrase_is_a_key(tmp_path: Path) -> None:
     assert not in_files(tmp_path, MARK)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("provider", "choice"), CASES)
 def test_a_session_counts_exactly_and_says_what_a_row_takes(provider: str, choice: str, tmp_path: Path) -> None:
     """Asked for operations and no time, exactly those; each row has its size; only inserts put work off."""

@@ -23,6 +23,7 @@ baseline  = "blake3"
 COMMANDS = [["--help"], ["--version"], ["list", "families"], ["judge", "made/one"], ["judge", "made/one", "--json"]]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize(("where", "said"), [(">/dev/full", "No space left on device"), (">&-", "is closed")])
 def test_output_that_cannot_be_written_is_one_line(
@@ -37,6 +38,7 @@ def test_output_that_cannot_be_written_is_one_line(
     assert [] == [line for line in rest if line and not line.startswith("hint: ")]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("words", [*COMMANDS, ["judge", "nowhere"]], ids=" ".join)
 @pytest.mark.parametrize("where", ["2>/dev/full", "2>&-"])
 def test_messages_that_cannot_be_written_change_no_status(
@@ -47,6 +49,7 @@ def test_messages_that_cannot_be_written_change_no_status(
     assert (usual.returncode, usual.stdout) == (done.returncode, done.stdout)
 
 
+@pytest.mark.share(0)
 @pytest.mark.parametrize("fault", ["none", "chunk:crash"])
 def test_a_reader_who_leaves_changes_no_status(tollbar: Tollbar, fake_study: Path, tmp_path: Path, fault: str) -> None:
     """A run whose output and messages nothing reads is measured to its end, and its status is that of its cells."""
@@ -137,6 +140,7 @@ def _in_shell(line: str, words: list[str], folder: Path) -> subprocess.Completed
     )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("descriptors", [8, 10, 12, 14])
 def test_a_shortage_is_said_in_words(short_study: Path, descriptors: int) -> None:
     """Too few file descriptors for a run end it with an error and a hint, however few they are."""

@@ -204,6 +204,7 @@ def test_a_block_visits_every_cell_in_heats_of_its_own(tmp_path: Path) -> None:
         assert all(against[key] in heat for heat in block for key, _ in heat)
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", study.shipped())
 def test_every_shipped_study_can_be_planned(name: str) -> None:
     """Every study that comes with Tollbar reads, has cells and a baseline, and its claims name real cells."""
@@ -220,6 +221,7 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
 MOST_FOR_EACH = 4
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("name", ["web-authentication", "tls-certificates"])
 def test_what_means_nothing_to_a_cell_is_not_combined(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a study of many settings, where each product of all of them took many seconds; and the cells are the same."""

@@ -73,6 +73,7 @@ def is_measuring(ground: Ground, known: list[Path], run: subprocess.Popen[bytes]
 STAGES = {0: is_proving, 1: is_measuring}
 
 
+@pytest.mark.share(0)
 def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
     """SIGKILL leaves nothing within seconds, loses no heat that was committed, and the run can be finished."""
     study, chance = ground.study(BLOCKS), random.Random(3)
@@ -167,6 +168,7 @@ def undisturbed(ground: Ground, study: Path) -> tuple[float, float]:
     return measuring_s, time.monotonic() - began
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_survives_a_run_that_is_asked_to_end(ground: Ground, how: signal.Signals) -> None:
     """Ctrl-C ends a run in words and with status 130; SIGTERM ends it too; and nothing is left either way."""
@@ -204,7 +206,7 @@ PART_KILLS = share.of(1, 2)
 PART_BLOCKS = 6
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) -> None:
     """A part of a heat is killed in mid-round: its trial fails, the others go on, and nothing is left."""
@@ -275,6 +277,7 @@ def test_a_run_goes_on_without_its_keeper(ground: Ground) -> None:
     assert ground.left() == NOTHING
 
 
+@pytest.mark.share(0)
 def test_the_next_run_sweeps_what_was_left_without_a_keeper(ground: Ground) -> None:
     """After a power cut, or when all are killed at once, the directory stays until the next run."""
     run = ground.start(ground.study(50))

@@ -50,6 +50,7 @@ def shown(
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.share(10)
 @pytest.mark.parametrize("name", shipped())
 def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

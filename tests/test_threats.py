@@ -46,6 +46,7 @@ def cells_of(family: Family) -> Iterator[Mapping[str, Value]]:
             yield at_defaults(family, {"choice": choice, **given})
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", WITH_THREATS)
 def test_a_value_does_more_than_its_choice_only_where_the_family_says_so(name: str) -> None:
     """Over all choices and every two values: what is raised stands in a value's `raises`."""

@@ -42,6 +42,7 @@ def _measured(study: dict[str, Any], metric: str) -> list[dict[str, Any]]:
     return [result for result in study["results"] if result["metric"] == metric and result["component"] is None]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("versions", [BOTH, BOTH[:1], BOTH[1:]])
 def test_what_a_server_offers_is_a_finding(tollbar: Tollbar, tmp_path: Path, versions: tuple[str, ...]) -> None:
     """A version that it offers has its cost; one that it does not offer is `not offered`, and the run a good one."""
@@ -183,6 +184,7 @@ def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_
     assert all(f"nginx (process {server.pid}) has ended" in result["reason"] for result in study["results"])
 
 
+@pytest.mark.share(0)
 def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path: Path) -> None:
     """The blocks before have their costs, the reader is told of the end, and the status says so too."""
     words = ["--url", server.http, "--server-pid", str(server.pid), "--users", "2", "--blocks", "60"]
@@ -209,6 +211,7 @@ def _run(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         yield lab
 
 
+@pytest.mark.share(0)
 def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar, server: Own, tmp_path: Path) -> None:
     """What only the command line says is not kept: it may be another process by now."""
     first = tollbar("run", "--url", server.http, "--server-pid", server.pid, "--users", 2, "--blocks", 1, "--json")
@@ -227,6 +230,7 @@ def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar,
     assert {(0, 1)} == {tuple(trial.block for trial in row.trials) for row in read.rows}
 
 
+@pytest.mark.share(0)
 def test_an_interrupted_run_says_how_to_go_on(server: Own, tmp_path: Path) -> None:
     """With all that has to be named again."""
     with _run(tmp_path, "--url", server.http, "--server-pid", str(server.pid), "--users", "2") as lab:
