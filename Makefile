@@ -34,7 +34,7 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 # Four at once on two cores: many of them wait for servers and processes.
 test: setup browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
 	$(BIN)/pytest -n 4 --dist loadgroup
-	cd engine && cargo test --release --locked --quiet
+	cd engine && cargo test --release --locked --quiet -- --test-threads 4
 
 quick: setup ## Tests that start nothing and simulate little, for while you write
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers and not long"
