@@ -2,11 +2,11 @@
 
 mod arrivals;
 mod connection;
-mod connector;
+pub mod connector;
 mod counts;
 mod event_loop;
 mod phase;
-mod probe;
+pub mod probe;
 mod record;
 mod refusals;
 mod socket;

@@ -122,7 +122,7 @@ impl Probe {
         self.state.sign_in.do_wrong(wrong);
     }
 
-    /// How many pages it is given in one operation before what has to be refused.
+    /// How many pages it was given in the last operation before what had to be refused.
     pub fn given_before(&self) -> u64 {
         self.state.sign_in.given_before()
     }

@@ -175,7 +175,6 @@ impl Trials<'_> {
     /// Tries a sign-in that any server has to refuse.
     fn sign_in(&mut self, kind: &ClientKind, wrong: Wrong) -> Result<(), Failure> {
         let what = wrong.words();
-        let mut pages = 0;
         let path = &self.load.request.paths[0];
         let mut probe = Probe::wrong(self.load, Connector::new(kind)?, path, wrong)?;
         let said = if let Wrong::Own(own) = wrong { probe.says(own) } else { None };
@@ -189,11 +188,10 @@ impl Trials<'_> {
                 Failure::Failed(format!("not accepted, before {what}: {}: {}", fault.kind, fault.words))
             })?;
             probe.do_wrong(own);
-            pages = probe.given_before();
         }
         were_used(self.load, kind, None)?;
         let answer = probe.send();
-        let used = were_used(self.load, kind, Some(pages));
+        let used = were_used(self.load, kind, Some(probe.given_before()));
         match answer {
             // Refused by the directory, before the server was asked.
             Err(fault)

@@ -9,7 +9,8 @@ use aws_lc_rs::hmac;
 use serde::Deserialize;
 
 use super::accounts::{Account, is_name};
-use super::lookup::{Entry, Store, StoreSpec};
+use super::lookup::revoked::Entry;
+use super::lookup::stored::{Store, StoreSpec};
 use super::password;
 use super::scheme::{
     Client, NoSettings, Reply, Scheme, Server, Settings, Setup, Verdict, Wrong, read_server,

@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::accounts::{Account, is_name};
-use super::lookup::{Entry, Store, StoreSpec};
+use super::lookup::revoked::Entry;
+use super::lookup::stored::{Store, StoreSpec};
 use super::scheme::{
     Client, NoSettings, Reply, Scheme, Server, Settings, Setup, Verdict, Wrong, read_server,
 };

@@ -6,7 +6,9 @@ use serde::Deserialize;
 
 use super::accounts::Account;
 use super::bearer::{BearerServer, HEADER};
-use super::lookup::{Entry, Held, Sql};
+use super::lookup::Sql;
+use super::lookup::held::Held;
+use super::lookup::revoked::Entry;
 use super::scheme::{Client, Scheme, Server, Settings, Setup, Wrong, read_server};
 use super::shown::{ENDED, Issuer, REVOKED, ShownClient};
 use super::verified::{CacheSpec, by};

@@ -162,7 +162,7 @@ pub trait Client {
     /// From now on does one of the wrong things that its scheme names (`Wrong::Own`).
     fn do_wrong(&mut self, _wrong: &'static str) {}
 
-    /// How many pages an operation that does it is given, before what has to be refused.
+    /// How many pages the operation that did it was given, before what had to be refused.
     fn given_before(&self) -> u64 {
         0
     }

@@ -4,7 +4,9 @@ use serde::Deserialize;
 
 use super::form::client::{ANOTHER_TOKEN, ENDED, FORGED, FORGED_LOGIN, UNSIGNED_TOKEN, client};
 use super::form::server::{Cookie, FormServer, an_hour};
-use super::lookup::{Held, Sql, Store, StoreSpec};
+use super::lookup::Sql;
+use super::lookup::held::Held;
+use super::lookup::stored::{Store, StoreSpec};
 use super::scheme::{Scheme, Server, Settings, Wrong, read_server};
 use crate::failure::Failure;
 
@@ -53,7 +55,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::form::server::tests::lasts;
-    use super::super::lookup::tests::{Folder, fill};
+    use super::super::lookup::held::tests::fill;
+    use super::super::lookup::tests::Folder;
     use super::*;
 
     #[test]

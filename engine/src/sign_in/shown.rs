@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::accounts::{Account, Accounts};
-use super::lookup::Entry;
+use super::lookup::revoked::Entry;
 use super::negotiate::refused;
 use super::returning::Returning;
 use super::scheme::{Client, Judgement, Setup, Visit, VisitKind, ending};
@@ -71,9 +71,23 @@ pub struct ShownClient<I> {
     /// What an operation does; a visit's leg says at which of them it is.
     steps: &'static [Step],
     revoked: Option<Entry>,
-    /// When the server had taken it for the first time.
+    /// Between these it was shown for the first time and taken.
+    shown: Instant,
     taken: Instant,
+    /// What was done of this operation in vain, before it began anew.
+    vain: Vain,
 }
+
+/// Attempts at an operation that ended before their time, and what they took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Vain {
+    attempts: u8,
+    steps: usize,
+    pages: usize,
+}
+
+/// How often a host may be too slow for a time to live, which is some seconds, before that is a fault.
+const ATTEMPTS: u8 = 5;
 
 /// What a token that is made to run out may still last.
 pub const RUNS_OUT_AFTER_S: u64 = 1;
@@ -97,7 +111,9 @@ impl<I: Issuer + 'static> ShownClient<I> {
             ending: Vec::new(),
             steps: &[Step::Show],
             revoked: None,
+            shown: Instant::now(),
             taken: Instant::now(),
+            vain: Vain::default(),
         }))
     }
 }
@@ -127,7 +143,23 @@ impl<I: Issuer> ShownClient<I> {
 
     /// At which of its steps a visit is.
     fn step(&self, visit: &Visit) -> usize {
-        usize::from(visit.leg) - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
+        usize::from(visit.leg)
+            - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
+            - self.vain.steps
+    }
+
+    /// Whether what is refused at this step may be so rightly, and is shown for the first time once more: if the server
+    /// remembered it from before, which it does not any more, or if more than the time to live has gone by since.
+    fn begins_anew(&mut self, step: usize) -> bool {
+        let Some(cache) = self.returning.cache() else { return false };
+        let is_over = self.shown.elapsed() >= Duration::from_secs(cache.time_to_live_s);
+        let anew = self.vain.attempts < ATTEMPTS && (self.vain.attempts == 0 || is_over);
+        if anew {
+            let Vain { attempts, steps, pages } = self.vain;
+            self.vain = Vain { attempts: attempts + 1, steps: steps + step + 1, pages: pages + step };
+            self.shown = Instant::now();
+        }
+        anew
     }
 
     /// Until the server took it so long ago.
@@ -194,6 +226,9 @@ impl<I: Issuer> Client for ShownClient<I> {
     fn begin(&mut self, visit: &Visit) -> Result<(), Fault> {
         let account = self.returning.begin(visit, &self.accounts);
         self.ready(account)?;
+        if self.steps.contains(&Step::ShowRevoked) {
+            (self.shown, self.vain) = (Instant::now(), Vain::default());
+        }
         if self.steps.contains(&Step::End) {
             self.ending = ending(&self.host, &String::from_utf8_lossy(self.header(visit)));
         }
@@ -236,6 +271,7 @@ impl<I: Issuer> Client for ShownClient<I> {
             };
         }
         let step = self.step(visit);
+        let was_revoked = self.revoked.is_some();
         if let Some(entry) = self.revoked.take_if(|_| step + 1 == self.steps.len() || right.is_err())
             && let Some(store) = &self.store
         {
@@ -247,6 +283,7 @@ impl<I: Issuer> Client for ShownClient<I> {
                 self.before(*next, visit).map_err(refused)?;
                 Ok(Judgement::Continue)
             }
+            (Some(_), Err(_)) if was_revoked && self.begins_anew(step) => Ok(Judgement::Continue),
             // That a credential is not taken any more says something of one alone that was taken before.
             (Some(_), Err(fault)) => Err(Fault::new(failure::SIGN_IN, fault.words)),
         }
@@ -282,7 +319,8 @@ impl<I: Issuer> Client for ShownClient<I> {
     }
 
     fn given_before(&self) -> u64 {
-        self.steps.iter().filter(|step| **step != Step::End).count() as u64 - 1
+        let pages = self.steps.iter().filter(|step| **step != Step::End).count() - 1;
+        (pages + self.vain.pages) as u64
     }
 
     fn says(&self, wrong: &'static str) -> Option<String> {

@@ -8,7 +8,7 @@ use super::header::Credentials;
 use crate::clock;
 use crate::failure::Failure;
 use crate::http::request::{Method, Request};
-use crate::sign_in::lookup::{Store, StoreSpec};
+use crate::sign_in::lookup::stored::{Store, StoreSpec};
 use crate::sign_in::scheme::{Reply, Server, Settings, Verdict, read_server};
 
 pub const REALM: &str = "tollbar";

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use super::server::{Cookie, FormServer, an_hour};
 use crate::calls;
 use crate::failure::Failure;
-use crate::sign_in::lookup::{Lookup, Store, StoreSpec};
+use crate::sign_in::lookup::Lookup;
+use crate::sign_in::lookup::stored::{Store, StoreSpec};
 use crate::sign_in::scheme::{Server, Settings, read_server};
 
 #[derive(Deserialize)]

@@ -11,7 +11,8 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::http::request::{Request, Status};
 use crate::sign_in::accounts::is_name;
-use crate::sign_in::lookup::{Lookup, Store};
+use crate::sign_in::lookup::Lookup;
+use crate::sign_in::lookup::stored::Store;
 use crate::sign_in::scheme::{END_PATH, Reply, Server, Verdict};
 
 /// How long a ticket is taken, where nothing else is said.

@@ -10,7 +10,7 @@ use crate::calls;
 use crate::clock;
 use crate::failure::Failure;
 use crate::http::request::{Method, Request};
-use crate::sign_in::lookup::{Store, StoreSpec};
+use crate::sign_in::lookup::stored::{Store, StoreSpec};
 use crate::sign_in::scheme::{Reply, Server, Settings, Verdict, read_server};
 
 /// What is asked for (RFC 9421, 5.1), behind a challenge, without which there is no 401 (RFC 9110, 15.5.2).

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use crate::clock;
 use crate::load::task::Load;
 use crate::serve::tests::Served;
+use crate::sign_in::lookup::held;
 use crate::sign_in::scheme::Wrong;
-use crate::sign_in::{digest as digest_scheme, jwt, lookup, shown};
+use crate::sign_in::{digest as digest_scheme, jwt, shown};
 use crate::tls::tests as tls;
 
 /// Where a test keeps its files, until it ends.
@@ -143,7 +144,7 @@ fn held(files: &Files, copy: &str) -> Value {
         let good = accounts.iter().map(|(token, name)| (token.as_str(), name.as_str(), i64::MAX as u64));
         let expired = ("expired", accounts[0].1.as_str(), clock::unix_s() - 3600);
         let spare = ("spare", accounts[0].1.as_str(), i64::MAX as u64);
-        lookup::tests::fill(&from, &good.chain([expired, spare]).collect::<Vec<_>>());
+        held::tests::fill(&from, &good.chain([expired, spare]).collect::<Vec<_>>());
     }
     json!({"from": from, "at": files.0.join(copy)})
 }

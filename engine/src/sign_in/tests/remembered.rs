@@ -1,19 +1,24 @@
 //! What a server remembers of its users, and for how long.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::json;
 
 use super::cases::{CLEAR, Case, Files, name, password};
 use crate::clock;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::load::connector::Connector;
+use crate::load::probe::Probe;
 use crate::load::task::Load;
 use crate::load::trial::Trial;
 use crate::load::verify::verify;
 use crate::runner::Advance;
 use crate::serve::tests::Served;
-use crate::sign_in::lookup;
+use crate::sign_in::lookup::held;
+use crate::sign_in::scheme::Wrong;
+use crate::sign_in::shown::REVOKED;
 
 /// More accounts than a cache and its slack hold.
 const MANY: usize = 3_600;
@@ -35,7 +40,7 @@ fn remembering(files: &Files, scheme: &'static str, number: usize, hit_percent: 
             let from = files.0.join(format!("held-{number}.sqlite"));
             let held = rows.iter().map(|(name, token)| (token.as_str(), name.as_str(), i64::MAX as u64));
             let others = [("spare", "u1", i64::MAX as u64), ("expired", "u1", clock::unix_s() - 3600)];
-            lookup::tests::fill(&from, &held.chain(others).collect::<Vec<_>>());
+            held::tests::fill(&from, &held.chain(others).collect::<Vec<_>>());
             let spare = files.put(&format!("spare-{number}"), "spare");
             let at = files.0.join(format!("held-{number}-copy.sqlite"));
             let expired = files.put(&format!("expired-{number}"), "expired");
@@ -135,8 +140,32 @@ fn what_is_remembered_is_taken_for_its_time_and_no_longer() {
             case.sign_in["cache"]["time_to_live_s"] = json!(600);
             let words = tried(&case).map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
             assert!(words.contains("revoked in the store"), "{scheme}: {words}");
+            case.sign_in["cache"]["time_to_live_s"] = json!(1);
+            case.exchange["cache"]["time_to_live_s"] = json!(3);
+            let words = tried(&case).map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
+            assert!(words.contains("neither accepted nor refused"), "{scheme}: {words}");
         }
     }
+}
+
+/// What the server remembers from before the proof runs out before the time of the proof, and is shown once more.
+#[test]
+fn what_was_known_before_it_was_revoked_proves_nothing_about_its_time() {
+    let files = Files::new("known-before");
+    let (case, accounts) = remembering(&files, "api-key", 0, 50);
+    let served = case.served();
+    let load = load_of_many(&case, &served, &accounts);
+    let path = &load.request.paths[0];
+    let mut known = Probe::new(&load, Connector::clear(), path).expect("a probe");
+    for _ in 0..load.users {
+        known.send().map(|_| ()).expect("an answer");
+    }
+    std::thread::sleep(Duration::from_millis(700));
+    let mut revoked = Probe::wrong(&load, Connector::clear(), path, Wrong::Own(REVOKED)).expect("a probe");
+    revoked.do_wrong(REVOKED);
+    let fault = revoked.send().map(|_| ()).expect_err("a refusal");
+    assert_eq!(failure::WRONG_STATUS, fault.kind, "{}", fault.words);
+    assert!(revoked.given_before() >= 3, "{}", revoked.given_before());
 }
 
 /// A share that could not be exact is refused in words.
