@@ -193,6 +193,21 @@ mod tests {
         assert!(heard(Duration::from_millis(100), Duration::from_millis(300)).is_err());
     }
 
+    /// Spaces before it are JSON, and more of them than a proof is long are none.
+    #[test]
+    fn a_proof_that_is_too_long_is_none() {
+        let proof = "{\"proof\":\"00\"}\n";
+        for (spaces, is_proof) in [(MOST_PROOF_BYTES - proof.len(), true), (MOST_PROOF_BYTES, false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let mut client =
+                TcpStream::connect(listener.local_addr().expect("its number")).expect("a connection");
+            client.write_all(format!("{}{proof}", " ".repeat(spaces)).as_bytes()).expect("sent");
+            let (stream, _) = listener.accept().expect("a connection");
+            let said = hear_proof(&mut BufReader::new(stream), Instant::now() + Duration::from_secs(60));
+            assert_eq!(is_proof, said.is_ok(), "{spaces} spaces");
+        }
+    }
+
     /// Each connection is greeted, one beside another, with a nonce of its own.
     #[test]
     fn who_connects_is_greeted() {
@@ -236,6 +251,18 @@ mod tests {
         // Other tests' threads may have children of their own, which are this process's too.
         assert!(usage["web"].memory_bytes > 0 && usage["web"].processes >= 1, "{usage:?}");
         assert_eq!(Ok(()), accounts.all_there());
+    }
+
+    /// What an agent says of its components when a bill is begun is said of the opening.
+    #[test]
+    fn a_bill_that_is_begun_at_work_elsewhere_says_so() {
+        let burns = Arc::new(AtomicUsize::new(1));
+        let burning = Arc::clone(&burns);
+        let burner = std::thread::spawn(move || while burning.load(Relaxed) > 0 {});
+        let mut accounts = asked_by_another(&[0; 32]).expect("accounts");
+        assert!(!accounts.begin().settled);
+        burns.store(0, Relaxed);
+        burner.join().expect("an end");
     }
 
     #[test]

@@ -117,6 +117,7 @@ pub mod tests {
     use std::cell::RefCell;
 
     use super::*;
+    use crate::alone;
 
     thread_local! {
         /// Tests are threads of one process: each sees what it had tallied itself.
@@ -148,6 +149,27 @@ pub mod tests {
         {
             assert_eq!(expected, slot(name), "{name}");
         }
+    }
+
+    /// Counts are asked for when a process starts.
+    #[test]
+    fn what_is_counted_is_said_at_the_end() {
+        let test = "calls::tests::what_is_counted_is_said_at_the_end";
+        if let Some(said) = alone::tried_alone(test, &[("TOLLBAR_COUNT_CALLS", "1")]) {
+            let line = said.lines().find_map(|line| line.strip_prefix("calls: "));
+            assert_eq!(Some(r#"{"HMAC":2,"SQL statement":1,"abs":3}"#), line, "{said}");
+            return;
+        }
+        let function: unsafe extern "C" fn(libc::c_int) -> libc::c_int = libc::abs;
+        let called = function.counted::<{ slot("abs") }>("abs");
+        let _never_called = function.counted::<{ slot("labs") }>("labs");
+        // SAFETY: each of these numbers has one.
+        assert_eq!([1, 2, 3], [-1, -2, -3].map(|number| unsafe { called(number) }));
+        ["HMAC", "HMAC", "SQL statement"].into_iter().for_each(tally);
+        wake_on_signal();
+        // SAFETY: to this process, which it would end without a handler.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        say();
     }
 
     #[test]

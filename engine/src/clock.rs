@@ -70,3 +70,59 @@ pub fn forget_peak() -> bool {
     // proc(5): 5 resets the peak resident set size.
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+    use super::*;
+
+    fn thread_ns() -> u64 {
+        nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+    }
+
+    fn burn(time_ns: u64) {
+        let end_ns = thread_ns() + time_ns;
+        while thread_ns() < end_ns {}
+    }
+
+    #[test]
+    fn seconds_are_those_since_1970() {
+        let since = || SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
+        let before_s = since();
+        assert!((before_s..=since() + 1).contains(&unix_s()));
+    }
+
+    /// Of both clocks it is the difference that counts, and not what they showed before.
+    #[test]
+    fn what_is_used_since_then_lies_within_what_is_used_around_it() {
+        burn(3_000_000);
+        let (before_ns, began) = (thread_ns(), Instant::now());
+        let clocks = Clocks::of_thread();
+        burn(2_000_000);
+        std::thread::sleep(Duration::from_millis(1));
+        let (cpu_ns, wall_ns) = clocks.since();
+        let (most_ns, most) = (thread_ns() - before_ns, began.elapsed());
+        assert!((2_000_000..=most_ns).contains(&cpu_ns), "{cpu_ns} of {most_ns}");
+        assert!((3_000_000..=most.as_nanos() as u64).contains(&wall_ns), "{wall_ns} of {most:?}");
+    }
+
+    /// A peak is kept until it is forgotten, where the kernel lets it be.
+    #[test]
+    fn memory_is_what_is_held_and_its_peak_what_was_held() {
+        const HELD: usize = 256 << 20;
+        // The peak is that of a process, and other tests have it forgotten.
+        let test = "clock::tests::memory_is_what_is_held_and_its_peak_what_was_held";
+        if crate::alone::tried_alone(test, &[]).is_some() {
+            return;
+        }
+        let held = vec![1_u8; HELD];
+        let (holds, peak) = memory_bytes();
+        assert!((HELD as u64..1 << 40).contains(&holds) && peak >= holds, "{holds} {peak}");
+        drop(std::hint::black_box(held));
+        assert!(memory_bytes().1 >= peak);
+        let forgets = forget_peak();
+        assert_eq!(forgets, memory_bytes().1 < peak - HELD as u64 / 2);
+        assert_eq!(forgets, std::fs::write("/proc/self/clear_refs", "5").is_ok());
+    }
+}

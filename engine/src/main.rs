@@ -3,6 +3,8 @@
 
 mod account;
 mod accounting;
+#[cfg(test)]
+mod alone;
 mod aws_lc;
 mod binding;
 mod calls;

@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(80, pace(10_000, 40).lead(asked(0.005, 1)));
         assert_eq!(0, pace(2_000_000, 1).lead(asked(0.005, 1)));
         assert_eq!(0, pace(100_000, 50).lead(asked(0.005, 1)));
+        assert_eq!(1, pace(1_250_000, 1).lead(asked(0.005, 1)));
         // Of so many, whatever they cost.
         assert_eq!(25, pace(2_000_000, 1).lead(asked(0.0, 250)));
         assert_eq!(50, pace(2_000_000, 50).lead(asked(0.0, 250)));
@@ -193,6 +194,24 @@ mod tests {
         assert_eq!(70, work(&pace(1_000, 50), 0.0, 70));
         let operations = work(&pace(1_000_000, 50), 0.001, 70);
         assert!(operations >= 100 && operations % 50 == 0, "{operations}");
+    }
+
+    /// A batch that was over too soon is followed by another, of what is left alone.
+    #[test]
+    fn what_is_faster_than_it_was_is_gone_on_with() {
+        let (began, clocks, mut batches) = (std::time::Instant::now(), Clocks::read(), Vec::new());
+        let batch = |count| {
+            batches.push(count);
+            std::thread::sleep(std::time::Duration::from_micros(5 * count));
+            Ok(())
+        };
+        let asked = Advance { seconds: 0.01, operations: 1 };
+        let operations = pace(10_000, 1).work(asked, &clocks, batch).expect("operations");
+        assert!(began.elapsed().as_secs_f64() >= asked.seconds);
+        assert_eq!(operations, batches.iter().sum::<u64>());
+        // With a margin, so that it is not over too soon as a rule.
+        assert_eq!(1030, batches[0]);
+        assert!(batches[1..].iter().all(|count| *count <= 510), "{batches:?}");
     }
 
     #[test]

@@ -130,3 +130,42 @@ impl Process {
         self.run_queue_wait_ns.saturating_sub(self.run_queue_wait_first_ns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    /// Its own clock is read while it is there; the past is not counted.
+    #[test]
+    fn a_clock_goes_on_from_the_opening() {
+        let mut process = Process::find(std::process::id() as i32, true).expect("this process");
+        let before_ns = process.total_ns();
+        let end_ns = clock::process_cpu_ns() + 2_000_000;
+        while clock::process_cpu_ns() < end_ns {}
+        process.read_clocks();
+        assert!(process.total_ns() >= before_ns + 2_000_000, "{before_ns}, then {}", process.total_ns());
+        process.state = State::Gone;
+        let last_ns = process.total_ns();
+        process.read_clocks();
+        assert_eq!(last_ns, process.total_ns());
+    }
+
+    /// What a parent has waited for when it has reaped a child: all that it was, with what it had reaped itself.
+    #[test]
+    fn a_life_is_its_own_and_that_of_those_it_reaped() {
+        let process = Process {
+            clock_first_ns: 2,
+            clock_ns: 7,
+            waited_ns: 3,
+            guessed_ns: 20,
+            faults: 50,
+            reaped_faults: 40,
+            run_queue_wait_first_ns: 100,
+            run_queue_wait_ns: 400,
+            ..Process::default()
+        };
+        assert_eq!((10, 90), (process.life_ns(), process.life_faults()));
+        assert_eq!((25, 300), (process.total_ns(), process.run_queue_wait_total_ns()));
+    }
+}

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use super::{Accounts, Bill, Paid, Reading, stood_still};
+use super::{Account, Accounts, Bill, Paid, Reading, stood_still};
 use crate::proc;
 
 /// Two fields of the kernel's account, each cut off to a tick of 10 ms.
@@ -210,6 +211,94 @@ fn an_account_of_one_that_never_rests() {
     let _ = shell.0.wait();
 }
 
+/// Of a process whose first thread sleeps, its clock alone tells that another one works.
+#[test]
+fn a_thread_at_work_is_no_rest() {
+    let works = AtomicBool::new(true);
+    let components = BTreeMap::from([("web".to_owned(), std::process::id() as i32)]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| while works.load(Relaxed) {});
+        let settled = Accounts::open(&components).map(|mut accounts| accounts.settle());
+        works.store(false, Relaxed);
+        assert_eq!(Ok(false), settled);
+    });
+}
+
+#[test]
+fn a_process_at_work_would_run() {
+    let mut shell = Shell::start("burn 3000000");
+    let accounts = shell.accounts();
+    shell.say();
+    // It has to be woken first.
+    let would_run = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        accounts.here.iter().any(Account::would_run)
+    });
+    shell.0.kill().expect("an end");
+    let _ = shell.0.wait();
+    assert!(would_run);
+}
+
+/// A component that ended is named, with its process.
+#[test]
+fn a_component_that_ended_is_missed() {
+    let mut shell = Shell::start(":");
+    let mut accounts = shell.accounts();
+    assert_eq!(Ok(()), accounts.all_there());
+    let pid = shell.0.id();
+    shell.0.kill().expect("an end");
+    let _ = shell.0.wait();
+    accounts.read();
+    assert_eq!(Err(format!("web (process {pid}) ended during the trial")), accounts.all_there());
+}
+
+/// However often a child is read that stays where it is, it is one process, and what it used is used once.
+#[test]
+fn a_child_that_stays_is_one_process() {
+    let mut shell = Shell::start("(burn; echo burnt; read word; echo again)");
+    let mut accounts = shell.accounts();
+    shell.say();
+    shell.hear();
+    let readings: Vec<u64> = (0..3).map(|_| used_ns(&accounts.read())).collect();
+    assert!(readings[0] > 3 * TICKS_NS && readings[2] - readings[0] < A_LITTLE_NS, "{readings:?}");
+    assert_eq!(2, accounts.close()["web"].processes);
+    shell.say();
+    shell.hear();
+    agree(shell.end(), readings[2]);
+}
+
+/// Who reaps a child is told of it, be it the root of the component or not.
+#[test]
+fn a_child_of_a_child_is_exact() {
+    let mut shell = Shell::start("(burn & echo begun; read word; wait; echo reaped; read word)");
+    let mut accounts = shell.accounts();
+    shell.say();
+    shell.hear();
+    let (child, mut ended) = (proc::children(shell.0.id() as i32)[0], false);
+    while !ended {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        ended = proc::children(child).iter().all(|pid| proc::Stat::read(*pid).is_some_and(|stat| stat.ended));
+    }
+    let waiting_ns = used_ns(&accounts.read());
+    shell.say();
+    shell.hear();
+    let reading = accounts.read();
+    assert_eq!(0, reading.inexact);
+    assert!((waiting_ns..waiting_ns + A_LITTLE_NS).contains(&used_ns(&reading)), "{waiting_ns} {reading:?}");
+    shell.say();
+    shell.hear();
+    shell.end();
+}
+
+/// Between two readings there is the time between them, from which the longest wait on one core is told.
+#[test]
+fn a_reading_has_its_time() {
+    let mut accounts = Accounts::open(&BTreeMap::new()).expect("accounts");
+    let first = accounts.read();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    assert!(accounts.read().at_ns - first.at_ns >= 2_000_000);
+}
+
 /// A child whose parent never waits for it keeps its last reading.
 #[test]
 fn children_that_were_not_waited_for_keep_their_last_reading() {
@@ -272,8 +361,8 @@ fn the_past_is_not_counted() {
 #[test]
 fn those_of_one_component_do_not_hold_it_up() {
     // They stay when they have done: what a process has waited goes with it.
-    let burners = "for i in 1 2 3 4; do (burn; echo done; exec sleep 9) & done";
-    let mut shell = Shell::start(&format!("trap 'kill $(jobs -p) 2>/dev/null' EXIT; {burners}"));
+    let burners = "for i in 1 2 3 4; do (burn; echo done; exec sleep 9) & all=\"$all $!\"; done";
+    let mut shell = Shell::start(&format!("trap 'kill $all' EXIT; {burners}"));
     let pid = Pid::from_raw(shell.0.id() as i32);
     let cores = sched_getaffinity(None).expect("this thread's cores");
     let mut last = CpuSet::new();

@@ -1,14 +1,17 @@
 //! Machines that answer as a test wants it: what is asked of several is asked of all before any has to answer.
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use super::{Answer, Asked, Greeting, NONCE_BYTES, Place, Proof, VERSION, hear, say};
+use super::{
+    Answer, Asked, Greeting, NONCE_BYTES, Place, Proof, ROUND_TRIPS, VERSION, hear, read_token, say, token,
+};
 use crate::accounting::{Accounts, Bill, Paid};
 
 /// Who is answered only once all others were asked as well.
@@ -86,7 +89,7 @@ fn billed(flags: [Flags; 3]) -> Bill {
         Accounts::open(&BTreeMap::new()).and_then(|here| here.beside(&places)).expect("accounts");
     let round_trips = accounts.round_trips_ns();
     assert_eq!(BTreeMap::from(NAMES.map(|name| (name.to_owned(), true))), {
-        round_trips.into_iter().map(|(name, ns)| (name, (1..60_000_000_000).contains(&ns))).collect()
+        round_trips.into_iter().map(|(name, ns)| (name, (1_000..60_000_000_000).contains(&ns))).collect()
     });
     let opening = accounts.begin();
     let bill = accounts.bill(&opening);
@@ -122,4 +125,97 @@ fn a_bill_is_as_exact_as_its_least_exact_part() {
         let any = (flags.iter().any(|one| one.0), flags.iter().any(|one| one.1));
         assert_eq!(any, (bill.ticks, bill.unsettled), "{flags:?}");
     }
+}
+
+/// An agent that answers so many pings late, and then nothing but this; None: it ends the connection.
+fn opened(late: usize, then: Option<&'static str>) -> (SocketAddr, Result<Accounts, String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || -> Result<(), String> {
+        let (stream, _) = listener.accept().expect("a client");
+        let mut stream = BufReader::new(stream);
+        say(&mut stream, &Greeting { accounts: VERSION, nonce: hex::encode([0; NONCE_BYTES]) })?;
+        hear::<Proof>(&mut stream)?;
+        for asked in 0..=ROUND_TRIPS {
+            hear::<Asked>(&mut stream)?;
+            if asked > ROUND_TRIPS - late {
+                std::thread::sleep(LATE);
+            }
+            say(&mut stream, &Answer::default())?;
+        }
+        loop {
+            hear::<Asked>(&mut stream)?;
+            let Some(line) = then else { return Ok(()) };
+            stream.get_mut().write_all(line.as_bytes()).map_err(|error| error.to_string())?;
+        }
+    });
+    let token_file = TokenFile::new();
+    let components = BTreeMap::from([("web".to_owned(), 1)]);
+    let place = Place { address, token_file: token_file.0.clone(), components };
+    (address, Accounts::open(&BTreeMap::new()).and_then(|here| here.beside(&[place])))
+}
+
+const LATE: Duration = Duration::from_millis(20);
+
+#[test]
+fn of_round_trips_the_median_is_told() {
+    for (late, is_late) in [(ROUND_TRIPS / 2, false), (ROUND_TRIPS / 2 + 1, true)] {
+        let (_, accounts) = opened(late, Some(""));
+        let round_trip_ns = accounts.expect("accounts").round_trips_ns()["web"];
+        assert!(!is_late || round_trip_ns >= LATE.as_nanos() as u64, "{round_trip_ns}");
+    }
+}
+
+/// A machine that is not there any more is a fault from then on, in words that say which one.
+#[test]
+fn a_machine_that_fails_is_named() {
+    for (then, words) in [
+        (None, "the connection was closed"),
+        (Some("{}}\n"), "not a line of the protocol"),
+        (Some("{\"fault\": \"web (process 1) ended\"}\n"), "web (process 1) ended"),
+    ] {
+        let (address, accounts) = opened(0, then);
+        let mut accounts = accounts.expect("accounts");
+        assert_eq!(Ok(()), accounts.all_there());
+        accounts.begin();
+        let fault = accounts.all_there().expect_err("a fault");
+        let place = if words.starts_with("web") { "" } else { &format!("the accounts at {address}: ") };
+        assert!(fault.starts_with(&format!("{place}{words}")), "{fault}");
+        accounts.read();
+        assert_eq!(Err(fault), accounts.all_there());
+    }
+}
+
+/// No answer in time is told from an answer that is none.
+#[test]
+fn what_is_not_heard_says_why() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let connection = || {
+        let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        client.set_read_timeout(Some(LATE)).expect("a limit");
+        (BufReader::new(client), listener.accept().expect("a client").0)
+    };
+    let (mut silent, _server) = connection();
+    let words = hear::<Answer>(&mut silent).expect_err("no answer");
+    assert!(words.starts_with("no answer within"), "{words}");
+    let (mut talking, mut server) = connection();
+    server.write_all(b"\xff\n").expect("sent");
+    let words = hear::<Answer>(&mut talking).expect_err("no answer");
+    assert!(words.contains("UTF-8"), "{words}");
+}
+
+#[test]
+fn a_token_is_long_enough_hexadecimal_and_the_owners_alone() {
+    let hexadecimal = "000102030405060708090a0b0c0d0e0f";
+    let bytes: Vec<u8> = (0..16).collect();
+    assert_eq!(Ok(bytes.clone()), token(hexadecimal));
+    for wrong in [&hexadecimal[2..], "", &hexadecimal.replace('f', "g")] {
+        assert!(token(wrong).is_err(), "{wrong}");
+    }
+    let file = TokenFile::new();
+    std::fs::write(&file.0, format!("{hexadecimal}\n")).expect("a file");
+    assert_eq!(Ok(bytes), read_token(&file.0));
+    std::fs::set_permissions(&file.0, std::fs::Permissions::from_mode(0o640)).expect("a mode");
+    assert_eq!(Err(format!("{}: others can read this token", file.0)), read_token(&file.0));
+    assert!(read_token("/no/token").is_err());
 }
