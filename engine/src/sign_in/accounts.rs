@@ -108,6 +108,14 @@ fn parse(text: &str, first: usize, count: usize) -> Result<Vec<Account>, String>
 }
 
 #[cfg(test)]
+impl Accounts {
+    /// Of these names, with a password for each.
+    pub fn of(names: impl Iterator<Item = String>) -> Accounts {
+        Accounts(names.map(|name| Account { password: format!("of {name}"), name }).collect())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

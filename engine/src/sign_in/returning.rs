@@ -161,6 +161,85 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn accounts(count: usize) -> Accounts {
+        Accounts::of((0..count).map(|number| format!("u{number}")))
+    }
+
+    /// The least cache that keeps those who come again, and the least number of accounts that it does not hold.
+    #[test]
+    fn a_share_needs_so_large_a_cache_and_so_many_accounts() {
+        let made = |hit_percent, entries, count| {
+            let spec = KnownCache { hit_percent, time_to_live_s: 1, entries };
+            Returning::of(Some(spec), &accounts(count), 2).map(|_| ()).map_err(Failure::into_words)
+        };
+        for (hit_percent, least, count) in [(90, 1_026, 3_076), (1, 1_224, 3_274), (50, 1_028, 3_078)] {
+            assert_eq!(Ok(()), made(hit_percent, least, count), "{hit_percent} %");
+            let too_small = made(hit_percent, least - 1, count).expect_err("too small");
+            assert!(too_small.ends_with(&format!("{least} entries at least, and it has {}", least - 1)));
+            let too_few = made(hit_percent, least, count - 1).expect_err("too few");
+            assert!(
+                too_few.ends_with(&format!("of {} accounts: take {count} at least", count - 1)),
+                "{too_few}"
+            );
+        }
+        // All of them hits, or none.
+        assert_eq!(Ok(()), made(100, 1_026, 2));
+        assert!(made(101, 1_026, 2).expect_err("more than all").contains("101 %"));
+        assert_eq!(Ok(()), made(0, 1, 2 + 1 + 2 * SLACK as usize));
+    }
+
+    /// Who comes when: at first those that come again, which the server has not seen; then each in its turn.
+    #[test]
+    fn those_that_come_again_and_all_others_have_their_turns() {
+        let accounts = accounts(3_100);
+        let spec = KnownCache { hit_percent: 50, time_to_live_s: 1, entries: 1_028 };
+        let mut returning = Returning::of(Some(spec), &accounts, 2).expect("turns");
+        let visit = Visit::default();
+        let turn = |returning: &mut Returning| {
+            let account = returning.begin(&visit, &accounts);
+            assert_eq!(account, returning.account(&visit, &accounts));
+            (account, returning.is_hit(&visit))
+        };
+        assert_eq!([(0, false), (1, false)], [(); 2].map(|()| turn(&mut returning)));
+        let turns: Vec<_> = (0..2 * 3_098).map(|_| turn(&mut returning)).collect();
+        let hits: Vec<_> = turns.iter().filter(|turn| turn.1).map(|turn| turn.0).collect();
+        assert_eq!((0..3_098).map(|number| number % 2).collect::<Vec<_>>(), hits);
+        assert!(turns.chunks(2).all(|pair| !pair[0].1 && pair[1].1));
+        // All others once, in no order, before the first of them comes again.
+        let others: Vec<_> = turns.iter().filter(|turn| !turn.1).map(|turn| turn.0).collect();
+        let mut sorted = others.clone();
+        sorted.sort_unstable();
+        assert_eq!((2..3_100).collect::<Vec<_>>(), sorted);
+        assert!(others.windows(2).filter(|pair| pair[0] < pair[1]).count().abs_diff(1_549) < 150);
+        assert_eq!((others[0], false), turn(&mut returning));
+        // A phase begins with the first place of a whole.
+        returning.enter();
+        assert_eq!((others[1], false), turn(&mut returning));
+        assert!(turn(&mut returning).1);
+        assert!(returning.cache().is_some());
+        assert!(Returning::Drawn.cache().is_none() && !Returning::Drawn.is_hit(&visit));
+    }
+
+    /// Those that visits will be of are made ready: with some to spare, and from where the last ones ended.
+    #[test]
+    fn those_that_will_come_are_known_ahead() {
+        let accounts = accounts(3_100);
+        let spec = KnownCache { hit_percent: 90, time_to_live_s: 1, entries: 1_028 };
+        let mut returning = Returning::of(Some(spec), &accounts, 2).expect("turns");
+        for _ in 0..3 {
+            let ahead = returning.ahead(&[Visit::default(); 200], &accounts);
+            assert_eq!(2 + 20 + 100, ahead.len());
+            for _ in 0..200 {
+                assert!(ahead.contains(&returning.begin(&Visit::default(), &accounts)));
+            }
+        }
+        let spec = KnownCache { hit_percent: 100, ..spec };
+        let returning = Returning::of(Some(spec), &self::accounts(2), 2).expect("turns");
+        assert_eq!(vec![0, 1], returning.ahead(&[Visit::default(); 200], &accounts));
+        let visits = [0, u64::MAX].map(|unique| Visit { unique, ..Visit::default() });
+        assert_eq!(vec![0, 3_099], Returning::Drawn.ahead(&visits, &accounts));
+    }
+
     /// As many visits as have just the share: the least such number.
     #[test]
     fn a_whole_has_just_the_share() {

@@ -1,6 +1,7 @@
 //! The client half of each scheme against its server half.
 
 mod cases;
+mod negotiated;
 mod remembered;
 
 use serde_json::json;
