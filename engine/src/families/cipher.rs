@@ -251,6 +251,8 @@ impl<C: Cipher> Primitive for Session<C> {
         }
         let (key, iv, sealed) = (&self.key, &self.iv, &self.sealed);
         let right = Some(self.plain.clone());
+        // What opens nothing would refuse whatever is wrong.
+        proof.accept("its own ciphertext, tried as wrong ones are", self.open(key, iv, sealed)? == right)?;
         // A mode without a tag gives other plaintext instead of refusing.
         let check = self.shape.check;
         let wrong =
@@ -322,6 +324,19 @@ mod tests {
         for bytes in [[0; 3].as_slice(), &[0], &[]] {
             let words = expect_bytes("tag", 2, bytes).map_err(Failure::into_words).expect_err("a failure");
             assert_eq!(format!("a tag of {} bytes instead of 2", bytes.len()), words);
+        }
+    }
+
+    #[test]
+    fn a_ciphertext_is_as_long_as_its_check_makes_it() {
+        for (check, plain, sealed, block) in [
+            (Check::Tag, 5, 5 + TAG_BYTES, 0),
+            (Check::Padding(16), 5, 16, 16),
+            (Check::Padding(16), 16, 32, 16),
+            (Check::Padding(8), 0, 8, 8),
+            (Check::Nothing, 5, 5, 0),
+        ] {
+            assert_eq!((sealed, block), (check.sealed_bytes(plain), check.block_bytes()), "{plain} bytes");
         }
     }
 

@@ -315,3 +315,19 @@ impl<T: Transport> Primitive for Sealing<T> {
         Ok(proof)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_that_differ_are_an_error() {
+        assert_eq!(Ok(()), expect_equal("the secret", b"one", b"one"));
+        for other in [&b"two"[..], b"on", b""] {
+            assert_eq!(
+                Err("the secret differs".to_owned()),
+                expect_equal("the secret", b"one", other).map_err(Failure::into_words)
+            );
+        }
+    }
+}

@@ -110,3 +110,33 @@ impl Server for CertificateServer {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the users of a load it is the one that the server names; one that it does not know is none of them.
+    #[test]
+    fn the_user_is_the_one_that_the_server_saw() {
+        let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
+        let mut client = CertificateClient {
+            requests: Vec::new(),
+            expected: expected.clone(),
+            names: ["u1", "u2", "u3"].map(str::to_owned).to_vec(),
+            seen: 0,
+            connections: vec![None],
+            signs_on: false,
+        };
+        for (connection, named, user, signs_on) in
+            [(1, "u2", "u2", true), (1, "u3", "u3", false), (2, "u1", "u1", true), (2, "u4", "u1", false)]
+        {
+            let visit = Visit { connection, ..Visit::default() };
+            let head = format!("HTTP/1.1 200 OK\r\nX-User: {named}\r\nContent-Length: 0\r\n\r\n");
+            let mut response = Response::default();
+            response.begin();
+            response.take(head.as_bytes(), &expected).expect("an answer");
+            assert_eq!(Ok(Judgement::Done), client.judge(&visit, &response));
+            assert_eq!((Some(user), signs_on), (client.user(&visit), client.signs_on(&visit)), "{named}");
+        }
+    }
+}

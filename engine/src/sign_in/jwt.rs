@@ -260,6 +260,7 @@ pub mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::alone;
     use crate::sign_in::tests::any_bytes;
     use crate::tls::tests::identity;
 
@@ -291,15 +292,7 @@ pub mod tests {
     /// It differs from the right one in its first letter alone, so that nothing else is what refuses it.
     #[test]
     fn a_forged_signature_is_wrong_in_one_letter() {
-        let mut issuer = TokenIssuer {
-            algorithm: Algorithm::HS256,
-            key: EncodingKey::from_secret(SECRET.as_bytes()),
-            verification_key: SECRET.into(),
-            wrong: None,
-        };
-        issuer.do_wrong(FORGED);
-        let token =
-            issuer.issue(&Account { name: "u1".to_owned(), password: String::new() }).expect("a token");
+        let token = issued(Some(FORGED));
         let (signed, signature) = token.rsplit_once('.').expect("a signature");
         assert_eq!(2, signed.split('.').count());
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes());
@@ -335,6 +328,61 @@ pub mod tests {
         }
     }
 
+    fn issued(wrong: Option<&'static str>) -> String {
+        let issuer = TokenIssuer {
+            algorithm: Algorithm::HS256,
+            key: EncodingKey::from_secret(SECRET.as_bytes()),
+            verification_key: SECRET.into(),
+            wrong,
+        };
+        issuer.issue(&Account { name: "u1".to_owned(), password: String::new() }).expect("a token")
+    }
+
+    /// From when and until when tokens are good: an hour from now; not any more; and for what a proof waits, with the leeway.
+    #[test]
+    fn a_token_lasts_for_its_time() {
+        for (wrong, from_s) in [
+            (None, 0),
+            (Some(EXPIRED), -2 * LIFETIME_S as i64),
+            (Some(RUN_OUT), -((LIFETIME_S + LEEWAY_S - RUNS_OUT_AFTER_S) as i64)),
+        ] {
+            let (before_s, token) = (clock::unix_s() as i64, issued(wrong));
+            let claims = token.split('.').nth(1).and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok());
+            let claims: Value = serde_json::from_slice(&claims.expect("claims")).expect("an object");
+            let since = |claim: &str| claims[claim].as_i64().expect("a time") - before_s;
+            assert!((from_s..from_s + 9).contains(&since("iat")), "{wrong:?}: {claims}");
+            assert_eq!(LIFETIME_S as i64, since("exp") - since("iat"));
+        }
+    }
+
+    /// What is remembered of a token ends with it, leeway and all.
+    #[test]
+    fn an_identity_expires_when_its_token_is_taken_no_more() {
+        let before_s = clock::unix_s();
+        let identity = tokens().identity(issued(None).as_bytes()).expect("an answer").expect("a user");
+        let left_s = identity.expires_s.expect("a time") - before_s;
+        assert!((3661..3670).contains(&left_s), "{left_s}");
+    }
+
+    /// A server's process has its tokens verified by the key that it parsed.
+    #[test]
+    fn a_server_verifies_by_keys_that_are_kept() {
+        // Where tokens were issued or verified before, the library goes on as it began.
+        if alone::tried_alone("sign_in::jwt::tests::a_server_verifies_by_keys_that_are_kept", &[]).is_some() {
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("tollbar-{}-jwt-kept", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let key = folder.join("key");
+        std::fs::write(&key, SECRET).expect("a file");
+        let settings = json!({"signature": "hs256", "verification_key": key});
+        assert!(server(settings.as_object().expect("an object")).is_ok());
+        std::fs::remove_dir_all(&folder).expect("the folder");
+        crate::calls::tests::tallied();
+        assert!(tokens().identity(issued(None).as_bytes()).expect("an answer").is_some());
+        assert_eq!(Some(&1), crate::calls::tests::tallied().get("signature verified"));
+    }
+
     #[test]
     fn any_token_is_taken_for_none() {
         let mut tokens = tokens();
@@ -361,6 +409,8 @@ pub mod tests {
             assert!(signature.read(&path, Signature::signing_key).is_err(), "{signature:?}");
             assert!(signature.read(&path, Signature::verification_key).is_err(), "{signature:?}");
         }
+        std::fs::write(&path, &SECRET[..LEAST_SECRET_BYTES]).expect("a file");
+        assert!(Signature::Hs256.read(&path, Signature::signing_key).is_ok());
         std::fs::remove_dir_all(&folder).expect("the folder");
     }
 }

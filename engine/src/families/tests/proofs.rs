@@ -51,6 +51,17 @@ fn every_offer_proves_itself_and_performs() {
     }
 }
 
+/// Each says which code it is, by which rows are labelled.
+#[test]
+fn every_provider_names_itself_with_its_version() {
+    for (name, provider) in providers() {
+        let receipt = provider.receipt();
+        for line in [&receipt.provider, &receipt.name] {
+            assert!(line.contains(char::is_numeric), "{name}: {line:?}");
+        }
+    }
+}
+
 /// A family that is offered has choices; and one provider alone has what is stored in databases.
 #[test]
 fn nothing_is_offered_without_choices() {

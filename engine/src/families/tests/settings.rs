@@ -30,12 +30,23 @@ fn every_setting_is_offered_or_refused_in_words() {
         cells.push(("digest", "hash", "sha-256", json!({"bytes": bytes})));
         cells.push(("digest", "hash", "sha-256", json!({"bytes": bytes, "input": "file"})));
         cells.push(("mac", "authenticate", "hmac-sha-256", json!({"bytes": bytes})));
+        cells.push(("signature", "sign", "ed25519", json!({"bytes": bytes})));
     }
     for (name, provider) in providers().into_iter().filter(|(name, _)| *name != "libcrypto") {
         let mut done = 0;
         for (family, op, choice, setting) in &cells {
-            match proved(provider.as_ref(), &task(family, op, choice, setting.clone(), json!({}))) {
-                Ok(_) => done += 1,
+            let task = task(family, op, choice, setting.clone(), json!({}));
+            match proved(provider.as_ref(), &task) {
+                Ok(proof) => {
+                    assert!(!proof.accepted.is_empty(), "{name}: {op} {choice} {setting}");
+                    let prepared = provider.prepare(&task).expect("what was proved");
+                    let bytes = setting.get("bytes").and_then(Value::as_u64);
+                    assert!(
+                        bytes.is_none_or(|bytes| bytes == prepared.bytes()),
+                        "{name}: {op} {choice} {setting}"
+                    );
+                    done += 1;
+                }
                 Err(Failure::Unsupported(reason)) => assert!(reason.contains(' '), "{reason}"),
                 Err(failure) => panic!("{name}: {family} {op} {choice} {setting}: {failure:?}"),
             }
@@ -47,10 +58,20 @@ fn every_setting_is_offered_or_refused_in_words() {
 
 #[test]
 fn what_is_not_offered_is_refused_and_not_failed() {
-    for (_, provider) in providers() {
-        for (family, choice) in [("digest", "sha-0"), ("rsa-api", "key-lost"), ("key-exchange", "x447")] {
+    for (name, provider) in providers() {
+        for (family, choice) in [
+            ("digest", "sha-0"),
+            ("rsa-api", "key-lost"),
+            ("key-exchange", "x447"),
+            ("storage", "aes-128-gcm"),
+            ("no-family", "sha-256"),
+        ] {
             let refusal = provider.prepare(&task(family, "hash", choice, json!({}), json!({}))).err();
-            assert!(matches!(refusal, Some(Failure::Unsupported(_))), "{choice}: {refusal:?}");
+            let Some(Failure::Unsupported(words)) = refusal else { panic!("{choice}: {refusal:?}") };
+            // What is linked in says what performs it.
+            let is_stored = family == "storage" && name != "libcrypto";
+            assert_eq!(is_stored, words.contains("`tollbar-engine store`"), "{name}: {words}");
+            assert!(family != "no-family" || words.contains(family), "{words}");
         }
     }
 }
@@ -170,6 +191,7 @@ fn a_parameter_that_cannot_be_is_refused() {
     let rows = [
         ("argon2id", argon2id(64 * 1024 + 1, 1), "`memory`"),
         ("argon2id", argon2id(1 << 42, 1), "`memory`"),
+        ("argon2id", argon2id(0, 1), "`memory`"),
         ("argon2id", argon2id(64 * 1024, 0), "`lanes`"),
         ("scrypt", json!({"n": 100_000, "r": 8, "p": 1}), "`n`"),
         ("scrypt", json!({"r": 8, "p": 1}), "`n`"),

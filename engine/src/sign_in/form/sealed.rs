@@ -85,6 +85,8 @@ mod tests {
     #[test]
     fn a_ticket_is_taken_until_it_expires_and_as_it_was_given() {
         let mut sealed = Sealed::new().expect("a key");
+        // Before that nothing ends it.
+        assert!(!Lookup::ends(&sealed));
         let ticket = sealed.issue("u1", 0, 100).expect("a ticket");
         let mut user = |ticket: &str, now_s| sealed.user(ticket.as_bytes(), now_s).expect("an answer");
         assert_eq!(Some("u1".to_owned()), user(&ticket, 99));
