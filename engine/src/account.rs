@@ -258,7 +258,11 @@ mod tests {
     fn a_bill_that_is_begun_at_work_elsewhere_says_so() {
         let burns = Arc::new(AtomicUsize::new(1));
         let burning = Arc::clone(&burns);
-        let burner = std::thread::spawn(move || while burning.load(Relaxed) > 0 {});
+        let burner = std::thread::spawn(move || {
+            while burning.load(Relaxed) > 0 {
+                std::hint::spin_loop()
+            }
+        });
         let mut accounts = asked_by_another(&[0; 32]).expect("accounts");
         assert!(!accounts.begin().settled);
         burns.store(0, Relaxed);

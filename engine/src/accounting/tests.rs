@@ -217,7 +217,11 @@ fn a_thread_at_work_is_no_rest() {
     let works = AtomicBool::new(true);
     let components = BTreeMap::from([("web".to_owned(), std::process::id() as i32)]);
     std::thread::scope(|scope| {
-        scope.spawn(|| while works.load(Relaxed) {});
+        scope.spawn(|| {
+            while works.load(Relaxed) {
+                std::hint::spin_loop()
+            }
+        });
         let settled = Accounts::open(&components).map(|mut accounts| accounts.settle());
         works.store(false, Relaxed);
         assert_eq!(Ok(false), settled);

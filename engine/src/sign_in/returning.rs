@@ -192,26 +192,27 @@ mod tests {
     #[test]
     fn those_that_come_again_and_all_others_have_their_turns() {
         let accounts = accounts(3_100);
-        let spec = KnownCache { hit_percent: 50, time_to_live_s: 1, entries: 1_028 };
-        let mut returning = Returning::of(Some(spec), &accounts, 2).expect("turns");
+        let spec = KnownCache { hit_percent: 50, time_to_live_s: 1, entries: 1_030 };
+        let mut returning = Returning::of(Some(spec), &accounts, 3).expect("turns");
         let visit = Visit::default();
         let turn = |returning: &mut Returning| {
             let account = returning.begin(&visit, &accounts);
             assert_eq!(account, returning.account(&visit, &accounts));
             (account, returning.is_hit(&visit))
         };
-        assert_eq!([(0, false), (1, false)], [(); 2].map(|()| turn(&mut returning)));
-        let turns: Vec<_> = (0..2 * 3_098).map(|_| turn(&mut returning)).collect();
+        assert_eq!([(0, false), (1, false), (2, false)], [(); 3].map(|()| turn(&mut returning)));
+        let first = returning.ahead(&[visit], &accounts)[3];
+        let turns: Vec<_> = (0..2 * 3_097).map(|_| turn(&mut returning)).collect();
         let hits: Vec<_> = turns.iter().filter(|turn| turn.1).map(|turn| turn.0).collect();
-        assert_eq!((0..3_098).map(|number| number % 2).collect::<Vec<_>>(), hits);
+        assert_eq!((0..3_097).map(|number| number % 3).collect::<Vec<_>>(), hits);
         assert!(turns.chunks(2).all(|pair| !pair[0].1 && pair[1].1));
         // All others once, in no order, before the first of them comes again.
         let others: Vec<_> = turns.iter().filter(|turn| !turn.1).map(|turn| turn.0).collect();
         let mut sorted = others.clone();
         sorted.sort_unstable();
-        assert_eq!((2..3_100).collect::<Vec<_>>(), sorted);
-        assert!(others.windows(2).filter(|pair| pair[0] < pair[1]).count().abs_diff(1_549) < 150);
-        assert_eq!((others[0], false), turn(&mut returning));
+        assert_eq!((3..3_100).collect::<Vec<_>>(), sorted);
+        assert!(others.windows(2).filter(|pair| pair[0] < pair[1]).count().abs_diff(1_548) < 150);
+        assert_eq!((first, (first, false)), (others[0], turn(&mut returning)));
         // A phase begins with the first place of a whole.
         returning.enter();
         assert_eq!((others[1], false), turn(&mut returning));

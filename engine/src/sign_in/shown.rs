@@ -79,11 +79,25 @@ pub struct ShownClient<I> {
 }
 
 /// Attempts at an operation that ended before their time, and what they took.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Vain {
     attempts: u8,
     steps: usize,
     pages: usize,
+}
+
+impl Vain {
+    /// With another attempt, where what was refused at this step, so long after it was shown for the first time, may be so
+    /// rightly: the server remembered it from before, which it does not any more, or more than its time to live has gone by.
+    fn and(self, step: usize, since_shown: Duration, time_to_live: Duration) -> Option<Vain> {
+        let Vain { attempts, steps, pages } = self;
+        let may_be_right = attempts == 0 || since_shown >= time_to_live;
+        (attempts < ATTEMPTS && may_be_right).then_some(Vain {
+            attempts: attempts + 1,
+            steps: steps + step + 1,
+            pages: pages + step,
+        })
+    }
 }
 
 /// How often a host may be too slow for a time to live, which is some seconds, before that is a fault.
@@ -148,18 +162,14 @@ impl<I: Issuer> ShownClient<I> {
             - self.vain.steps
     }
 
-    /// Whether what is refused at this step may be so rightly, and is shown for the first time once more: if the server
-    /// remembered it from before, which it does not any more, or if more than the time to live has gone by since.
+    /// Whether what was refused at this step is shown for the first time once more.
     fn begins_anew(&mut self, step: usize) -> bool {
-        let Some(cache) = self.returning.cache() else { return false };
-        let is_over = self.shown.elapsed() >= Duration::from_secs(cache.time_to_live_s);
-        let anew = self.vain.attempts < ATTEMPTS && (self.vain.attempts == 0 || is_over);
-        if anew {
-            let Vain { attempts, steps, pages } = self.vain;
-            self.vain = Vain { attempts: attempts + 1, steps: steps + step + 1, pages: pages + step };
-            self.shown = Instant::now();
+        let time_to_live = self.returning.cache().map(|cache| Duration::from_secs(cache.time_to_live_s));
+        let anew = time_to_live.and_then(|limit| self.vain.and(step, self.shown.elapsed(), limit));
+        if let Some(vain) = anew {
+            (self.vain, self.shown) = (vain, Instant::now());
         }
-        anew
+        anew.is_some()
     }
 
     /// Until the server took it so long ago.
@@ -341,6 +351,20 @@ fn is_challenge(header: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// At first, whenever it was: it may have been remembered from before. Then only where the time to live is over.
+    #[test]
+    fn what_is_refused_too_early_is_shown_anew_and_not_for_ever() {
+        let (limit, early) = (Duration::from_secs(2), Duration::from_millis(1999));
+        let first = Vain::default().and(2, early, limit).expect("another attempt");
+        assert_eq!(Vain { attempts: 1, steps: 3, pages: 2 }, first);
+        assert_eq!(None, first.and(1, early, limit));
+        let second = first.and(1, limit, limit).expect("another attempt");
+        assert_eq!(Vain { attempts: 2, steps: 5, pages: 3 }, second);
+        let last = Vain { attempts: ATTEMPTS - 1, ..second };
+        assert_eq!(Some(ATTEMPTS), last.and(1, limit, limit).map(|vain| vain.attempts));
+        assert_eq!(None, Vain { attempts: ATTEMPTS, ..second }.and(1, limit, limit));
+    }
 
     #[test]
     fn a_challenge_names_the_scheme_and_a_realm() {

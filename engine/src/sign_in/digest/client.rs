@@ -216,6 +216,33 @@ mod tests {
         }
     }
 
+    /// A nonce that has become too old is replaced twice in an operation, and only where the server says that it is.
+    #[test]
+    fn a_stale_nonce_is_replaced_and_a_refusal_is_not_taken_for_one() {
+        let mut client = client();
+        let judged = |client: &mut DigestClient, leg: u8, status: u16, more: &str| {
+            let visit = Visit { leg, ..Visit::default() };
+            let mut response = Response::default();
+            response.begin();
+            let challenge = format!(
+                "WWW-Authenticate: Digest realm=\"r\", nonce=\"n{leg}\", qop=\"auth\", algorithm=SHA-256{more}"
+            );
+            let head = format!("HTTP/1.1 {status} Some\r\n{challenge}\r\nContent-Length: 0\r\n\r\n");
+            response.take(head.as_bytes(), client.expected(&visit)).expect("an answer");
+            client.judge(&visit, &response).map_err(|fault| fault.kind)
+        };
+        let (goes_on, refused) = (Ok(Judgement::Continue), Err(failure::WRONG_STATUS));
+        assert_eq!(goes_on, judged(&mut client, 0, 401, ""));
+        assert_eq!(Ok(Judgement::Done), judged(&mut client, 1, 200, ""));
+        for (leg, expected) in [(0, &goes_on), (1, &goes_on), (2, &refused)] {
+            assert_eq!(*expected, judged(&mut client, leg, 401, ", stale=true"), "{leg}");
+            assert_eq!(refused, judged(&mut client, leg, 401, ""), "{leg}");
+        }
+        assert_eq!("n1", client.users[0].nonce);
+        client.do_wrong(REPLAYED);
+        assert_eq!(refused, judged(&mut client, 0, 401, ", stale=true"));
+    }
+
     /// Hashes of passwords are made for a realm once, and anew for another one, for which the first are no good.
     #[test]
     fn hashes_are_of_the_realm_that_was_asked_for() {

@@ -164,6 +164,28 @@ mod tests {
         }
     }
 
+    /// One quality of protection is offered, and a count of eight hexadecimal digits.
+    #[test]
+    fn credentials_are_of_what_was_offered() {
+        let header = |qop: &str, count: &str| {
+            format!(
+                "Digest username=\"u1\", realm=\"r\", nonce=\"n\", uri=\"/\", algorithm=SHA-256, qop={qop}, nc={count}, \
+                 cnonce=\"c\", response=\"r\""
+            )
+        };
+        for (qop, count, expected) in [
+            ("auth", "0000001f", Some(31)),
+            ("auth-int", "0000001f", None),
+            ("auth", "0000001g", None),
+            ("auth", "1f", None),
+            ("auth", "+000001f", None),
+        ] {
+            let credentials = header(qop, count);
+            let parsed = Credentials::parse(credentials.as_bytes());
+            assert_eq!(expected, parsed.map(|credentials| credentials.count), "{qop} {count}");
+        }
+    }
+
     #[test]
     fn any_header_is_taken() {
         const PIECES: &[&[u8]] = &[

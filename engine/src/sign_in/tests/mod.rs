@@ -66,10 +66,38 @@ fn every_scheme_is_proved() {
         let expected: Vec<&str> = std::iter::once("a path that is not there")
             .chain(scheme.refused.iter().filter(|wrong| case.tries(**wrong)).map(|wrong| wrong.words()))
             .collect();
+        let left = scheme.refused.iter().filter(|wrong| !case.tries(**wrong)).map(|wrong| wrong.words());
+        for words in left {
+            let is_said = |list: &[String]| list.iter().any(|one| one.starts_with(words));
+            assert!(is_said(&proof.not_tried) && !is_said(&proof.refused), "{words}: {:?}", proof.refused);
+        }
         // Then what TLS has to refuse.
         assert_eq!(expected, proof.refused[..expected.len()], "{} {kind}", case.scheme);
         let revoked = proof.refused.contains(&"a client with a revoked certificate".to_owned());
         assert_eq!(case.tls != CLEAR, revoked, "{:?}", proof.refused);
+    }
+}
+
+/// Where a server has more than pages, a form or an end of what it gave, that is where it says; and it counts what it
+/// remembers where it remembers anything.
+#[test]
+fn a_server_has_a_form_an_end_and_a_count_where_it_says() {
+    let files = Files::new("places");
+    for (number, case) in cases(&files).into_iter().enumerate() {
+        let mut settings = case.sign_in.clone();
+        for place in ["/held/at", "/store/sql/at"] {
+            if let Some(copy) = settings.pointer_mut(place) {
+                *copy = json!(files.0.join(format!("own-{number}{}", place.replace('/', "-"))));
+            }
+        }
+        let server = scheme(case.scheme).server.expect("a server");
+        let mut server = server(settings.as_object().expect("fields"))
+            .unwrap_or_else(|failure| panic!("{}: {failure:?}", case.scheme));
+        let has_form = ["form", "session-cookie"].contains(&case.scheme);
+        assert_eq!(has_form, server.form_path().is_some(), "{}", case.scheme);
+        let ends = ["session-cookie", "opaque-token"].contains(&case.scheme);
+        assert_eq!(ends, server.end_path().is_some(), "{}", case.scheme);
+        assert!(server.found().is_none(), "{}", case.scheme);
     }
 }
 

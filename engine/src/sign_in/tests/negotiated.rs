@@ -122,6 +122,17 @@ fn ntlm_signs_a_connection_in() {
     signed_on(&mut request, visit(2, FIRST));
     assert_eq!(Some("u0"), request.user(&visit(2, FIRST)));
     assert!(request.library().is_some_and(|library| library.contains(char::is_numeric)));
+    // A connection for each operation is closed by its last request.
+    let closing = SignIn::new(&visitors(&files, spec.clone(), true));
+    let mut closing = closing.unwrap_or_else(|failure| panic!("{failure:?}"));
+    let mut opened = visit(1, FIRST);
+    closing.begin(&opened).expect("a message");
+    let closes = |sign_in: &mut SignIn, visit: &Visit| {
+        String::from_utf8_lossy(sign_in.request(visit)).to_ascii_lowercase().contains("connection: close")
+    };
+    assert!(!closes(&mut closing, &opened));
+    opened.leg = 1;
+    assert!(closes(&mut closing, &opened));
     // The other user has a connection of that number as well, and has not signed in.
     signed_on(&mut request, Visit { user: 1, ..visit(2, FIRST) });
 
