@@ -182,3 +182,32 @@ fn describe(negotiated: &Negotiated) -> String {
     let key = if certificate_key.is_empty() { String::new() } else { format!(" {certificate_key},") };
     format!("negotiated {version}, {suite}{group}, certificate{key} sha-256 {certificate}")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::load::tests::load;
+
+    /// A name may stand in a realm or a domain. The lab's own server has to say it, and any server the right one if it does.
+    #[test]
+    fn the_server_saw_the_user_that_signed_in() {
+        let (right, some) = ("the user that signed in is the one that the server saw", "a user signed in");
+        for (is_lab, seen, expected) in [
+            (true, Some("u1"), Ok(right)),
+            (false, Some("u1"), Ok(right)),
+            (true, Some("u1@TOLLBAR.TEST"), Ok(right)),
+            (true, Some("TOLLBAR\\u1"), Ok(right)),
+            (true, Some("u2"), Err("u2")),
+            (false, Some("u2"), Err("u2")),
+            (true, None, Err("none")),
+            (false, None, Ok(some)),
+        ] {
+            let load = load(([127, 0, 0, 1], 1).into(), json!({"is_lab": is_lab}));
+            let said = saw(&load, "u1", seen).map_err(Failure::into_words);
+            let refused = |seen| format!("not accepted: u1 signed in, and the server saw {seen}");
+            assert_eq!(expected.map(str::to_owned).map_err(refused), said, "{is_lab} {seen:?}");
+        }
+    }
+}

@@ -4,6 +4,7 @@ mod chunks;
 mod faults;
 mod https;
 mod parser;
+mod proofs;
 mod server;
 mod shapes;
 mod sign_in;
@@ -18,7 +19,7 @@ use crate::load::task::Load;
 use crate::runner::Advance;
 
 /// A load on a server of the test, with these fields changed. Without components it is one of the user's own.
-fn load(address: SocketAddr, change: serde_json::Value) -> Load {
+pub fn load(address: SocketAddr, change: serde_json::Value) -> Load {
     let mut fields = serde_json::json!({
         "address": address, "host": "localhost", "clients": [{"share": 1}], "users": 2, "connection": "user",
         "request": {"paths": ["/"]}, "expect": {"status": 200, "bytes": 5}, "request_limit_s": 5.0,

@@ -38,6 +38,15 @@ fn a_server_that_refuses_nothing_is_not_proved() {
     assert_eq!(Ok((vec!["status 200 and 5 bytes".to_owned()], vec![])), verified(&server, json!({})));
 }
 
+/// Each path is accepted by its name, where there are several.
+#[test]
+fn each_path_is_accepted() {
+    let server = Server::good();
+    let paths = json!({"request": {"paths": ["/a", "/b"]}});
+    let accepted = ["/a", "/b"].map(|path| format!("status 200 and 5 bytes from {path}")).to_vec();
+    assert_eq!(Ok((accepted, vec![])), verified(&server, paths));
+}
+
 /// A wrong answer is not accepted, in its own words.
 #[test]
 fn a_wrong_answer_is_not_accepted() {

@@ -6,7 +6,7 @@ mod http;
 mod life;
 mod operations;
 mod pressure;
-mod rows;
+pub mod rows;
 mod secured;
 mod sign_in;
 

@@ -6,10 +6,10 @@ use super::{Served, get, refused};
 use crate::sqlite::{Connection, PLAIN};
 
 /// A directory of a test, which is removed with it.
-struct Directory(std::path::PathBuf);
+pub struct Directory(std::path::PathBuf);
 
 impl Directory {
-    fn new(name: &str) -> Directory {
+    pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tollbar-rows-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).expect("a new directory");
         Directory(path)
@@ -22,7 +22,7 @@ impl Drop for Directory {
     }
 }
 
-fn config(directory: &Directory, op: &str, setting: Value) -> Value {
+pub fn config(directory: &Directory, op: &str, setting: Value) -> Value {
     let store = json!({"directory": directory.0.join("rows"), "server": null});
     json!({"listen": "127.0.0.1:0", "rows": {
         "mode": "measure", "provider": {"kind": "sqlite"}, "family": "storage", "op": op, "choice": "aes-256-gcm",

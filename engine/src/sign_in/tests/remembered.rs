@@ -146,6 +146,8 @@ fn is_taken_for_its_time(files: &Files, scheme: &'static str, number: usize) {
         tried(time_to_live_s, time_to_live_s).unwrap_or_else(|failure| panic!("{scheme}: {failure:?}"));
     assert!(proof.refused.iter().any(|words| words == expected), "{:?}", proof.refused);
     if scheme == "jwt" {
+        let share = "1 of 2 requests by a credential that the server remembers";
+        assert!(proof.accepted.iter().any(|words| words == share), "{:?}", proof.accepted);
         return;
     }
     for (server_s, told_s, expected) in
@@ -175,6 +177,28 @@ fn what_was_known_before_it_was_revoked_proves_nothing_about_its_time() {
     assert_eq!(failure::WRONG_STATUS, fault.kind, "{}", fault.words);
     // Those of an attempt that came to half the time, or to the revocation.
     assert!((3..=5).contains(&revoked.given_before()), "{}", revoked.given_before());
+}
+
+/// A proof counts with the server: of none, of some and of all.
+#[test]
+fn a_proof_says_how_many_are_remembered() {
+    let files = Files::new("counted");
+    for (number, (hit_percent, share)) in
+        [(0, "0 of 1"), (50, "1 of 2"), (100, "1 of 1")].into_iter().enumerate()
+    {
+        let (mut case, accounts) = remembering(&files, "opaque-token", number, hit_percent);
+        case.sign_in["cache"]["time_to_live_s"] = json!(600);
+        case.exchange["cache"]["time_to_live_s"] = json!(600);
+        // Of a store that a proof may not change nothing is revoked, which would wait for that time.
+        let served = case.served();
+        let mut exchange = case.exchange.clone();
+        exchange["scheme"] = json!(case.scheme);
+        exchange["accounts"] = json!({"file": accounts, "count": MANY});
+        let load = case.load(&served, &accounts, json!({"exchange": exchange}));
+        let proof = verify(&load).unwrap_or_else(|failure| panic!("{hit_percent} %: {failure:?}"));
+        let words = format!("{share} requests by a credential that the server remembers");
+        assert!(proof.accepted.contains(&words), "{:?}", proof.accepted);
+    }
 }
 
 /// What a client knows of the server's: how many visits have just the share, and that a phase begins with the first.
