@@ -59,8 +59,10 @@ MUTATED_families := src/families/*.rs
 TRY_families := families::
 MUTATED_schemes := src/sign_in/**/*.rs
 TRY_schemes := sign_in:: --skip a_server_remembers_just_the_share
+MUTATED_proofs := src/load/verify.rs src/load/refusals.rs src/load/tallies.rs src/load/probe.rs
+TRY_proofs := load:: $(TRY_schemes)
 
-engine-mutants: setup engine-mutants-accounting engine-mutants-families engine-mutants-schemes ## The same of the engine
+engine-mutants: setup $(addprefix engine-mutants-,accounting families schemes proofs) ## The same of the engine
 
 engine-mutants-%:
 	@command -v cargo-mutants >/dev/null || { echo 'error: there is no cargo-mutants' >&2; \

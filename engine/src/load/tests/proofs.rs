@@ -132,6 +132,11 @@ fn a_session_is_resumed_where_it_is_to_be() {
 fn a_server_that_serves_more_is_not_proved() {
     for (server, client, words) in [
         (json!({"protocol": null}), json!({}), "a client that speaks TLS 1.2 only"),
+        (
+            json!({"protocol": null, "key_exchange": null}),
+            json!({"key_exchange": "x25519mlkem768"}),
+            "a client that speaks TLS 1.2 only",
+        ),
         (json!({"key_exchange": null}), json!({}), "a client that offers ecdhe-p384 only"),
         (
             json!({"identities": [identity("ecdsa-p256"), identity("ed25519")]}),
