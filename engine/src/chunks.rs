@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::contract::Proof;
 
-    /// Works for so much CPU time, at first for others, and counts how often.
+    /// Works for so much CPU time, the first times for as much as is said of each, and counts how often.
     struct Work {
         first_ns: &'static [u64],
         cpu_ns: u64,
@@ -198,8 +198,8 @@ mod tests {
         }
     }
 
-    /// Operations that take longer than a warm-up has to come before those that are to be measured: of these,
-    /// windows of ten and of a hundred agree, and are too short. Of those that are long enough each has some hundreds.
+    /// The first two operations take longer than a whole warm-up has to. Windows of ten and of a hundred of those that follow
+    /// agree, and are too short; windows that are long enough have some hundreds.
     #[test]
     fn short_windows_are_forgotten_and_long_ones_are_not() {
         let warmed = || {

@@ -120,7 +120,9 @@ mod tests {
         let (holds, peak) = memory_bytes();
         assert!((HELD as u64..1 << 40).contains(&holds) && peak >= holds, "{holds} {peak}");
         drop(std::hint::black_box(held));
-        assert!(memory_bytes().1 >= peak);
+        // The kernel keeps a peak by counters that are not exact, of each core.
+        const INEXACT: u64 = 4 << 20;
+        assert!(memory_bytes().1 + INEXACT >= peak);
         let forgets = forget_peak();
         assert_eq!(forgets, memory_bytes().1 < peak - HELD as u64 / 2);
         assert_eq!(forgets, std::fs::write("/proc/self/clear_refs", "5").is_ok());

@@ -252,7 +252,10 @@ impl<C: Cipher> Primitive for Session<C> {
         let (key, iv, sealed) = (&self.key, &self.iv, &self.sealed);
         let right = Some(self.plain.clone());
         // What opens nothing would refuse whatever is wrong.
-        proof.accept("its own ciphertext, tried as wrong ones are", self.open(key, iv, sealed)? == right)?;
+        proof.accept(
+            "its own ciphertext, opened as the wrong ones are",
+            self.open(key, iv, sealed)? == right,
+        )?;
         // A mode without a tag gives other plaintext instead of refusing.
         let check = self.shape.check;
         let wrong =

@@ -261,6 +261,7 @@ pub mod tests {
 
     use super::*;
     use crate::alone;
+    use crate::sign_in::lookup::tests::Folder;
     use crate::sign_in::tests::any_bytes;
     use crate::tls::tests::identity;
 
@@ -371,13 +372,11 @@ pub mod tests {
         if alone::tried_alone("sign_in::jwt::tests::a_server_verifies_by_keys_that_are_kept", &[]).is_some() {
             return;
         }
-        let folder = std::env::temp_dir().join(format!("tollbar-{}-jwt-kept", std::process::id()));
-        std::fs::create_dir(&folder).expect("a folder");
-        let key = folder.join("key");
+        let folder = Folder::new("jwt-kept");
+        let key = folder.0.join("key");
         std::fs::write(&key, SECRET).expect("a file");
         let settings = json!({"signature": "hs256", "verification_key": key});
         assert!(server(settings.as_object().expect("an object")).is_ok());
-        std::fs::remove_dir_all(&folder).expect("the folder");
         crate::calls::tests::tallied();
         assert!(tokens().identity(issued(None).as_bytes()).expect("an answer").is_some());
         assert_eq!(Some(&1), crate::calls::tests::tallied().get("signature verified"));

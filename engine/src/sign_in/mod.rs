@@ -23,7 +23,7 @@ pub mod scheme;
 mod session_cookie;
 mod shown;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 pub mod verified;
 
 use std::path::PathBuf;

@@ -40,6 +40,9 @@ enum Step {
     Show,
     /// The user ends what it was given.
     End,
+    /// Shows it when it was revoked for longer than the time to live: what the server remembered of it from before is
+    /// forgotten then, and it is the one before the last that has to be refused.
+    ShowForgotten,
     /// Shows it after it was revoked by another than this server.
     ShowRevoked,
     /// Shows it when half of the time to live is over, for which what the server remembers must not live longer.
@@ -71,37 +74,34 @@ pub struct ShownClient<I> {
     /// What an operation does; a visit's leg says at which of them it is.
     steps: &'static [Step],
     revoked: Option<Entry>,
-    /// Between these it was shown for the first time and taken.
+    /// From when on it is shown to a server that does not remember it.
     shown: Instant,
+    /// Just before it was revoked: the server has taken it by then.
     taken: Instant,
-    /// What was done of this operation in vain, before it began anew.
-    vain: Vain,
+    given_up: GivenUp,
 }
 
-/// Attempts at an operation that ended before their time, and what they took.
+/// Attempts of an operation that were given up, since the host was too slow for the time to live; what they took of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Vain {
+struct GivenUp {
     attempts: u8,
     steps: usize,
     pages: usize,
 }
 
-impl Vain {
-    /// With another attempt, where what was refused at this step, so long after it was shown for the first time, may be so
-    /// rightly: the server remembered it from before, which it does not any more, or more than its time to live has gone by.
-    fn and(self, step: usize, since_shown: Duration, time_to_live: Duration) -> Option<Vain> {
-        let Vain { attempts, steps, pages } = self;
-        let may_be_right = attempts == 0 || since_shown >= time_to_live;
-        (attempts < ATTEMPTS && may_be_right).then_some(Vain {
-            attempts: attempts + 1,
-            steps: steps + step + 1,
-            pages: pages + step,
-        })
+impl GivenUp {
+    /// With another attempt, which was refused at this step so long after it was shown for the first time. None: that was
+    /// too early, or there were enough of them.
+    fn and(self, step: usize, since_shown: Duration, time_to_live: Duration) -> Option<GivenUp> {
+        let GivenUp { attempts, steps, pages } = self;
+        // The next one begins with the second step, the server having forgotten.
+        let more = GivenUp { attempts: attempts + 1, steps: steps + step, pages: pages + step - 1 };
+        (attempts < MOST_GIVEN_UP && since_shown >= time_to_live).then_some(more)
     }
 }
 
-/// How often a host may be too slow for a time to live, which is some seconds, before that is a fault.
-const ATTEMPTS: u8 = 5;
+/// Each takes the time to live, which is 2 s in a proof, and an operation has 10.
+const MOST_GIVEN_UP: u8 = 2;
 
 /// What a token that is made to run out may still last.
 pub const RUNS_OUT_AFTER_S: u64 = 1;
@@ -127,7 +127,7 @@ impl<I: Issuer + 'static> ShownClient<I> {
             revoked: None,
             shown: Instant::now(),
             taken: Instant::now(),
-            vain: Vain::default(),
+            given_up: GivenUp::default(),
         }))
     }
 }
@@ -159,17 +159,34 @@ impl<I: Issuer> ShownClient<I> {
     fn step(&self, visit: &Visit) -> usize {
         usize::from(visit.leg)
             - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
-            - self.vain.steps
+            - self.given_up.steps
     }
 
-    /// Whether what was refused at this step is shown for the first time once more.
+    /// Whether an attempt that was refused at this step is given up, and the next one begun.
     fn begins_anew(&mut self, step: usize) -> bool {
         let time_to_live = self.returning.cache().map(|cache| Duration::from_secs(cache.time_to_live_s));
-        let anew = time_to_live.and_then(|limit| self.vain.and(step, self.shown.elapsed(), limit));
-        if let Some(vain) = anew {
-            (self.vain, self.shown) = (vain, Instant::now());
+        let anew = time_to_live.and_then(|limit| self.given_up.and(step, self.shown.elapsed(), limit));
+        if let Some(given_up) = anew {
+            (self.given_up, self.shown) = (given_up, Instant::now());
         }
         anew.is_some()
+    }
+
+    fn revoke(&mut self, visit: &Visit) -> Result<(), String> {
+        let entry = self.issuer.entry(self.account(visit));
+        let (Some(entry), Some(store)) = (entry, &self.store) else {
+            return Err("it is in no store".to_owned());
+        };
+        self.taken = Instant::now();
+        entry.revoke(store)?;
+        self.revoked = Some(entry);
+        Ok(())
+    }
+
+    /// Takes that back.
+    fn restore(&mut self) -> Result<(), String> {
+        let (Some(entry), Some(store)) = (self.revoked.take(), &self.store) else { return Ok(()) };
+        entry.restore(store)
     }
 
     /// Until the server took it so long ago.
@@ -180,15 +197,11 @@ impl<I: Issuer> ShownClient<I> {
     /// Does what comes before a step of a proof, in which one user alone waits.
     fn before(&mut self, step: Step, visit: &Visit) -> Result<(), String> {
         match (step, self.returning.cache()) {
-            (Step::ShowRevoked, _) => {
-                let entry = self.issuer.entry(self.account(visit));
-                let (Some(entry), Some(store)) = (entry, &self.store) else {
-                    return Err("it is in no store".to_owned());
-                };
-                self.taken = Instant::now();
-                entry.revoke(store)?;
-                self.revoked = Some(entry);
+            (Step::ShowForgotten, Some(cache)) => {
+                self.revoke(visit)?;
+                self.wait_for(Duration::from_secs(cache.time_to_live_s) + SOME_MORE);
             }
+            (Step::ShowRevoked, _) => self.revoke(visit)?,
             (Step::ShowHalfway, Some(cache)) => {
                 self.wait_for(Duration::from_secs(cache.time_to_live_s) / 2);
             }
@@ -204,6 +217,16 @@ impl<I: Issuer> ShownClient<I> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Of an operation that was ended between, by its limit or by the server.
+impl<I> Drop for ShownClient<I> {
+    fn drop(&mut self) {
+        if let (Some(entry), Some(store)) = (self.revoked.take(), &self.store) {
+            // Where that fails there is no store any more, or the next proof says so.
+            let _ = entry.restore(store);
+        }
     }
 }
 
@@ -236,8 +259,9 @@ impl<I: Issuer> Client for ShownClient<I> {
     fn begin(&mut self, visit: &Visit) -> Result<(), Fault> {
         let account = self.returning.begin(visit, &self.accounts);
         self.ready(account)?;
-        if self.steps.contains(&Step::ShowRevoked) {
-            (self.shown, self.vain) = (Instant::now(), Vain::default());
+        if self.steps[0] == Step::ShowForgotten {
+            self.given_up = GivenUp::default();
+            self.before(Step::ShowForgotten, visit).map_err(refused)?;
         }
         if self.steps.contains(&Step::End) {
             self.ending = ending(&self.host, &String::from_utf8_lossy(self.header(visit)));
@@ -281,19 +305,26 @@ impl<I: Issuer> Client for ShownClient<I> {
             };
         }
         let step = self.step(visit);
-        let was_revoked = self.revoked.is_some();
-        if let Some(entry) = self.revoked.take_if(|_| step + 1 == self.steps.len() || right.is_err())
-            && let Some(store) = &self.store
-        {
-            entry.restore(store).map_err(refused)?;
+        let (is_forgotten, was_revoked) = (self.steps[step] == Step::ShowForgotten, self.revoked.is_some());
+        if is_forgotten || right.is_err() || step + 1 == self.steps.len() {
+            self.restore().map_err(refused)?;
         }
+        let is_refused = right.is_err() && response.status == self.challenged.status;
         match (self.steps.get(step + 1), right) {
             (None, right) => right.map(|()| Judgement::Done),
+            // Taken for longer than it may be: nothing more is to be seen.
+            (Some(_), Ok(())) if is_forgotten => Ok(Judgement::Done),
+            (Some(_), Err(_)) if is_forgotten && is_refused => {
+                self.shown = Instant::now();
+                Ok(Judgement::Continue)
+            }
             (Some(next), Ok(())) => {
                 self.before(*next, visit).map_err(refused)?;
                 Ok(Judgement::Continue)
             }
-            (Some(_), Err(_)) if was_revoked && self.begins_anew(step) => Ok(Judgement::Continue),
+            (Some(_), Err(_)) if was_revoked && is_refused && self.begins_anew(step) => {
+                Ok(Judgement::Continue)
+            }
             // That a credential is not taken any more says something of one alone that was taken before.
             (Some(_), Err(fault)) => Err(Fault::new(failure::SIGN_IN, fault.words)),
         }
@@ -320,7 +351,9 @@ impl<I: Issuer> Client for ShownClient<I> {
         self.steps = match (wrong, self.returning.cache()) {
             (ENDED, _) => &[Step::Show, Step::End, Step::Show],
             (REVOKED, None) => &[Step::Show, Step::ShowRevoked],
-            (REVOKED, Some(_)) => &[Step::Show, Step::ShowRevoked, Step::ShowHalfway, Step::ShowLate],
+            (REVOKED, Some(_)) => {
+                &[Step::ShowForgotten, Step::Show, Step::ShowRevoked, Step::ShowHalfway, Step::ShowLate]
+            }
             (RUN_OUT, _) => &[Step::Show, Step::ShowRunOut],
             _ => &[Step::Show],
         };
@@ -329,8 +362,8 @@ impl<I: Issuer> Client for ShownClient<I> {
     }
 
     fn given_before(&self) -> u64 {
-        let pages = self.steps.iter().filter(|step| **step != Step::End).count() - 1;
-        (pages + self.vain.pages) as u64
+        let is_page = |step: &&Step| !matches!(step, Step::End | Step::ShowForgotten);
+        (self.steps.iter().filter(is_page).count() - 1 + self.given_up.pages) as u64
     }
 
     fn says(&self, wrong: &'static str) -> Option<String> {
@@ -352,18 +385,16 @@ fn is_challenge(header: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// At first, whenever it was: it may have been remembered from before. Then only where the time to live is over.
+    /// Where a host was too slow, and not where a server forgot too soon.
     #[test]
-    fn what_is_refused_too_early_is_shown_anew_and_not_for_ever() {
+    fn an_attempt_is_given_up_when_its_time_is_over() {
         let (limit, early) = (Duration::from_secs(2), Duration::from_millis(1999));
-        let first = Vain::default().and(2, early, limit).expect("another attempt");
-        assert_eq!(Vain { attempts: 1, steps: 3, pages: 2 }, first);
-        assert_eq!(None, first.and(1, early, limit));
-        let second = first.and(1, limit, limit).expect("another attempt");
-        assert_eq!(Vain { attempts: 2, steps: 5, pages: 3 }, second);
-        let last = Vain { attempts: ATTEMPTS - 1, ..second };
-        assert_eq!(Some(ATTEMPTS), last.and(1, limit, limit).map(|vain| vain.attempts));
-        assert_eq!(None, Vain { attempts: ATTEMPTS, ..second }.and(1, limit, limit));
+        assert_eq!(None, GivenUp::default().and(3, early, limit));
+        let first = GivenUp::default().and(3, limit, limit).expect("another attempt");
+        assert_eq!(GivenUp { attempts: 1, steps: 3, pages: 2 }, first);
+        let second = first.and(2, limit, limit).expect("another attempt");
+        assert_eq!(GivenUp { attempts: 2, steps: 5, pages: 3 }, second);
+        assert_eq!(None, second.and(2, limit, limit));
     }
 
     #[test]

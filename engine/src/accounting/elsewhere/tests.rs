@@ -159,11 +159,13 @@ const LATE: Duration = Duration::from_millis(20);
 
 #[test]
 fn of_round_trips_the_median_is_told() {
-    for (late, is_late) in [(ROUND_TRIPS / 2, false), (ROUND_TRIPS / 2 + 1, true)] {
+    let is_late = |late| {
         let (_, accounts) = opened(late, Some(""));
-        let round_trip_ns = accounts.expect("accounts").round_trips_ns()["web"];
-        assert!(!is_late || round_trip_ns >= LATE.as_nanos() as u64, "{round_trip_ns}");
-    }
+        accounts.expect("accounts").round_trips_ns()["web"] >= LATE.as_nanos() as u64
+    };
+    assert!(is_late(ROUND_TRIPS / 2 + 1));
+    // A busy machine may be as late itself.
+    assert!((0..5).any(|_| !is_late(ROUND_TRIPS / 2)));
 }
 
 /// A machine that is not there any more is a fault from then on, in words that say which one.

@@ -7,6 +7,7 @@ use super::load;
 use crate::failure::Failure;
 use crate::load::verify::verify;
 use crate::serve::tests::{Served, rows};
+use crate::sign_in::tests::cases::Files;
 use crate::tls::tests as tls;
 
 fn identity(name: &str) -> Value {
@@ -48,7 +49,7 @@ fn proved(server: &Value, client: Value) -> Proved {
     proved_by(server, json!([{"share": 1, "tls": client}]), json!({}))
 }
 
-const IN_CLEAR: [&str; 3] = [
+const ALWAYS_REFUSED: [&str; 3] = [
     "a path that is not there",
     "a request in clear text",
     "a server whose certificate is not the one expected",
@@ -68,7 +69,7 @@ fn everything_that_the_lab_did_not_configure_is_refused() {
             "a client that takes ed25519 certificates only",
             "a session that was offered again: the second connection was a full handshake",
         ];
-        assert_eq!([&IN_CLEAR[..], &expected].concat(), refused);
+        assert_eq!([&ALWAYS_REFUSED[..], &expected].concat(), refused);
         assert_eq!(Vec::<String>::new(), not_tried);
     }
 }
@@ -92,7 +93,7 @@ fn clients_without_a_good_certificate_are_refused() {
         "a client with a revoked certificate",
         "a session that was offered again: the second connection was a full handshake",
     ];
-    assert_eq!([&IN_CLEAR[..], &expected].concat(), refused);
+    assert_eq!([&ALWAYS_REFUSED[..], &expected].concat(), refused);
     let p384 = with(client.clone(), json!({"key_exchange": "ecdhe-p384"}));
     let kinds = json!([{"share": 1, "tls": client}, {"share": 1, "tls": p384}]);
     let [_, _, not_tried] =
@@ -239,10 +240,10 @@ fn each_page_uses_a_row() {
 #[test]
 fn what_is_refused_uses_no_row() {
     let directory = rows::Directory::new("refused");
-    let store = std::env::temp_dir().join(format!("tollbar-proofs-{}", std::process::id()));
-    let accounts = store.with_extension("tsv");
-    std::fs::write(&store, format!("u1:{}\n", bcrypt::hash("secret", 4).expect("a hash"))).expect("a file");
-    std::fs::write(&accounts, "u1\tsecret\t0\n").expect("a file");
+    let files = Files::new("refused-rows");
+    let hash = bcrypt::hash("secret", 4).expect("a hash");
+    let store = files.put("store", &format!("u1:{hash}\n"));
+    let accounts = files.put("accounts.tsv", "u1\tsecret\t0\n");
     let sign_in = json!({"sign_in": {"scheme": "basic", "store": {"file": store}}});
     let config = with(rows::config(&directory, "read", json!({"rows": 20})), sign_in);
     let served = Served::start(&config, None);
@@ -256,7 +257,4 @@ fn what_is_refused_uses_no_row() {
     let none = "no row was used for a sign-in that was refused".to_owned();
     assert_eq!(Some(&none), asked(json!({"connection": "kept"})).last());
     assert!(!asked(json!(null)).contains(&none));
-    for path in [store, accounts] {
-        std::fs::remove_file(path).expect("a file");
-    }
 }

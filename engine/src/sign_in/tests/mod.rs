@@ -1,6 +1,6 @@
 //! The client half of each scheme against its server half.
 
-mod cases;
+pub mod cases;
 mod negotiated;
 mod remembered;
 
@@ -91,13 +91,27 @@ fn a_server_has_a_form_an_end_and_a_count_where_it_says() {
             }
         }
         let server = scheme(case.scheme).server.expect("a server");
-        let mut server = server(settings.as_object().expect("fields"))
-            .unwrap_or_else(|failure| panic!("{}: {failure:?}", case.scheme));
+        let made = |settings: &serde_json::Value| {
+            server(settings.as_object().expect("fields"))
+                .unwrap_or_else(|failure| panic!("{}: {failure:?}", case.scheme))
+        };
+        let mut server = made(&settings);
         let has_form = ["form", "session-cookie"].contains(&case.scheme);
         assert_eq!(has_form, server.form_path().is_some(), "{}", case.scheme);
         let ends = ["session-cookie", "opaque-token"].contains(&case.scheme);
         assert_eq!(ends, server.end_path().is_some(), "{}", case.scheme);
         assert!(server.found().is_none(), "{}", case.scheme);
+        if ["basic", "jwt", "opaque-token", "api-key"].contains(&case.scheme) {
+            for place in ["/held/at", "/store/sql/at"] {
+                if let Some(copy) = settings.pointer_mut(place) {
+                    *copy = json!(format!("{}-remembering", copy.as_str().expect("a path")));
+                }
+            }
+            settings["cache"] = json!({"time_to_live_s": 1, "entries": 1});
+            let mut server = made(&settings);
+            assert!(server.found().is_some(), "{}", case.scheme);
+            assert_eq!(ends, server.end_path().is_some(), "{}", case.scheme);
+        }
     }
 }
 
