@@ -4,6 +4,7 @@
 mod account;
 mod accounting;
 #[cfg(test)]
+#[path = "tests/alone.rs"]
 mod alone;
 mod aws_lc;
 mod binding;

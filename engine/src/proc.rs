@@ -42,6 +42,14 @@ impl Stat {
     }
 }
 
+/// Whether a thread of a process runs, or waits for a core. The kernel adds what a running thread has used to the clock of
+/// its process at the next tick only, or when it stops: until then its state alone tells.
+pub fn would_run(pid: i32) -> bool {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let stats = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    stats.filter_map(|text| Stat::parse(&text)).any(|stat| stat.would_run)
+}
+
 fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
 }

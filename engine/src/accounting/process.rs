@@ -89,9 +89,9 @@ impl Process {
         }
     }
 
-    /// Whether it would run now; of its threads, as far as its first one tells.
+    /// Whether it would run now, any of its threads.
     pub fn would_run(&self) -> bool {
-        self.state != State::Gone && Stat::read(self.pid).is_some_and(|stat| stat.would_run)
+        self.state != State::Gone && proc::would_run(self.pid)
     }
 
     /// Notes that a known child of it was reaped.

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn any_key_is_taken_for_none() {
-        let files = crate::sign_in::lookup::tests::Folder::new("any-key");
+        let files = crate::sign_in::lookup::database::tests::Folder::new("any-key");
         let path = files.0.join("keys");
         std::fs::write(&path, format!("u1:{SHA_256}\n")).expect("a file");
         let store = Store::open(&StoreSpec::File(path)).expect("a store");

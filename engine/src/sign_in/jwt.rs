@@ -261,7 +261,7 @@ pub mod tests {
 
     use super::*;
     use crate::alone;
-    use crate::sign_in::lookup::tests::Folder;
+    use crate::sign_in::lookup::database::tests::Folder;
     use crate::sign_in::tests::any_bytes;
     use crate::tls::tests::identity;
 

@@ -55,8 +55,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::form::server::tests::lasts;
+    use super::super::lookup::database::tests::Folder;
     use super::super::lookup::held::tests::fill;
-    use super::super::lookup::tests::Folder;
     use super::*;
 
     #[test]

@@ -80,7 +80,7 @@ mod tests {
 
     use super::super::server::tests::lasts;
     use super::*;
-    use crate::sign_in::lookup::tests::Folder;
+    use crate::sign_in::lookup::database::tests::Folder;
 
     #[test]
     fn a_ticket_is_taken_until_it_expires_and_as_it_was_given() {

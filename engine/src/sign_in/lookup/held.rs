@@ -5,7 +5,8 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{Database, Lookup, Sql};
+use super::database::{Database, Sql};
+use super::text::Lookup;
 use crate::failure::Failure;
 use crate::sign_in::verified::{Identity, Verifier};
 use crate::{calls, clock};
@@ -96,7 +97,7 @@ pub mod tests {
 
     use rusqlite::Connection;
 
-    use super::super::tests::Folder;
+    use super::super::database::tests::Folder;
     use super::*;
 
     /// A database with these texts, users, and when they expire.
@@ -185,8 +186,11 @@ pub mod tests {
             _ => panic!("opened"),
         };
         assert!(words(&spec).contains("No such file"));
-        std::fs::write(&spec.from, "no database, but long enough to be looked at as one would be")
-            .expect("a file");
+        std::fs::write(
+            folder.0.join("from.sqlite"),
+            "no database, but long enough to be looked at as one would be",
+        )
+        .expect("a file");
         assert!(words(&spec).contains("not a database"));
         assert!(words(&spec).contains("is there already"));
     }

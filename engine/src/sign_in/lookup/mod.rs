@@ -1,114 +1,11 @@
 //! What a server looks up of those who ask: what it knows of a user's password (`stored`), and what stands for a user in a
 //! cookie or a token (`held`). One way to SQL for all of it, whichever scheme asks.
 
+pub mod database;
 pub mod held;
 pub mod revoked;
 pub mod stored;
+mod text;
 
-use std::path::PathBuf;
-
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
-use serde::Deserialize;
-
-use crate::calls;
-
-/// A database of SQLite, as it comes in.
-#[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
-pub struct Sql {
-    from: PathBuf,
-    /// Where the server has its own copy, which it writes.
-    at: PathBuf,
-}
-
-/// A server's own copy of a database.
-struct Database(Connection);
-
-impl Database {
-    /// Opens it as servers set SQLite up: what is written is in the log when it is answered, and on the disk soon after.
-    /// `first_write` leaves all as it was, and `reads` is what will be asked.
-    ///
-    /// One way for everything that is looked up, for what SQLite does for a statement depends on it: it locks and looks at
-    /// the file otherwise in another mode, or where the log is empty, as it is in no server that is in use.
-    fn open(Sql { from, at }: &Sql, first_write: &str, reads: &str) -> Result<Database, String> {
-        let refuse = |why: String| format!("{}: {why}", from.display());
-        // An older journal beside it would be read as this one's.
-        if at.exists() {
-            return Err(refuse(format!("{} is there already", at.display())));
-        }
-        std::fs::copy(from, at).map_err(|error| refuse(error.to_string()))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = || -> rusqlite::Result<Connection> {
-            let connection = Connection::open_with_flags(at, flags)?;
-            connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
-            connection.prepare_cached(reads)?;
-            connection.execute_batch(first_write)?;
-            Ok(connection)
-        };
-        opened().map(Database).map_err(|error| refuse(error.to_string()))
-    }
-
-    /// What is read of the row that a query has; None where it has none.
-    fn row<T>(
-        &self,
-        query: &str,
-        values: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, String> {
-        calls::tally("SQL statement");
-        let statement = self.0.prepare_cached(query);
-        let found = statement.and_then(|mut statement| statement.query_row(values, read).optional());
-        found.map_err(|error| error.to_string())
-    }
-
-    fn change(&self, statement: &str, values: impl Params) -> Result<(), String> {
-        calls::tally("SQL statement");
-        let changed = self.0.prepare_cached(statement).and_then(|mut statement| statement.execute(values));
-        changed.map(|_| ()).map_err(|error| error.to_string())
-    }
-}
-
-/// Whose a text is that a client shows, a cookie's or a token's.
-pub trait Lookup {
-    /// Whose it is, where it is one of ours and has not expired.
-    fn user(&mut self, text: &[u8], now_s: u64) -> Result<Option<String>, String>;
-
-    /// A new text for this user, which fits in a cookie.
-    fn issue(&mut self, name: &str, now_s: u64, expires_s: u64) -> Result<String, String>;
-
-    /// Whether the server can end one before it expires.
-    fn ends(&self) -> bool {
-        false
-    }
-
-    /// It is not taken from now on.
-    fn end(&mut self, _text: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// Where a test keeps its files, until it ends.
-    pub struct Folder(pub PathBuf);
-
-    impl Folder {
-        pub fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("tollbar-{}-{name}", std::process::id()));
-            std::fs::create_dir(&path).expect("a folder");
-            Folder(path)
-        }
-
-        pub fn spec(&self) -> Sql {
-            Sql { from: self.0.join("from.sqlite"), at: self.0.join("at.sqlite") }
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-}
+pub use database::Sql;
+pub use text::Lookup;

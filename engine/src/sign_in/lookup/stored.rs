@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::OptionalExtension;
 use serde::Deserialize;
 
-use super::{Database, Sql};
+use super::database::{Database, Sql};
 use crate::failure::Failure;
 use crate::sign_in::accounts::is_name;
 use crate::sign_in::password;
