@@ -183,12 +183,6 @@ impl<I: Issuer> ShownClient<I> {
         Ok(())
     }
 
-    /// Takes that back.
-    fn restore(&mut self) -> Result<(), String> {
-        let (Some(entry), Some(store)) = (self.revoked.take(), &self.store) else { return Ok(()) };
-        entry.restore(store)
-    }
-
     /// Until the server took it so long ago.
     fn wait_for(&self, since_taken: Duration) {
         std::thread::sleep(since_taken.saturating_sub(self.taken.elapsed()));
@@ -220,13 +214,19 @@ impl<I: Issuer> ShownClient<I> {
     }
 }
 
+impl<I> ShownClient<I> {
+    /// Has the store as it was before anything was revoked.
+    fn restore(&mut self) -> Result<(), String> {
+        let (Some(entry), Some(store)) = (self.revoked.take(), &self.store) else { return Ok(()) };
+        entry.restore(store)
+    }
+}
+
 /// Of an operation that was ended between, by its limit or by the server.
 impl<I> Drop for ShownClient<I> {
     fn drop(&mut self) {
-        if let (Some(entry), Some(store)) = (self.revoked.take(), &self.store) {
-            // Where that fails there is no store any more, or the next proof says so.
-            let _ = entry.restore(store);
-        }
+        // Where that fails there is no store any more, or the next proof says so.
+        let _ = self.restore();
     }
 }
 

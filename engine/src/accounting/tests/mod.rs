@@ -1,0 +1,83 @@
+//! CPU time of process trees, held against what the kernel says when they have ended.
+
+mod bills;
+mod rest;
+mod trees;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use super::{Accounts, Reading};
+
+/// Two fields of the kernel's account, each cut off to a tick of 10 ms.
+const TICKS_NS: u64 = 20_000_000;
+
+/// What is read of clocks that may be left open: a shell's last steps, and the kernel's at its end.
+const A_LITTLE_NS: u64 = 3_000_000;
+
+/// Enough work to be seen over ticks, by a shell without other programs.
+const BURN: &str = "burn() { i=0; while [ $i -lt ${1:-150000} ]; do i=$((i+1)); done; }";
+
+struct Shell(Child, BufReader<std::process::ChildStdout>);
+
+impl Shell {
+    /// A shell that runs this script after the word "go", and then waits for another word.
+    fn start(script: &str) -> Shell {
+        let script = format!("{BURN}; read word; {script}; echo done; read word");
+        let mut child = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let answers = BufReader::new(child.stdout.take().expect("its answers"));
+        Shell(child, answers)
+    }
+
+    fn accounts(&self) -> Accounts {
+        Accounts::open(&BTreeMap::from([("web".to_owned(), self.0.id() as i32)])).expect("accounts")
+    }
+
+    fn say(&mut self) {
+        self.0.stdin.as_mut().expect("its input").write_all(b"word\n").expect("a word");
+    }
+
+    fn hear(&mut self) {
+        let mut line = String::new();
+        self.1.read_line(&mut line).expect("an answer");
+        assert!(!line.is_empty());
+    }
+
+    /// Waits for a line that ends so.
+    fn hear_word(&mut self, word: &str) {
+        let mut line = String::new();
+        while !line.trim_end().ends_with(word) {
+            line.clear();
+            assert!(self.1.read_line(&mut line).expect("an answer") > 0, "no {word}");
+        }
+    }
+
+    /// Lets it end: the CPU time of all it was and waited for.
+    fn end(mut self) -> u64 {
+        self.say();
+        // SAFETY: all zeros are a `rusage`.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let (pid, mut status) = (self.0.id() as i32, 0);
+        // SAFETY: both are written, and this child was not waited for yet.
+        assert_eq!(pid, unsafe { libc::wait4(pid, &mut status, 0, &mut usage) });
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        ns(usage.ru_utime) + ns(usage.ru_stime)
+    }
+}
+
+/// CPU time since the opening.
+fn used_ns(reading: &Reading) -> u64 {
+    reading.components["web"].cpu_ns
+}
+
+#[track_caller]
+fn agree(expected_ns: u64, counted_ns: u64) {
+    assert!(expected_ns > 3 * TICKS_NS, "the script burned {expected_ns} ns only");
+    assert!(expected_ns.abs_diff(counted_ns) <= TICKS_NS, "{expected_ns} ns, counted {counted_ns}");
+}
