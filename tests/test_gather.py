@@ -205,8 +205,8 @@ def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_
     for cell in (cell for study in second.studies for cell in study.cells):
         cell.coordinates.update(machine="mine", processor="mine", family="mine")
     rows = [*toll_rows(gathering.gather([first, second]))]
-    assert {("Example CPU 1", "digest", 0), ("Example CPU 2", "digest", 1)} == {
-        (row["processor"], row["family"], row["machine"]) for row in rows
+    assert {("Example CPU 1", "digest", 0, None), ("Example CPU 2", "digest", 1, "mine")} == {
+        (row["processor"], row["family"], row["machine"], row["setting_family"]) for row in rows
     }
 
 

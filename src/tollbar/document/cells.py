@@ -8,7 +8,7 @@ from typing import Any
 
 from tollbar.judge import Judgement, Measurement, StudyJudgement, Toll
 from tollbar.present.groups import by_row, cost_metric, is_baseline, typical_metric
-from tollbar.results import Row
+from tollbar.results import Row, free_names
 
 
 def cell_rows(judgement: Judgement) -> Iterator[dict[str, Any]]:
@@ -16,14 +16,20 @@ def cell_rows(judgement: Judgement) -> Iterator[dict[str, Any]]:
 
     What was not measured has its outcome and reason, and no numbers.
     """
+    found = [(study, row, said) for study in judgement.studies for row, said in _rows(study)]
+    columns = {"study", *(name for *_, said in found for name in said)}
     # All coordinates of all studies come first, in every row: the figures then stand in one place.
-    names = dict.fromkeys(name for study in judgement.studies for row in study.rows for name in row.coordinates)
-    for study in judgement.studies:
-        cost, typical = by_row(study, cost_metric(study)), by_row(study, typical_metric(study))
-        tolls = {toll.row.key: toll for toll in study.tolls}
-        for row in study.rows:
-            found = _of(study, row, cost.get(row.key), typical.get(row.key), tolls.get(row.key))
-            yield {"study": study.about.name, **names, **row.coordinates, **found}
+    named = free_names((name for _, row, _ in found for name in row.coordinates), columns)
+    for study, row, said in found:
+        own = {free: row.coordinates.get(name) for name, free in named.items()}
+        yield {"study": study.about.name, **own, **said}
+
+
+def _rows(study: StudyJudgement) -> Iterator[tuple[Row, dict[str, Any]]]:
+    cost, typical = by_row(study, cost_metric(study)), by_row(study, typical_metric(study))
+    tolls = {toll.row.key: toll for toll in study.tolls}
+    for row in study.rows:
+        yield row, _of(study, row, cost.get(row.key), typical.get(row.key), tolls.get(row.key))
 
 
 def _of(
@@ -37,7 +43,7 @@ def _of(
         "standing": str(row.standing),
         "strength_bits": row.strength,
         "outcome": str(row.outcome),
-        "cost": cost_metric(study),
+        "cost_metric": cost_metric(study),
         "cost_ns": cost.value if cost else None,
         "cost_low_ns": cost.low if cost and isfinite(cost.high) else None,
         "cost_high_ns": cost.high if cost and isfinite(cost.high) else None,

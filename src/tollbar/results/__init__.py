@@ -7,7 +7,7 @@ Nothing that was measured is thrown away.
 """
 
 from tollbar.results.changes import changes, made_with
-from tollbar.results.export import export, write
+from tollbar.results.export import export, free_names, write
 from tollbar.results.reading import about, present, read, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.store import Store, create, look, measured_as, reopen, update_about
@@ -21,6 +21,7 @@ __all__ = [
     "changes",
     "create",
     "export",
+    "free_names",
     "look",
     "made_with",
     "measured_as",

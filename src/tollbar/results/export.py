@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -46,6 +46,23 @@ def write(rows: Rows, form: str, to: Path | None) -> None:
             write_as(rows, out)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
+
+
+def free_names(coordinates: Iterable[str], columns: Collection[str]) -> dict[str, str]:
+    """Return for each coordinate the name of its own column: for example `setting_reason` for `reason`.
+
+    A family may call a parameter as it likes. Under the name of another column one of both values would be lost.
+    """
+    names = dict.fromkeys(coordinates)
+    taken = {*columns}
+    found: dict[str, str] = {}
+    for name in names:
+        free = name
+        while free in taken or (free != name and free in names):
+            free = f"setting_{free}"
+        taken.add(free)
+        found[name] = free
+    return found
 
 
 def _csv(rows: Rows, out: TextIO) -> None:
@@ -98,18 +115,25 @@ def _names(rows: Rows) -> list[str]:
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
+    columns, coordinates = {"study"}, dict[str, None]()
+    for row in (row for one in run.studies for row in one.rows):
+        coordinates.update(dict.fromkeys(row.coordinates))
+        columns.update(_of_cell(row))
+        for trial in row.all_trials:
+            columns.update(_of_trial(trial), _of_chunk(trial, next(iter(trial.chunks), None)))
+    named = free_names(coordinates, columns)
     for one in run.studies:
         for row in one.rows:
+            shown = {**row.coordinates, "provider": row.provider}
+            of_cell = {"study": one.study.name, **{named[n]: v for n, v in shown.items()}, **_of_cell(row)}
             for trial in row.all_trials:
-                of_trial = {"study": one.study.name, **_of_cell(row), **_of_trial(trial)}
+                of_trial = {**of_cell, **_of_trial(trial)}
                 for chunk in trial.chunks or (None,):
                     yield {**of_trial, **_of_chunk(trial, chunk)}
 
 
 def _of_cell(row: Row) -> dict[str, Any]:
     return {
-        **row.coordinates,
-        "provider": row.provider,
         "server": row.server,
         "standing": str(row.standing),
         "strength": row.strength,

@@ -11,6 +11,7 @@ from pydantic import Field
 from tollbar.document.schema import JSON, Form, Number, Values
 from tollbar.gathering import Gathered, Observation, Pattern, TollRow
 from tollbar.present.decisions.gather import DIFFERS, refusal_words
+from tollbar.results import free_names
 
 
 class GatheredRunForm(Form):
@@ -146,29 +147,36 @@ def document(gathered: Gathered) -> Document:
 def toll_rows(gathered: Gathered) -> Iterator[dict[str, Any]]:
     """A flat row for each toll of each run: its coordinates and its baseline's, and what was found."""
     machine_of = _machine_of(gathered)
-    names = dict.fromkeys(name for row in gathered.rows for name in row.at)
-    for row in gathered.rows:
-        over = {f"over_{name}": value for name, value in row.over.items()}
-        for place in row.places.values():
-            for one in place.seen:
-                machine = gathered.machines[machine_of[one.run]]
-                yield {
-                    **names,
-                    # A column has one type, and a coordinate of this name may be a number in one family only.
-                    **{name: str(value) for name, value in row.at.items()},
-                    # What others call their coordinates takes the place of none of these.
-                    "run": gathered.runs[one.run].name,
-                    "processor": machine.processor,
-                    "flags": " ".join(machine.fingerprint.flags),
-                    "machine": machine_of[one.run],
-                    "family": row.family,
-                    **{name: str(value) for name, value in over.items()},
-                    "cost_metric": row.cost,
-                    "load": row.load,
-                    "parameters": json.dumps(row.parameters, sort_keys=True),
-                    "standing": str(row.standing),
-                    **{name: value for name, value in _observed(one).items() if name != "run"},
-                }
+    found = [
+        (row, _columns(gathered, machine_of[one.run], row, one))
+        for row in gathered.rows
+        for place in row.places.values()
+        for one in place.seen
+    ]
+    taken = {name for _, columns in found for name in columns}
+    # The column `provider` has the version too.
+    named = free_names((name for row, _ in found for name in row.at if name != "provider"), taken)
+    over = free_names((f"over_{name}" for row, _ in found for name in row.over), {*taken, *named.values()})
+    for row, columns in found:
+        # A column has one type, and a coordinate of this name may be a number in one family only.
+        at = {free: str(row.at[name]) if name in row.at else None for name, free in named.items()}
+        yield at | {over[f"over_{name}"]: str(value) for name, value in row.over.items()} | columns
+
+
+def _columns(gathered: Gathered, number: int, row: TollRow, one: Observation) -> dict[str, Any]:
+    machine = gathered.machines[number]
+    return {
+        "run": gathered.runs[one.run].name,
+        "processor": machine.processor,
+        "flags": " ".join(machine.fingerprint.flags),
+        "machine": number,
+        "family": row.family,
+        "cost_metric": row.cost,
+        "load": row.load,
+        "parameters": json.dumps(row.parameters, sort_keys=True),
+        "standing": str(row.standing),
+        **{name: value for name, value in _observed(one).items() if name != "run"},
+    }
 
 
 def _machine_of(gathered: Gathered) -> Mapping[int, int]:

@@ -1,0 +1,61 @@
+"""Rows for other programs: each value in a column of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from report_example import example
+from tollbar import document
+from tollbar.families import families
+from tollbar.judge import Judgement
+from tollbar.results import free_names
+from tollbar.results.export import _rows
+from tollbar.results.run import StudyRun
+
+# Whatever a family may call a parameter: the names of all of them, and the names of all columns.
+PARAMETERS = sorted(
+    {name for family in families().values() for name in family.settings}
+    | {name for family in families().values() for choice in family.choices.values() for name in choice.setting}
+)
+
+
+def with_parameters(judged: Judgement, names: list[str]) -> Judgement:
+    """The same with these parameters in each cell, each with a value that nothing else has."""
+
+    def named(one: StudyRun) -> StudyRun:
+        own = {name: f"value of {name}" for name in names}
+        return replace(one, rows=tuple(replace(row, coordinates={**own, **row.coordinates}) for row in one.rows))
+
+    studies = tuple(replace(one, study=named(one.study)) for one in judged.studies)
+    return replace(judged, run=replace(judged.run, studies=tuple(one.study for one in studies)), studies=studies)
+
+
+def lost(row: dict[str, Any], names: list[str]) -> list[str]:
+    return [name for name in names if f"value of {name}" not in row.values()]
+
+
+def test_no_parameter_takes_the_place_of_a_column() -> None:
+    """Of cells: every parameter of every family, and parameters with the names of the columns."""
+    judged = example()
+    before = [*document.cell_rows(judged)]
+    names = [name for name in (*PARAMETERS, *before[0]) if name not in judged.studies[0].rows[0].coordinates]
+    rows = [*document.cell_rows(with_parameters(judged, names))]
+    assert [] == [name for row in rows for name in lost(row, names)]
+    assert before == [{name: row[name] for name in one} for row, one in zip(rows, before, strict=True)]
+
+
+def test_no_parameter_takes_the_place_of_a_column_of_chunks() -> None:
+    judged = example()
+    before = [*_rows(judged.run)]
+    names = [name for name in {*PARAMETERS, *before[0]} if name not in judged.studies[0].rows[0].coordinates]
+    rows = [*_rows(with_parameters(judged, names).run)]
+    assert [] == [name for row in rows for name in lost(row, names)]
+    assert before == [{name: row[name] for name in one} for row, one in zip(rows, before, strict=True)]
+
+
+def test_shipped_families_keep_their_names() -> None:
+    """A parameter of a family that ships is the column of its name, for example bcrypt's `cost`."""
+    columns = {*next(document.cell_rows(example()))} - {*example().studies[0].rows[0].coordinates}
+    assert [] == [name for name in PARAMETERS if name in columns]
+    assert {"cost": "setting_cost", "bytes": "bytes"} == free_names(["cost", "bytes"], {"cost"})
