@@ -13,7 +13,8 @@ from typing import Any
 
 from tollbar.errors import TollbarError
 from tollbar.fleet.node import BLOCK_BYTES, RESULTS, SAID, digest
-from tollbar.gathering.reading import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, shown
+from tollbar.gathering.reading import shown
+from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_OTHERWISE
 
 # As `results.create` names one: a study is called by its file, whatever that is called.
 _RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")

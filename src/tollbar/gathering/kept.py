@@ -20,11 +20,12 @@ from tollbar.files import write_atomically
 from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
 from tollbar.results import Row, present
+from tollbar.results.directory import JUDGED
 from tollbar.stats import FEWEST_BLOCKS, Moments
 from tollbar.study import Study
 from tollbar.wire import check_characters
 
-FILE = "judged.json"
+FILE = JUDGED
 # Of a digest: as many hexadecimal digits as tell two states apart for certain.
 _DIGITS = 32
 # What a judgement is made by. A run that another version judged is judged again.

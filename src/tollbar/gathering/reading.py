@@ -10,7 +10,6 @@ import logging
 import os
 import resource
 import signal
-import stat
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -25,8 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tollbar import judge, results, units
 from tollbar.errors import TollbarError
-from tollbar.gathering.kept import FILE, KeptJudgement, KeptStudy, Scalar, keep, read_kept
+from tollbar.gathering.kept import KeptJudgement, KeptStudy, Scalar, keep, read_kept
 from tollbar.machine import NOT_STATED
+from tollbar.results.directory import check_files
 from tollbar.results.reading import uncollected
 from tollbar.wire import check_characters
 
@@ -34,11 +34,6 @@ _log = logging.getLogger(__name__)
 
 # Many times what the largest run has.
 MOST_FLAGS = 200
-MOST_BYTES = {"run.json": 8 << 20, FILE: 128 << 20, "results.sqlite": 4 << 30, "results.sqlite-wal": 4 << 30}
-MOST_OTHERWISE = 4 << 20
-MOST_FILES = 10_000
-# Of all those together that are read whole.
-MOST_TOGETHER = 192 << 20
 # Of a process that judges one run: seconds, and bytes of addresses, with all that is mapped before.
 MOST_S = 600
 MOST_ADDRESSES = max(4 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
@@ -258,7 +253,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path | Unusable]:
 def _quickly(directory: Path) -> Found | Unusable | None:
     """A run by what it keeps; None where it is yet to be judged."""
     try:
-        _check_files(directory)
+        check_files(directory)
         kept = read_kept(directory)
         return None if kept is None else _found(directory, kept)
     except Exception as error:  # whatever a file that others wrote may lead to
@@ -291,41 +286,6 @@ def _words(error: Exception) -> str:
     return shown(
         f"not as Tollbar writes it ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})"
     )
-
-
-def _check_files(directory: Path) -> None:
-    """Raises TollbarError for what is no ordinary file of a run, before any of them is opened."""
-    folders = [directory, directory / "studies", directory / "families"]
-    together = 0
-    for number, path in enumerate(_entries(folders)):
-        status = path.lstat()
-        name = path.relative_to(directory)
-        if stat.S_ISLNK(status.st_mode):
-            raise TollbarError(f"`{name}` is a symbolic link, which is not followed")
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise TollbarError(f"`{name}` is neither a file nor a folder")
-        most = MOST_BYTES.get(str(name), None if path.parent == directory else MOST_OTHERWISE)
-        if most is not None and stat.S_ISREG(status.st_mode) and status.st_size > most:
-            raise TollbarError(f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}")
-        # Of the database, chunks are read one after another; other files beside it are not read.
-        if most is not None and not name.name.startswith("results.sqlite"):
-            together += status.st_size
-        if together > MOST_TOGETHER:
-            raise TollbarError(f"its files are larger than those of any run: {units.show_bytes(together)}")
-        if number >= MOST_FILES:
-            raise TollbarError(f"more than {MOST_FILES:,} files")
-
-
-def _entries(folders: Sequence[Path]) -> Iterator[Path]:
-    """What is in these folders, and in the folders of the last of them."""
-    *_, last = folders
-    for folder in folders:
-        # Runs of earlier versions kept no families.
-        with suppress(FileNotFoundError), os.scandir(folder) as inside:
-            for entry in inside:
-                yield folder / entry.name
-                if folder == last and entry.is_dir(follow_symlinks=False):
-                    yield from (folder / entry.name / one.name for one in os.scandir(folder / entry.name))
 
 
 def _found(directory: Path, kept: KeptJudgement) -> Found:
