@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
-from collections.abc import Iterator
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tollbar import files
 from tollbar.beds.configuration import write_files
-from tollbar.files import write, write_atomically
+from tollbar.errors import TollbarError
+from tollbar.files import read_bytes, read_text, write, write_atomically
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -73,3 +78,80 @@ def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
         assert [pipe] == list(tmp_path.iterdir())
     finally:
         os.close(reader)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe without a writer is refused at once."""
+    monkeypatch.setattr(files, "WRITER_WAIT_S", 0.0)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.mkdir(), "it is a folder"),
+        (_socket, "it is a socket"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is a device"),
+        (_pipe, "no program writes to this pipe"),
+        (lambda path: None, "No such file"),
+        (lambda path: path.symlink_to(path), "symbolic links"),
+        (lambda path: path.write_bytes(b"x" * 1001), "larger than 1,000 bytes"),
+        (lambda path: path.symlink_to("/proc/self/maps"), "larger than 1,000 bytes"),
+    ],
+)
+def test_another_kind_of_file_or_a_larger_one_is_refused(
+    tmp_path: Path, make: Callable[[Path], object], reason: str, impatient: None
+) -> None:
+    make(tmp_path / "file")
+    with pytest.raises(TollbarError, match=reason) as raised:
+        read_bytes(tmp_path / "file", 1000)
+    assert (str(tmp_path / "file"), True) == (raised.value.where, bool(raised.value.hint))
+
+
+def test_a_pipe_is_read_until_its_writer_closes_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    content = b"x" * 300_000
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert content == read_bytes(tmp_path / "pipe", len(content))
+    writer.join()
+
+
+def test_a_pipe_of_a_shell_is_read_also_where_its_writer_is_slow_or_silent(impatient: None) -> None:
+    for command, expected in (("sleep 0.3; echo text", b"text\n"), ("true", b"")):
+        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            assert expected == read_bytes(Path(f"/dev/fd/{writer.stdout.fileno()}"), 100)
+
+
+def test_an_endless_pipe_is_read_up_to_the_limit() -> None:
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        with pytest.raises(TollbarError, match="larger than 1 MiB"):
+            read_bytes(Path(f"/dev/fd/{writer.stdout.fileno()}"), 1024 * 1024)
+
+
+def test_a_pipe_may_be_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TollbarError, match="it must be a regular file"):
+        read_bytes(tmp_path / "pipe", pipes=False)
+
+
+def test_text_has_neither_a_byte_order_mark_nor_line_ends_of_windows(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
+    assert "one\ntwo\n" == read_text(tmp_path / "file")
+
+
+def test_text_in_another_encoding_is_refused_with_the_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes("ab\u00e9".encode("latin-1"))
+    with pytest.raises(TollbarError, match="byte 2 is not UTF-8"):
+        read_text(tmp_path / "file")

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
+import shlex
+import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from tollbar.errors import TollbarError
+
+MOST_WRITTEN_BYTES = 4 * 1024 * 1024
+"""Limit of a file that a person writes, such as a study: thousands of times the size of those that ship."""
+
+WRITER_WAIT_S = 5.0
+"""Time for the program that writes to a named pipe to open it: more than a shell needs to start it."""
+
+_PIECE_BYTES = 1024 * 1024
 
 SEARCH_PATH = "TOLLBAR_PATH"
 """The environment variable of folders, colons between them, that hold `families/`, `beds/` and `policies/` of the
@@ -45,6 +59,106 @@ def cache_folder() -> Path:
     kept = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The specification says that a relative path there is to be ignored.
     return (kept if kept.is_absolute() else Path.home() / ".cache") / "tollbar"
+
+
+def read_bytes(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool = True) -> bytes:
+    """Return the content of a file that a user names or a stranger sends, of at most `most_bytes`.
+
+    A regular file is read, and with `pipes` also a pipe, such as `<(command)`, until its writers close it. A pipe that
+    no program opens for writing within `WRITER_WAIT_S` is refused. Ctrl-C ends each wait. Raises TollbarError for all
+    else: devices, folders, sockets, larger content.
+    """
+    where = str(path)
+    try:
+        _refuse_other_kinds(path.stat().st_mode, where, pipes)
+        # Without O_NONBLOCK, to open a pipe without a writer never ends, nor does the Ctrl-C of the user.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            # Another file may have taken the place of the one that was looked at.
+            mode = os.fstat(handle).st_mode
+            _refuse_other_kinds(mode, where, pipes)
+            pieces = _pieces_of_pipe(handle, where) if stat.S_ISFIFO(mode) else _pieces(handle)
+            return _joined(pieces, most_bytes, where)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:
+        # A ValueError: a path with a NUL byte in it.
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        hint = f"`ls -l {shlex.quote(str(path.parent))}` lists the files there"
+        raise TollbarError(f"cannot be read: {reason}", where=where, hint=hint) from error
+
+
+def read_text(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool = True) -> str:
+    """Return the UTF-8 text of a file as `read_bytes` does, without a byte order mark and with plain line ends."""
+    try:
+        text = read_bytes(path, most_bytes, pipes=pipes).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"cannot be read: byte {error.start} is not UTF-8; the file must be text in UTF-8"
+        hint = f"`iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))}` converts UTF-16, for example"
+        raise TollbarError(what, where=str(path), hint=hint) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _refuse_other_kinds(mode: int, where: str, pipes: bool) -> None:
+    if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
+        return
+    kind = next((name for is_kind, name in _KINDS.items() if is_kind(mode)), "of an unknown kind")
+    wanted = "a regular file or a pipe" if pipes else "a regular file"
+    hint = f"`stat {shlex.quote(where)}` prints its kind"
+    raise TollbarError(f"cannot be read: it is {kind}; it must be {wanted}", where=where, hint=hint)
+
+
+_KINDS = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
+
+
+def _pieces(handle: int) -> Iterator[bytes]:
+    while piece := os.read(handle, _PIECE_BYTES):
+        yield piece
+
+
+def _pieces_of_pipe(handle: int, where: str) -> Iterator[bytes]:
+    """Yield the content of a pipe that was opened without waiting for its writer."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    until = time.monotonic() + WRITER_WAIT_S
+    has_writer = False
+    while True:
+        try:
+            piece = os.read(handle, _PIECE_BYTES)
+        except BlockingIOError:
+            # There is a writer, and it may take its time.
+            has_writer = True
+            poll.poll()
+            continue
+        if piece:
+            has_writer = True
+            yield piece
+        elif has_writer or poll.poll(0):
+            # Each writer has closed it: one that came and went since the last look is seen by poll alone.
+            return
+        elif time.monotonic() < until:
+            poll.poll(100)
+        else:
+            what = f"cannot be read: no program writes to this pipe; one must open it within {WRITER_WAIT_S:.0f} s"
+            hint = "`COMMAND FILE <(WRITER)` starts the writer with the command, for example in bash"
+            raise TollbarError(what, where=where, hint=hint)
+
+
+def _joined(pieces: Iterable[bytes], most_bytes: int, where: str) -> bytes:
+    content = bytearray()
+    for piece in pieces:
+        content += piece
+        if len(content) > most_bytes:
+            size = f"{most_bytes // 1024**2} MiB" if most_bytes >= 1024**2 else f"{most_bytes:,} bytes"
+            hint = f"`head -c 300 {shlex.quote(where)}` shows whether it is the right file"
+            raise TollbarError(f"cannot be read: it is larger than {size}, the limit", where=where, hint=hint)
+    return bytes(content)
 
 
 def write_atomically(path: Path, text: str) -> None:
