@@ -85,6 +85,9 @@ from tollbar.stats import Moments
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
 MORE = "`tollbar judge RUN --all`, or the report"
+# Commands that measure, and take a seed.
+REPEATABLE = ("run", "ask", "choose", "upgrade")
+RECORDED = "The run records the first command. Studies, libraries and roles that a command names may start programs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +268,8 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
 
 def _how(judgement: Judgement) -> Iterator[Block]:
     run = judgement.run
-    yield Paragraph(f"Measured {run.started} with Tollbar {__version__}.")
+    page = "" if run.version == __version__ else f" This page was made with Tollbar {__version__}."
+    yield Paragraph(f"Measured {run.started} with Tollbar {run.version}.{page}")
     yield from (Paragraph(of) for of in dict.fromkeys(cost_words(study).method for study in judgement.studies))
     for study in judgement.studies:
         about = study.about
@@ -280,7 +284,9 @@ def _how(judgement: Judgement) -> Iterator[Block]:
 
 def _again(run: Run) -> tuple[Block, ...]:
     seed = f"The seed, from which the order of all work was drawn, was {run.seed}."
-    return Paragraph(seed, "note"), Commands(commands(run))
+    found = commands(run)
+    recorded = [Paragraph(RECORDED, "note")] if _same_run(run) in found.values() else []
+    return Paragraph(seed, "note"), *recorded, Commands(found)
 
 
 # The brief form.
@@ -408,12 +414,21 @@ def commands(run: Run) -> dict[str, str]:
     parts = run.directory.parts
     # A report is handed on, and where a home directory lies is the user's own business.
     path = shlex.quote("/".join(parts[-2:]) if run.directory.is_absolute() else str(run.directory))
-    command = list(run.command) or ["tollbar", "run"]
-    if not any(part == "--seed" or part.startswith("--seed=") for part in command):
-        command += ["--seed", str(run.seed)]
-    return {
-        "The same run, the same order": shlex.join(command),
+    found = {
+        "The same run, the same order": _same_run(run),
         "Judge the same trials again": f"tollbar judge {path}",
         "Compare with another run": f"tollbar compare {path} OTHER-RUN",
         "The numbers as a file": f"tollbar export {path} --format csv",
     }
+    # A pasted control character ends the quotes that it is in.
+    return {what: command for what, command in found.items() if command and command.isprintable()}
+
+
+def _same_run(run: Run) -> str:
+    """The command that the run records, with its seed. Empty if it is none of Tollbar's: readers paste it."""
+    command = list(run.command) or ["tollbar", "run"]
+    if command[:1] != ["tollbar"] or command[1:2] not in [[name] for name in REPEATABLE]:
+        return ""
+    if not any(part == "--seed" or part.startswith("--seed=") for part in command):
+        command += ["--seed", str(run.seed)]
+    return shlex.join(command)

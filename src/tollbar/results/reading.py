@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tollbar import study
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
+from tollbar.machine import NOT_STATED
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.results import stored
 from tollbar.results.observations import chunks_of
@@ -94,6 +95,7 @@ class _About(BaseModel):
     servers: dict[str, dict[str, Any]]
     broken: dict[str, str]
     studies: dict[str, _Entry]
+    tollbar: str = NOT_STATED
     best_probe_ns: float | None = None
     nodes: dict[str, _Node] = {}
 
@@ -124,6 +126,7 @@ def read(directory: Path) -> Run:
         command=tuple(said["command"]),
         studies=read_back,
         nodes=said.get("nodes", {}),
+        version=said.get("tollbar", NOT_STATED),
         best_probe_ns=said.get("best_probe_ns"),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar.families import Standing, Value
+from tollbar.machine import NOT_STATED
 from tollbar.records import Outcome, SetAside, Trial
 from tollbar.study import Study
 
@@ -119,6 +120,8 @@ class Run:
     """Libraries that were found and cannot be used: where each is, and why."""
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The machine of each role that has one of its own: `address`, `host`, `fingerprint`, `is_simulated`."""
+    version: str = NOT_STATED
+    """Of the Tollbar that measured it."""
     best_probe_ns: float | None = None
     """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""
 
