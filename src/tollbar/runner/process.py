@@ -135,9 +135,7 @@ class Process:
             if left_s <= 0:
                 raise Ended(f"no answer within {limit_s:.0f} s", timed_out=True)
             self._take_in(left_s)
-        line, _, rest = self._heard.partition(b"\n")
-        self._heard[:] = rest
-        return bytes(line)
+        return self._next_line()
 
     def answers_within(self, limit_s: float) -> bool:
         """Whether its next line comes within so many seconds, or nothing more will."""
@@ -149,10 +147,10 @@ class Process:
             self._take_in(left_s)
         return True
 
-    def unasked(self) -> bool:
-        """Whether it has said something that it was not asked for."""
+    def line_here(self) -> bytes | None:
+        """Return its next line if all of it is here already; a part of one belongs to the next answer."""
         self._take_in(0)
-        return bool(self._heard)
+        return self._next_line() if b"\n" in self._heard else None
 
     def how_it_ends(self, limit_s: float) -> str | None:
         """After its last line: how it failed to end well, or None. Raises Ended if it does not end."""
@@ -186,6 +184,11 @@ class Process:
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
+
+    def _next_line(self) -> bytes:
+        line, _, rest = self._heard.partition(b"\n")
+        self._heard[:] = rest
+        return bytes(line)
 
     def _has_output(self) -> bool:
         return any(key.data is self._heard for key in self._selector.get_map().values())

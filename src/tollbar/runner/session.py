@@ -22,6 +22,7 @@ MOST_CORES = 1024
 CLOCK_SLACK_NS = 1_000_000
 # After its input has ended a runner has nothing left to do but to say how it went.
 END_LIMIT_S = 10.0
+OUT_OF_TURN = "the runner answered out of turn; each line that it reads has one answer"
 
 
 class Stopped(Exception):
@@ -77,7 +78,7 @@ class Session:
 
     def ready(self, limit_s: float) -> Ready:
         """Waits until it is ready and warm. Raises Stopped."""
-        said = self._hear(limit_s)
+        said = _unless_ended(self._hear(limit_s))
         if not isinstance(said.get("ready"), dict):
             raise Stopped(failed("the runner did not say that it is ready"))
         if not said["ready"].get("provider"):
@@ -91,8 +92,9 @@ class Session:
 
         `meanwhile` is done again and again until the chunk is answered, each time so many seconds after the last.
         """
-        if self._process.unasked():
-            raise Stopped(failed("the runner answered out of turn"))
+        if (early := self._process.line_here()) is not None:
+            _chunk(early)
+            raise Stopped(failed(OUT_OF_TURN))
         asked_ns = time.monotonic_ns()
         self._process.say({"advance": {"seconds": seconds, "operations": operations}})
         if meanwhile is not None:
@@ -100,7 +102,7 @@ class Session:
             while not self._process.answers_within(every_s) and time.monotonic_ns() - asked_ns < limit_s * 1e9:
                 do()
         left_s = limit_s - (time.monotonic_ns() - asked_ns) / 1e9
-        chunk = _validated(self._hear(max(0.0, left_s)), ChunkRecord)
+        chunk = _chunk(self._hear(max(0.0, left_s)))
         fault = _impossible(chunk, seconds, operations, time.monotonic_ns() - asked_ns)
         if fault:
             raise Stopped(failed(fault))
@@ -109,10 +111,12 @@ class Session:
     def finish(self) -> Record:
         """Ends its input, and takes its last line: what became of the session."""
         try:
-            if self._process.unasked():
-                return failed("the runner answered out of turn")
+            if (early := self._process.line_here()) is not None:
+                return _too_early(_last(early))
             self._process.end_input()
-            record = _read(self._process.hear(END_LIMIT_S), Record)
+            record = _last(self._process.hear(END_LIMIT_S))
+            if record.outcome is not Outcome.OK:
+                return record
             fault = self._process.how_it_ends(END_LIMIT_S)
             return failed(fault) if fault else record
         except Ended as ended:
@@ -120,28 +124,57 @@ class Session:
         except Stopped as stopped:
             return stopped.record
 
-    def _hear(self, limit_s: float) -> dict[str, Any]:
-        """The next line, unless that is an outcome, after which nothing comes."""
+    def _hear(self, limit_s: float) -> bytes:
+        """Return the next line. Raises Stopped where none comes."""
         try:
-            line = self._process.hear(limit_s)
+            return self._process.hear(limit_s)
         except Ended as ended:
             raise Stopped(_of(ended)) from None
-        said = _document(line)
-        if "outcome" in said:
-            record = _validated(said, Record)
-            early = failed("the runner ended before its input did") if record.outcome is Outcome.OK else record
-            raise Stopped(early)
-        return said
+
+
+# Lines are told apart by their keys alone. A line that arrives before the lab asks for the next one is read in the same
+# way as one that arrives after, so that the reason of a failure does not depend on which of the two was quicker.
+
+
+def _chunk(line: bytes) -> ChunkRecord:
+    """Return a line as a chunk. Raises Stopped where it is another one."""
+    said = _unless_ended(line)
+    if "ready" in said:
+        raise Stopped(failed(OUT_OF_TURN))
+    return _validated(said, ChunkRecord)
+
+
+def _last(line: bytes) -> Record:
+    """Return a line as the outcome of the session. Raises Stopped where it is another one."""
+    said = _document(line)
+    if {"ready", "operations"} & said.keys():
+        raise Stopped(failed(OUT_OF_TURN))
+    return _validated(said, Record)
+
+
+def _unless_ended(line: bytes) -> dict[str, Any]:
+    """Return a line that is no outcome. Raises Stopped where it is one, after which nothing comes."""
+    said = _document(line)
+    if "outcome" in said:
+        raise Stopped(_too_early(_validated(said, Record)))
+    return said
+
+
+def _too_early(record: Record) -> Record:
+    """Return the outcome of a session that the runner ended by itself."""
+    return failed("the runner ended before its input did") if record.outcome is Outcome.OK else record
 
 
 def _impossible(chunk: ChunkRecord, seconds: float, operations: int, elapsed_ns: int) -> str | None:
     """What cannot be so in a chunk, by the lab's own clock."""
+    # First: a second answer to the request before may also be too small for this one.
+    if chunk.wall_ns > elapsed_ns + CLOCK_SLACK_NS:
+        elapsed = f"a chunk of {chunk.wall_ns / 1e6:.1f} ms came {elapsed_ns / 1e6:.1f} ms after it was asked for"
+        return f"the runner answered out of turn, or with another clock: {elapsed}"
     if chunk.operations < operations:
         return f"a chunk of {chunk.operations} operations, where at least {operations} were asked for"
     if chunk.wall_ns + CLOCK_SLACK_NS < seconds * 1e9:
         return f"a chunk of {chunk.wall_ns / 1e6:.3f} ms, where at least {seconds * 1e3:.3f} ms were asked for"
-    if chunk.wall_ns > elapsed_ns + CLOCK_SLACK_NS:
-        return f"a chunk of {chunk.wall_ns / 1e6:.1f} ms was answered within {elapsed_ns / 1e6:.1f} ms"
     if chunk.observed.background_ns > chunk.cpu_ns:
         return "more CPU time between chunks than in all of it"
     if chunk.cpu_ns > (chunk.wall_ns + chunk.observed.background_ns) * MOST_CORES:
