@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -137,6 +138,22 @@ def test_a_server_outlives_the_thread_that_started_it(at: Sandbox, system: Provi
         # The signal came with the end of the thread.
         assert server.fault(0.2) is None
         assert "200" == ask(server.address).status
+
+
+def test_a_server_has_ended_though_its_guard_has_not_seen_it(at: Sandbox, system: Provider) -> None:
+    """Clients notice first, because the kernel closes connections before it tells the guard, and a core may be busy."""
+    with start(at, here("embedded"), system, PLAINTEXT) as server:
+        (guard,) = server.components.values()
+        program = proc.tree(guard)[1]
+        os.kill(guard, signal.SIGSTOP)
+        os.kill(program, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE_S
+        while proc.start_time(program) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        goes_on = threading.Timer(0.5, os.kill, (guard, signal.SIGCONT))
+        goes_on.start()
+        assert "was ended by SIGKILL" in (server.fault() or "")
+        goes_on.join()
 
 
 def test_sandbox_go_even_without_their_keeper() -> None:

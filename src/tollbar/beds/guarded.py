@@ -63,6 +63,7 @@ class Guarded:
         self.work_dir = work_dir
         self._grace_s = grace_s
         self._fault: str | None = None
+        self._pid: int | None = None
         pinned = ["--core", ",".join(map(str, cores))] if cores else []
         guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
@@ -90,6 +91,13 @@ class Guarded:
         """How it ended, with its last line, if it did; None: it runs."""
         status = self.process.poll()
         if status is None:
+            program = self._program()
+            if program is None or proc.runs(program):
+                return None
+            # A client notices first: the kernel closes connections before it tells the guard, and a core may be busy.
+            with suppress(subprocess.TimeoutExpired):
+                status = wait(self.process, KILLED_S)
+        if status is None:
             return None
         if self._fault is None:
             ended = (
@@ -97,6 +105,13 @@ class Guarded:
             )
             self._fault = ": ".join([f"{self.name} {ended}", *self.output().splitlines()[-1:]])
         return self._fault
+
+    def _program(self) -> int | None:
+        """Return the process that the guard has started; None: there is none yet."""
+        if self._pid is None:
+            # The first one: whatever the guard adopts comes later.
+            self._pid = next(iter(proc.tree(self.pid)[1:]), None)
+        return self._pid
 
     def output(self, since: int = 0) -> str:
         """The end of its log, behind so many bytes; without the sandbox's paths, which mean nothing to a reader."""

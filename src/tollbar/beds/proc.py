@@ -16,6 +16,8 @@ from pathlib import Path
 LISTENING = "0A"
 # Of the clocks that a process has, the one that counts nanoseconds.
 CPUCLOCK_SCHED = 2
+# A flag of a thread that ends, of the kernel's include/linux/sched.h: see proc(5).
+PF_EXITING = 0x4
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _LIBRARY = re.compile(r"/lib(ssl|crypto)[^/]*\.so[^/]*$")
 
@@ -27,6 +29,15 @@ def start_time(pid: int) -> int | None:
     """
     fields = _stat(pid)
     return int(fields[19]) if fields and _runs(fields) else None
+
+
+def runs(pid: int) -> bool:
+    """Return whether a thread of the process runs that has not begun to end.
+
+    Of a process that ends, the kernel closes the files after it has set this mark on all threads.
+    """
+    stats = (_read(f"/proc/{pid}/task/{thread}/stat").rpartition(")")[2].split() for thread in _threads(pid))
+    return any(not int(fields[6]) & PF_EXITING for fields in stats if len(fields) > 6)
 
 
 def cpu_ns(pids: Iterable[int]) -> int:
