@@ -17,7 +17,7 @@ from builders import claim
 from tollbar import plan, study
 from tollbar.errors import TollbarError
 from tollbar.families import Value
-from tollbar.plan import Cell, StudyPlan
+from tollbar.plan import Cell, StudyPlan, heats
 from tollbar.plan.heats import blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
 
@@ -121,6 +121,36 @@ def test_the_heats_of_a_seed_are_these(text: str, seed: int, expected: str) -> N
         for heat in block
     ]
     assert expected == digest(found)
+
+
+# All cells are compared with one, which meets its claim's cells too.
+CROWDED = """
+question  = "?"
+family    = "digest"
+choices   = ["none", "md5", "sha-1", "sha-256", "blake3"]
+providers = ["rustcrypto", "aws-lc"]
+baseline  = { choice = "md5", bytes = "1 B" }
+[vary]
+op    = ["hash"]
+bytes = ["1 B", "2 B", "3 B", "4 B", "5 B"]
+[[claim]]
+says   = "SHA-256 costs twice as much as MD5 of one byte."
+of     = { choice = "sha-256" }
+over   = { choice = "md5", bytes = "1 B" }
+metric = "cost"
+ratio  = 2
+"""
+
+
+@pytest.mark.parametrize("text", [SMALL, WIDE, FETCHED, CROWDED])
+def test_a_crowd_is_drawn_from_like_a_few(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking at the first of each kind draws the same heats as looking at all cells."""
+    drawn = []
+    for crowd in (10**9, 0, 2):
+        monkeypatch.setattr(heats, "CROWD", crowd)
+        drawn.append([[*blocks(planned(text), seed, 8)] for seed in range(20)])
+    assert drawn[0] == drawn[1]
+    assert drawn[0] == drawn[2]
 
 
 def test_what_could_not_be_proved_has_no_twin_for_its_kind() -> None:
@@ -282,14 +312,14 @@ def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytes
         return normal(wanted)
 
     monkeypatch.setattr(grid, "normal", counted)
-    cells = Counter(cell.coordinates["provider"] for cell in grid.cells())
+    cells = Counter(cell.coordinates["provider"] for cell in grid.places())
     assert {"libcrypto": 8, "rustcrypto": 4} == cells == asked
 
 
 def test_what_means_nothing_makes_no_second_cell() -> None:
     """The older call has no context that could be used again: of four combinations three are cells."""
     one = study.read("calls", CALLS, where="calls.toml")
-    cells = [cell.key for cell in plan._Grid(one, *plan.look_up(one.providers, ())).cells()]
+    cells = [plan.key_of(cell.coordinates) for cell in plan._Grid(one, *plan.look_up(one.providers, ())).places()]
     assert 3 == len(cells) == len({*cells})
 
 

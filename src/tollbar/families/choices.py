@@ -51,6 +51,8 @@ class Choice:
 
     def at(self, coordinates: Mapping[str, Value]) -> Choice:
         """The choice with the standing and the authority that it has with these parameters."""
+        if not self.levels:
+            return self
         parameters = {**coordinates, **self.setting}
         level = next((one for one in self.levels if one.is_met(parameters)), None)
         return self if level is None else replace(self, standing=level.standing, authority=level.authority)

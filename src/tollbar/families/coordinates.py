@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 
 Value = str | int | float
 """A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
@@ -26,6 +26,7 @@ def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) 
     return True
 
 
+@lru_cache(maxsize=1 << 14)
 def is_one_of(word: str, patterns: tuple[str, ...]) -> bool:
     """Whether a word fits one of these patterns."""
     return word in patterns or any(fnmatchcase(word, one) for one in _open(patterns))

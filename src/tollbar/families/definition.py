@@ -153,7 +153,7 @@ class Family:
 
     def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
         """The values of a cell's settings of which the family says something there."""
-        found = (self._value_at(name, coordinates) for name in self.settings)
+        found = (self._value_at(name, coordinates) for name, setting in self.settings.items() if setting.about)
         return [value for value in found if value is not None]
 
     def done_elsewhere(self, name: str, coordinates: Mapping[str, Value]) -> str | None:

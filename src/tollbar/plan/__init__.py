@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tollbar import beds, libraries
 from tollbar.beds import Bed, Installed, Unavailable
@@ -20,6 +20,9 @@ from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
 """One task of the runner contract."""
+
+# `json.dumps` makes a new encoder for each call, and a large study has a hundred thousand keys.
+_KEYS = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class Plan:
 
 def key_of(coordinates: Coordinates) -> str:
     """Coordinates as one canonical text: the same cell has the same key in every run."""
-    return json.dumps(dict(coordinates), sort_keys=True, separators=(",", ":"))
+    return _KEYS.encode(dict(coordinates))
 
 
 def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] = ()) -> Plan:
@@ -156,29 +159,29 @@ def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] 
 
 def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...]) -> StudyPlan:
     grid = _Grid(study, providers, broken)
-    kept: dict[str, Cell] = {}
+    kept: dict[str, _Place] = {}
     left_out: dict[str, tuple[Coordinates, str]] = {}
-    for cell in grid.cells():
-        reason = grid.left_out(cell)
+    for place in grid.places():
+        key, reason = key_of(place.coordinates), grid.left_out(place.coordinates)
         if reason is None:
-            kept.setdefault(cell.key, cell)
+            kept.setdefault(key, place)
         else:
-            left_out.setdefault(cell.key, (cell.coordinates, reason))
-    for cell in kept.values():
-        contradiction = study.family.contradiction(cell.coordinates)
+            left_out.setdefault(key, (place.coordinates, reason))
+    for place in kept.values():
+        contradiction = study.family.contradiction(place.coordinates)
         if contradiction:
             hint = "choose other values, or leave the combination out"
             raise TollbarError(contradiction, where=study.name, hint=hint)
     if not kept:
         raise TollbarError("every combination is left out: nothing to measure", where=study.name)
-    cells = [replace(cell, against=grid.baseline_of(cell, kept)) for cell in kept.values()]
+    cells = [grid.cell(place, grid.baseline_of(place.coordinates, kept)) for place in kept.values()]
     if not any(cell.is_baseline for cell in cells):
         raise TollbarError(
             f"no cell is the baseline {dict(study.baseline)}",
             where=study.name,
             hint="is the baseline among the choices?",
         )
-    _refuse_idle_settings(study, [*kept.values()], [at for at, _ in left_out.values()])
+    _refuse_idle_settings(study, [*(cell.coordinates for cell in cells), *(at for at, _ in left_out.values())])
     _refuse_ambiguous_tables(study, cells)
     if study.measure.cells == "claimed":
         needed = _claimed(study, cells)
@@ -198,9 +201,8 @@ def _claimed(study: Study, cells: Sequence[Cell]) -> set[str]:
     return {*found, *(cell.against for cell in found.values() if cell.against is not None)}
 
 
-def _refuse_idle_settings(study: Study, cells: Sequence[Cell], left_out: Sequence[Coordinates]) -> None:
+def _refuse_idle_settings(study: Study, everywhere: Sequence[Coordinates]) -> None:
     """Raises TollbarError for a setting that is varied and means nothing to any cell."""
-    everywhere = [*(cell.coordinates for cell in cells), *left_out]
     for name in study.vary:
         if not any(name in coordinates for coordinates in everywhere):
             only = study.family.settings[name].only
@@ -231,6 +233,14 @@ def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
                     raise TollbarError(what, where=where, hint=f"`where` says which `{'` and `'.join(apart)}`")
 
 
+class _Place(NamedTuple):
+    """A combination of a study, before it is known which other one it is compared with."""
+
+    provider: Provider
+    bed: Bed | Remote | None
+    coordinates: Coordinates
+
+
 class _Grid:
     """All combinations of a study, and what is said about them."""
 
@@ -244,13 +254,14 @@ class _Grid:
             for one in study.leave_out
         ]
         self._fixed = {name: self._meant(name, (value,)) for name, value in study.baseline.items()}
+        self._known: dict[tuple[tuple[str, Value], ...], str] = {}
 
-    def cells(self) -> Iterator[Cell]:
+    def places(self) -> Iterator[_Place]:
         """Those of a study, each once: what means nothing to a cell is not in its coordinates."""
         study, family = self.study, self.study.family
         known: set[tuple[tuple[str, Value], ...]] = set()
         for name, (bed, provider), op in itertools.product(
-            study.choices, self.places(), study.vary.get("op", family.operations)
+            study.choices, self.performers(), study.vary.get("op", family.operations)
         ):
             at: dict[str, Value] = {"choice": name, "provider": provider.spec, "op": op}
             at |= {"bed": bed.name} if bed else {}
@@ -260,18 +271,23 @@ class _Grid:
                 if (alike := tuple(coordinates.items())) in known:
                     continue
                 known.add(alike)
-                yield Cell(
-                    study=study.name,
-                    family=family.name,
-                    choice=family.choices[name],
-                    provider=provider,
-                    bed=bed,
-                    load=study.load,
-                    coordinates=coordinates,
-                    standing=family.standing_of(coordinates),
-                    strength=family.strength_of(coordinates),
-                    against=None,
-                )
+                yield _Place(provider, bed, coordinates)
+
+    def cell(self, place: _Place, against: str | None) -> Cell:
+        """The cell there, which is compared with the one of this key."""
+        family, coordinates = self.study.family, place.coordinates
+        return Cell(
+            study=self.study.name,
+            family=family.name,
+            choice=family.choices[str(coordinates["choice"])],
+            provider=place.provider,
+            bed=place.bed,
+            load=self.study.load,
+            coordinates=coordinates,
+            standing=family.standing_of(coordinates),
+            strength=family.strength_of(coordinates),
+            against=against,
+        )
 
     def _varied(self, at: Coordinates) -> dict[str, tuple[Value, ...]]:
         """What varies at a choice, provider and operation; of a setting that means nothing there the first value alone.
@@ -302,7 +318,7 @@ class _Grid:
             n: wanted[n] for n in ("choice", "provider", "bed", "op", "threads") if n in wanted
         }
         for name, setting in family.settings.items():
-            if not setting.applies(coordinates):
+            if setting.only and not setting.applies(coordinates):
                 continue
             if name in wanted:
                 coordinates[name] = wanted[name]
@@ -310,7 +326,7 @@ class _Grid:
                 coordinates[name] = family.default_at(name, {**wanted, **coordinates})
         return coordinates | {n: wanted[n] for n in OF_A_LOAD if n in wanted}
 
-    def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
+    def performers(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""
         if not self.study.beds:
             yield from itertools.product(self.study.remotes or (None,), self.providers)
@@ -319,20 +335,27 @@ class _Grid:
             bed = beds.all_beds()[name]
             yield from ((bed, provider) for provider in self.providers if provider.kind in bed.runs_on)
 
-    def left_out(self, cell: Cell) -> str | None:
-        return next((one.because for one in self._leave_out if one.covers(cell.coordinates)), None)
+    def left_out(self, coordinates: Coordinates) -> str | None:
+        return next((one.because for one in self._leave_out if one.covers(coordinates)), None)
 
-    def baseline_of(self, cell: Cell, kept: Mapping[str, Cell]) -> str | None:
+    def baseline_of(self, coordinates: Coordinates, kept: Collection[str]) -> str | None:
         """The key of the cell that stands where this one does, but for what the baseline fixes."""
         # A setting that means nothing to this cell has its default there, or else the first value of the study.
         firsts = {name: values[0] for name, values in self.study.vary.items()}
         for open_ in ({}, firsts):
             for values in itertools.product(*self._fixed.values()):
-                wanted = {**open_, **cell.coordinates, **dict(zip(self._fixed, values, strict=True))}
-                key = key_of(self.normal(wanted))
+                wanted = {**open_, **coordinates, **dict(zip(self._fixed, values, strict=True))}
+                key = self._key_at(wanted)
                 if key in kept:
                     return key
         return None
+
+    def _key_at(self, wanted: Coordinates) -> str:
+        """The key of a cell at these coordinates. All choices at one place have one baseline, which is made once."""
+        items = tuple(wanted.items())
+        if items not in self._known:
+            self._known[items] = key_of(self.normal(wanted))
+        return self._known[items]
 
     def _meant(self, name: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """The providers that a study means by these specs, patterns or names; other coordinates as they are."""

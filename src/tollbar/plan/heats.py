@@ -7,10 +7,11 @@ factors share a heat.
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tollbar.families import Standing
 from tollbar.plan import Cell, StudyPlan
@@ -27,6 +28,8 @@ ASKED_WEIGHT = 16.0
 CONTRAST_WEIGHT = 1.0
 # A further baseline takes a place: only a pair that is to be compared is worth it.
 BASELINE_PRICE = 0.1
+# If more cells than these want to meet one cell, looking at all of them for each place takes a time that is quadratic.
+CROWD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,25 @@ def _of_another_kind(cells: Sequence[Cell]) -> set[str]:
     return {*found.values()}
 
 
+@dataclass(slots=True)
+class _Crowd:
+    """Very many cells that want to meet one, in one block: how much they want it does not change within a block."""
+
+    place: Mapping[str, int]
+    """Where each stands among all of them."""
+    baselines: list[str] = field(default_factory=list)
+    alike: dict[tuple[str | None, float], deque[str]] = field(default_factory=lambda: defaultdict(deque))
+    """Those that have one baseline and want to meet the cell as much, in their order."""
+
+    def firsts(self, waiting: Collection[str]) -> Iterator[str]:
+        """The first of each kind that is still waiting."""
+        for keys in self.alike.values():
+            while keys and keys[0] not in waiting:
+                keys.popleft()
+            if keys:
+                yield keys[0]
+
+
 class _Draw:
     """Draws block after block, and counts how often each pair of cells shared a heat."""
 
@@ -79,6 +101,8 @@ class _Draw:
         self._cells = {cell.key: cell for cell in plan.cells}
         self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
         self._met: Counter[frozenset[str]] = Counter()
+        self._both: dict[frozenset[str], set[str]] = {}
+        self._crowds: dict[str, _Crowd] = {}
         proven = [cell for cell in plan.cells if cell.key not in excluded]
         self._together = [[cell.key for cell in group] for group in factored(plan.study, plan.cells)]
         self._twice = {cell.key for cell in plan.cells if cell.is_baseline} | _of_another_kind(proven)
@@ -95,13 +119,15 @@ class _Draw:
             self._want(cell.key, other.key, CONTRAST_WEIGHT)
 
     def block(self, block: int, source: random.Random) -> list[Heat]:
+        self._crowds.clear()
         left = [cell.key for cell in self._cells.values() if not cell.is_baseline]
         source.shuffle(left)
         # A cell that is to meet several finds them all still waiting.
         left.sort(key=lambda key: sum(self._need(key, other) for other in self._wanted[key]), reverse=True)
-        # Insertion order is the shuffled order, and membership and removal are quick.
-        waiting = dict.fromkeys(left)
-        by_baseline: dict[str | None, dict[str, None]] = defaultdict(dict)
+        # In the shuffled order. The first of them is asked for after each removal: a plain dict looks for it among all
+        # that were removed, which takes a time quadratic in the number of cells.
+        waiting = OrderedDict.fromkeys(left)
+        by_baseline: dict[str | None, OrderedDict[str, None]] = defaultdict(OrderedDict)
         for key in left:
             by_baseline[self._cells[key].against][key] = None
         heats: list[list[str]] = []
@@ -128,12 +154,12 @@ class _Draw:
         return self._with_twins(block, heats, source)
 
     def _next(
-        self, heat: list[str], waiting: dict[str, None], by_baseline: dict[str | None, dict[str, None]]
+        self, heat: list[str], waiting: OrderedDict[str, None], by_baseline: dict[str | None, OrderedDict[str, None]]
     ) -> str | None:
         """The cell that the heat's cells want most to meet, else any that has one of its baselines."""
         baselines = self._baselines(heat)
         members = (*heat, *baselines)
-        candidates = dict.fromkeys(key for member in members for key in self._wanted[member])
+        candidates = self._candidates(members, waiting)
         # A baseline comes with any cell that is held against it.
         brought = (next(iter(by_baseline[key]), None) for key in candidates if self._cells[key].is_baseline)
         best, most = None, 0.0
@@ -151,6 +177,48 @@ class _Draw:
         if best is not None:
             return best
         return next((key for member in heat for key in by_baseline[self._cells[member].against]), None)
+
+    def _candidates(self, members: Sequence[str], waiting: Collection[str]) -> dict[str, None]:
+        """The cells that one of these wants to meet, in order: all that `_next` could draw, or that bring a baseline.
+
+        A cell that very many want to meet is often a baseline, and is in each of their heats. Of those that no other
+        member wants, have one baseline and want it as much, only the first can be drawn.
+        """
+        crowded = [member for member in members if len(self._wanted[member]) > CROWD]
+        if not crowded:
+            return dict.fromkeys(key for member in members for key in self._wanted[member])
+        wanted_twice = {key for member in members if member not in crowded for key in self._wanted[member]}
+        for one, other in itertools.combinations(crowded, 2):
+            wanted_twice |= self._common(one, other)
+        found: dict[str, None] = {}
+        for member in members:
+            if member in crowded:
+                crowd = self._crowd_of(member, waiting)
+                keys = {*crowd.firsts(waiting), *crowd.baselines, *(wanted_twice & crowd.place.keys())}
+                found |= dict.fromkeys(sorted(keys, key=crowd.place.__getitem__))
+            else:
+                found |= dict.fromkeys(self._wanted[member])
+        return found
+
+    def _crowd_of(self, member: str, waiting: Collection[str]) -> _Crowd:
+        """Those that want to meet this cell, by how much they do in this block."""
+        if member not in self._crowds:
+            wanted = self._wanted[member]
+            crowd = _Crowd({key: place for place, key in enumerate(wanted)})
+            for key in wanted:
+                if self._cells[key].is_baseline:
+                    crowd.baselines.append(key)
+                elif key in waiting:
+                    crowd.alike[self._cells[key].against, self._need(key, member)].append(key)
+            self._crowds[member] = crowd
+        return self._crowds[member]
+
+    def _common(self, one: str, other: str) -> set[str]:
+        """The cells that want to meet both of these."""
+        pair = frozenset((one, other))
+        if pair not in self._both:
+            self._both[pair] = self._wanted[one].keys() & self._wanted[other].keys()
+        return self._both[pair]
 
     def _baselines(self, heat: list[str]) -> list[str]:
         found = dict.fromkeys(self._cells[key].against for key in heat)
@@ -174,10 +242,14 @@ class _Draw:
     def _with_twins(self, block: int, heats: list[list[str]], source: random.Random) -> list[Heat]:
         """The heats in a random order; in one of its heats, what is compared with itself runs once more."""
         source.shuffle(heats)
+        places: dict[str, list[int]] = defaultdict(list)
+        for number, heat in enumerate(heats):
+            for key in dict.fromkeys(heat):
+                places[key].append(number)
         twins: dict[int, list[str]] = defaultdict(list)
         for key in self._cells:
             if key in self._twice:
-                twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
+                twins[source.choice(places[key])].append(key)
         return [self._heat(block, number, heat, twins[number], source) for number, heat in enumerate(heats)]
 
     def _heat(self, block: int, number: int, heat: list[str], twins: list[str], source: random.Random) -> Heat:

@@ -127,14 +127,16 @@ def contrasted(study: Study, cells: Sequence[P]) -> Iterator[tuple[str, P, P]]:
     """
     real = [cell for cell in cells if cell.standing is not Standing.NULL]
     for name in _names(study, real):
+        order = {value: place for place, value in enumerate(values(study, name, real))}
+        if len(order) < 2:
+            continue
         beside: dict[frozenset[tuple[str, Value]], dict[Value, P]] = defaultdict(dict)
         for cell in real:
             if name in cell.coordinates:
                 rest = frozenset(item for item in cell.coordinates.items() if item[0] != name)
                 beside[rest][cell.coordinates[name]] = cell
-        order = values(study, name, real)
         for by_value in beside.values():
-            first, *others = sorted(by_value, key=order.index)
+            first, *others = sorted(by_value, key=order.__getitem__)
             yield from ((name, by_value[value], by_value[first]) for value in others)
 
 
