@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NoReturn
 
+# A line of a screen or two: a file of others may have a name of a megabyte.
+MOST_LETTERS = 1000
+
 # What finalizers do takes microseconds; where one is under way again, it is raised again.
 FINALIZED_S = 0.01
 
@@ -28,7 +31,7 @@ class TollbarError(Exception):
     """Something the user can act on. Printed as one line and a hint, never as a traceback."""
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
-        self.what = what
+        self.what = what = what if len(what) <= MOST_LETTERS else f"{what[:MOST_LETTERS]}…"
         self.where = where
         self.hint = hint
         super().__init__(f"{where}: {what}" if where else what)
@@ -43,6 +46,9 @@ def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = N
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """`did you mean …?`, or the whole list while it is short, or nothing."""
     names = sorted(known)
+    # A name longer than a screen is like none, which takes seconds to find out.
+    if len(name) > MOST_LETTERS:
+        return None
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"

@@ -15,8 +15,8 @@ from typing import IO
 
 from tollbar.errors import TollbarError
 
-MOST_WRITTEN_BYTES = 4 * 1024 * 1024
-"""Limit of a file that a person writes, such as a study: thousands of times the size of those that ship."""
+MOST_WRITTEN_BYTES = 1024 * 1024
+"""Limit of a file that a person writes, such as a study: twenty times the largest that ships, and read in 2 s."""
 
 WRITER_WAIT_S = 5.0
 """Time for the program that writes to a named pipe to open it: more than a shell needs to start it."""
@@ -176,9 +176,14 @@ def write_atomically(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def write(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file of this mode, whatever the mask is; others see none of it before. Raises OSError."""
+def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> None:
+    """Write a file of this mode, whatever the mask is; others see none of it before. Raises OSError.
+
+    `owner` is the number of the user and of the group that the file is given to; None: it stays the writer's.
+    """
     with _unfinished(path, mode & 0o700) as file:
+        if owner is not None:
+            os.fchown(file.fileno(), owner, owner)
         os.fchmod(file.fileno(), mode)
         file.write(content)
 

@@ -10,14 +10,16 @@ import re
 import tomllib
 import types
 import unicodedata
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema
 
 from tollbar.errors import TollbarError, nearest
+from tollbar.files import read_text
 
 KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"), defer_build=True)
 """For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error.
@@ -26,7 +28,14 @@ A model is built when it first reads: that of a file has those of its tables in 
 """
 
 MOST_PARTS = 100
-"""Of a key, with dots between them."""
+"""Limit of the parts of a key, with dots between them."""
+
+MOST_KEYS = 10_000
+"""Limit of the keys of a table: pydantic makes an error of some 4 kB for each unknown one."""
+
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+# Python's reader holds each beginning of a key: for one of a hundred thousand parts some 40 GB.
+_LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MOST_PARTS}}}")
 
 Table = TypeVar("Table")
 # Pydantic calls the same fault otherwise in a model than in a dataclass.
@@ -48,19 +57,48 @@ Plain = Annotated[str, AfterValidator(_plain)]
 """A name by which a folder is found."""
 
 
-class Wire(BaseModel):
+class Strict:
+    """A model or a dataclass of pydantic that takes no `true` for a number, and no more than one fault of a list."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return _strict(handler(source))
+
+
+class Wire(Strict, BaseModel):
     """A table of a file."""
 
     model_config = ConfigDict(**KEYS, frozen=True)
 
 
+def _strict(schema: CoreSchema) -> CoreSchema:
+    """Change a schema in place, with all that it contains. Pydantic makes an error of some 4 kB for each wrong item."""
+    for part in _parts(schema):
+        match part.get("type"):
+            case "int" | "float":
+                part["strict"] = True
+            case "list" | "tuple" | "dict" | "set" | "frozenset":
+                part["fail_fast"] = True
+    return schema
+
+
+def _parts(schema: object) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for key, part in schema.items():
+            # A default is a value, and no schema.
+            if key not in ("default", "metadata"):
+                yield from _parts(part)
+    elif isinstance(schema, list | tuple):
+        for part in schema:
+            yield from _parts(part)
+
+
 def read(path: Path, table: type[Table], **more: Any) -> Table:
     """The file as this table, with what is known otherwise. Raises TollbarError as `parse` does."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-    return parse(text, table, where=str(path), **more)
+    return parse(read_text(path), table, where=str(path), **more)
 
 
 def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str] | None = None, **more: Any) -> Table:
@@ -69,11 +107,11 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
     `known` are keys and values of earlier versions, each with what is said instead.
     """
     deep = TollbarError("not TOML that a person would write: nested too deeply, or too long a number", where=where)
-    # Of a key with so many parts Python's reader holds each beginning: of a hundred thousand some 40 GB.
-    if any(line.partition("=")[0].count(".") > MOST_PARTS for line in text.splitlines()):
+    if _LONG_KEY.search(text):
         raise deep
     try:
-        said = tomllib.loads(text)
+        # As editors of Windows write it, and as JSON is read.
+        said = tomllib.loads(text.removeprefix("\ufeff"))
         check_characters(said, where)
         adapter: TypeAdapter[Table] = _adapter(cast("Hashable", table))
         return adapter.validate_python(said | more)
@@ -94,6 +132,9 @@ def _adapter(table: Any) -> TypeAdapter[Any]:
 def check_characters(said: object, where: str, key: str = "") -> None:
     """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values."""
     if isinstance(said, Mapping):
+        if len(said) > MOST_KEYS:
+            what = f"{f'`{key}`' if key else 'the file'} has {len(said):,} keys; the limit is {MOST_KEYS:,} in a table"
+            raise TollbarError(what, where=where, hint="split it into several files")
         for name, value in said.items():
             check_characters(name.replace("\n", "\x00"), where, key)
             check_characters(value, where, f"{key}.{name}".lstrip("."))
@@ -132,7 +173,7 @@ def written(value: object) -> str:
 
 def _fault(error: ValidationError, table: type[Any], where: str, known: Mapping[str, str]) -> TollbarError:
     # A key that is misspelt is missing as well, and only the first of the two says what to do.
-    fault = min(error.errors(), key=lambda fault: fault["type"] not in _UNKNOWN)
+    fault = min(error.errors(include_url=False), key=lambda fault: fault["type"] not in _UNKNOWN)
     path, holder = _walk(table, fault["loc"])
     key, value = ".".join(path), str(fault["input"])
     said = fault["msg"].removeprefix("Value error, ")

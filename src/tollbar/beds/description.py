@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from tollbar import units, wire
-from tollbar.wire import KEYS
+from tollbar.wire import KEYS, Strict
 
 ROLES = ("web", "database", "directory")
 """What components are for: those of one role are on one machine."""
@@ -36,7 +36,7 @@ Seconds = Annotated[float, BeforeValidator(units.seconds)]
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
-class Version:
+class Version(Strict):
     """How a program is asked for its version, and where in what it says the version is (the pattern's group)."""
 
     arguments: tuple[str, ...]
@@ -46,7 +46,7 @@ class Version:
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
-class Readiness:
+class Readiness(Strict):
     """How it is known that a component is ready."""
 
     by: Literal["line", "http", "tcp", "command"]
@@ -61,7 +61,7 @@ class Readiness:
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
-class Preparation:
+class Preparation(Strict):
     """What is done once, in an empty directory, before a component is started for the first time.
 
     What is in the directory afterwards is kept and unpacked for every start. It depends on the component's version,
@@ -76,7 +76,7 @@ class Preparation:
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
-class Component:
+class Component(Strict):
     """One server of a bed: a tree of processes with its own account of CPU time."""
 
     name: str
@@ -145,7 +145,7 @@ class Component:
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
-class Bed:
+class Bed(Strict):
     """Servers that work together, and how they are found.
 
     One that says no `runs-on` is a *service*: it stands behind the bed of a cell, and a study cannot name it.

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pydantic.dataclasses import dataclass as read_dataclass
 
 from tollbar.families.coordinates import Value, fits, is_one_of
-from tollbar.wire import KEYS
+from tollbar.wire import KEYS, Strict
 
 
 class Standing(StrEnum):
@@ -39,7 +39,7 @@ WORST_FIRST = (
 
 
 @read_dataclass(config=KEYS, frozen=True, slots=True)
-class Authority:
+class Authority(Strict):
     """Who says so, where, in what words, and when that was looked up; as a family's file has it."""
 
     by: str

@@ -27,7 +27,7 @@ from tollbar import units, wire
 from tollbar.files import cache_folder, folders_with
 from tollbar.records import Outcome
 from tollbar.runner import start_engine
-from tollbar.wire import KEYS
+from tollbar.wire import KEYS, Strict
 
 # Maven and pip fetch some tens of megabytes, and compile for half a minute on a busy machine.
 BUILD_LIMIT_S = 600.0
@@ -39,7 +39,7 @@ KILLED_S = 12.0
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
-class Platform:
+class Platform(Strict):
     """One folder, as its `runner.toml` describes it."""
 
     folder: Path
