@@ -8,7 +8,7 @@ import pytest
 
 from policy_lab import A_POLICY, RULE, of_rules
 from tollbar.errors import TollbarError
-from tollbar.policies import policies, policy, shipped, with_edition
+from tollbar.policies import catalogue, policies, policy, reading, shipped, with_edition
 
 
 def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,6 +21,60 @@ def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pyt
     assert sorted([*shipped(), "ours-2026"]) == list(policies())
     assert "Ours" == policy("ours-2026").title
     assert "CNSA 2.0" == policy("cnsa-2.0-2024-12").title
+
+
+def chain(folder: Path, count: int, *, each: int) -> str:
+    """The path of the first of so many policies, each of which extends the next one so many times."""
+    for number in range(count):
+        named = [f"p{number + 1}.toml"] * each if number < count - 1 else []
+        head = A_POLICY.replace('title = "Ours"', f'title = "Ours"\nextends = {named}'.replace("'", '"'))
+        Path(of_rules(folder, RULE.replace("md5", "sha-1") if number else RULE, head=head)).rename(
+            folder / f"p{number}.toml"
+        )
+    return str(folder / "p0.toml")
+
+
+def test_a_policy_that_is_extended_on_many_ways_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ways at each of sixteen steps are 32,768 ways to the last one."""
+    read: list[Path] = []
+    monkeypatch.setattr(
+        catalogue, "read_policy", lambda path, extended: (read.append(path), reading.read_policy(path, extended))[1]
+    )
+    found = policy(chain(tmp_path, catalogue.MOST_DEPTH, each=2))
+    assert catalogue.MOST_DEPTH == len(read) == len([*found.all_of_it])
+    assert "p15" == next(found.all_of_it).name
+    assert found.is_about("digest")
+
+
+def test_a_long_chain_of_policies_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(TollbarError, match="16 policies extend one another in a chain") as raised:
+        policy(chain(tmp_path, 3000, each=1))
+    assert "\n" not in str(raised.value)
+    assert raised.value.hint
+
+
+def test_a_policy_that_extends_many_is_refused_in_one_line(tmp_path: Path) -> None:
+    for number in range(100):
+        Path(of_rules(tmp_path, RULE)).rename(tmp_path / f"p{number}.toml")
+    names = [f"p{number}.toml" for number in range(100)]
+    head = A_POLICY.replace('title = "Ours"', f'title = "Ours"\nextends = {names}'.replace("'", '"'))
+    with pytest.raises(TollbarError, match="extends more than 64 others"):
+        policy(of_rules(tmp_path, RULE, head=head))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [RULE] * 3_000,
+        ['never = { choice = ["md5", ' + '"sha-1*", ' * 11_000 + "] }"],
+        ['family = ["digest", ' + '"digest", ' * 2_000 + ']\nnever = { choice = ["md5", ' + '"sha*",' * 1_000 + "] }"],
+    ],
+    ids=["rules", "patterns", "patterns of families"],
+)
+def test_a_policy_of_many_rules_is_refused_in_one_line(tmp_path: Path, rules: list[str]) -> None:
+    with pytest.raises(TollbarError, match="more than 1,000 rules or 10,000 patterns") as raised:
+        policy(of_rules(tmp_path, *rules))
+    assert "\n" not in str(raised.value)
 
 
 def test_an_unknown_policy_has_the_nearest_beside_it(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
@@ -12,6 +13,12 @@ from tollbar.policies.definition import Policy
 from tollbar.policies.reading import check, read_policy
 
 _OWN = Path(__file__).parent
+
+MOST_DEPTH = 16
+"""Limit of policies that extend one another in a chain: those that ship have two."""
+
+MOST_EXTENDED = 64
+"""Limit of the policies that one extends, directly or through others: each is a file that is read."""
 
 
 def shipped() -> Mapping[str, Path]:
@@ -43,7 +50,7 @@ def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Pol
     Raises TollbarError with the nearest names if there is none, or with what is wrong in its file, or in one that it
     extends.
     """
-    return _found(name, beside, (), where)
+    return _found(name, beside, (), where, {})
 
 
 def refuse_silent(asked: Iterable[Policy], family: str) -> None:
@@ -55,10 +62,13 @@ def refuse_silent(asked: Iterable[Policy], family: str) -> None:
             raise TollbarError(f"the policy has no rule on {family}", where=one.name, hint=hint)
 
 
-def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None) -> Policy:
+def _found(
+    name: str, beside: Path, extending: Sequence[Path], where: str | None, already: dict[Path, Policy]
+) -> Policy:
+    """Return the policy of a name. `extending` are the files that lead to it, `already` all that were read so far."""
     known = policies()
     path = known.get(name)
-    if path is None and name.endswith(".toml") and (beside / name).exists():
+    if path is None and name.endswith(".toml") and _is_there(beside / name):
         path = (beside / name).resolve()
     if path is None:
         there = (str(Path(name).parent / one.name) for one in (beside / name).parent.glob("*.toml"))
@@ -67,11 +77,32 @@ def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
         raise TollbarError(f"the policy extends itself, by `{name}`", where=where)
-    found = read_policy(path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`"))
-    if path.parent != _OWN:
-        # Those that ship are checked by Tollbar's own tests; a family is read only where a cell of it is judged.
-        check(found, str(path))
-    return found
+    if path not in already:
+        _refuse_many(extending, already, where)
+        found = read_policy(
+            path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`", already)
+        )
+        if path.parent != _OWN:
+            # Those that ship are checked by Tollbar's own tests; a family is read only where a cell of it is judged.
+            check(found, str(path))
+        already[path] = found
+    return already[path]
+
+
+def _is_there(path: Path) -> bool:
+    # A name that is too long for a file is a ValueError or an OSError.
+    with suppress(OSError, ValueError):
+        return path.exists()
+    return False
+
+
+def _refuse_many(extending: Sequence[Path], already: Mapping[Path, Policy], where: str | None) -> None:
+    what = f"{MOST_DEPTH} policies extend one another in a chain" if len(extending) >= MOST_DEPTH else None
+    if len(extending) + len(already) > MOST_EXTENDED:
+        what = f"the policy extends more than {MOST_EXTENDED} others"
+    if what:
+        hint = "`extends` in the first file may name all of them, and rules may move into one file"
+        raise TollbarError(f"{what}, which is the limit", where=where, hint=hint)
 
 
 def _listed(known: Mapping[str, Path]) -> str:

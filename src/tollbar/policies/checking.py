@@ -5,7 +5,7 @@ Nothing is measured here: a budget is read, and `tollbar.budgets` judges it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -174,8 +174,17 @@ class CheckedUse:
 def read_project(path: Path) -> Project:
     """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
     wire = read(path, _WireProject)
-    asked = [policy(with_edition(one), beside=path.parent, where=f"{path}: `policy`") for one in wire.policy]
-    uses = tuple(_use(name, one, asked, path) for name, one in wire.uses.items())
+
+    read_once: dict[str, Policy] = {}
+
+    def named(word: str, where: str) -> Policy:
+        # Many uses may name the same.
+        if word not in read_once:
+            read_once[word] = policy(with_edition(word), beside=path.parent, where=where)
+        return read_once[word]
+
+    asked = [named(one, f"{path}: `policy`") for one in wire.policy]
+    uses = tuple(_use(name, one, asked, named, path) for name, one in wire.uses.items())
     return Project(path, uses, tuple(_budget(name, one, path) for name, one in wire.budget.items()))
 
 
@@ -205,7 +214,9 @@ def _budget(name: str, wire: _WireBudget, path: Path) -> Budget:
     return Budget(name, where, wire.family, wire.choice, wire.against, wire.setting, wire.at_most, set_on)
 
 
-def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) -> Use:
+def _use(
+    name: str, wire: _WireUse, of_project: Sequence[Policy], named: Callable[[str, str], Policy], path: Path
+) -> Use:
     where = f"{path}: `uses.{name}"
     family = families.family(wire.family, where=f"{where}.family`")
     if wire.choice not in family.choices:
@@ -236,7 +247,7 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
         names = " and ".join(left_open)
         hint = f"give {names} in `setting`, or leave the standing out"
         raise TollbarError(f"its standing is decided by {names}", where=f"{where}.standing`", hint=hint)
-    own = [policy(with_edition(one), beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
+    own = [named(one, f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)
 

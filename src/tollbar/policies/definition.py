@@ -119,8 +119,20 @@ class Policy:
     @property
     def all_of_it(self) -> Iterator[Policy]:
         """The policies that it extends, and itself, each once."""
-        found = {policy.name: policy for one in self.extends for policy in one.all_of_it}
-        yield from (found | {self.name: self}).values()
+        found: dict[str, Policy] = {}
+        visited: set[int] = set()
+
+        def visit(policy: Policy) -> None:
+            # Several may extend one, which has been visited then with all below it.
+            if id(policy) in visited:
+                return
+            visited.add(id(policy))
+            for one in policy.extends:
+                visit(one)
+            found[policy.name] = policy
+
+        visit(self)
+        yield from found.values()
 
     def is_about(self, family: str) -> bool:
         """Whether it has a rule on this family, or one that it extends has."""

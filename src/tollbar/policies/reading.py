@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from fnmatch import fnmatch
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,12 @@ from tollbar.wire import Wire, read
 
 KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cannot_say")
 """What a rule may ask, of which each asks one."""
+
+MOST_RULES = 1_000
+"""Limit of the rules of a file: the longest that ships has some thirty."""
+
+MOST_PATTERNS = 10_000
+"""Limit of the patterns of a file, each counted for each family of its rule: to make one takes 0.1 ms."""
 
 _Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _Names = Annotated[
@@ -108,9 +116,10 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
     try:
         rules = tuple(_rule(one, about) for one in wire.rule)
         ids = [rule.id for rule in rules]
-        for name in ids:
-            if ids.count(name) > 1:
-                raise ValueError(f"`rule`: two have the id `{name}`")
+        name, count = max(Counter(ids).items(), key=itemgetter(1), default=("", 0))
+        if count > 1:
+            raise ValueError(f"`rule`: two have the id `{name}`")
+        _refuse_many(rules)
     except ValueError as error:
         raise TollbarError(str(error), where=str(path)) from error
     policy = Policy(
@@ -131,6 +140,17 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
     return policy
 
 
+def _refuse_many(rules: Sequence[Rule]) -> None:
+    """Raise ValueError where looking at each pattern in each family would take more than seconds."""
+    patterns = sum(
+        len(rule.families) * sum(map(len, part.values()))
+        for rule in rules
+        for part in (rule.where, rule.only, rule.never)
+    )
+    if len(rules) > MOST_RULES or patterns > MOST_PATTERNS:
+        raise ValueError(f"more than {MOST_RULES:,} rules or {MOST_PATTERNS:,} patterns of them, which is the limit")
+
+
 def _rule(wire: _WireRule, about: _WirePolicy) -> Rule:
     given = dict(wire) | {
         "source": wire.source or about.source,
@@ -144,11 +164,13 @@ def _rule(wire: _WireRule, about: _WirePolicy) -> Rule:
 
 
 def _check_excepts(policy: Policy, where: str) -> None:
-    known = [name for part in policy.all_of_it for rule in part.rules for name in (rule.id, f"{part.name}:{rule.id}")]
+    known = Counter(
+        name for part in policy.all_of_it for rule in part.rules for name in (rule.id, f"{part.name}:{rule.id}")
+    )
     for one in policy.excepts:
         if one.rule not in known:
             raise unknown("rule", one.rule, known, where=f"{where}: `except.rule`")
-        if known.count(one.rule) > 1:
+        if known[one.rule] > 1:
             of = [name for name in known if name.endswith(f":{one.rule}")]
             hint = f"say which: {' or '.join(of)}"
             raise TollbarError(f"several policies have a rule `{one.rule}`", where=f"{where}: `except.rule`", hint=hint)
@@ -161,19 +183,17 @@ def check(policy: Policy, where: str) -> None:
             family = families.family(name, where=f"{where}: `{rule.id}`")
             for complaint, hint in _complaints(rule, family):
                 raise TollbarError(complaint, where=f"{where}: `{rule.id}`", hint=hint)
+    by_name = {
+        name: rule for part in policy.all_of_it for rule in part.rules for name in (rule.id, f"{part.name}:{rule.id}")
+    }
     for one in policy.excepts:
-        of = [(rule, families.family(f)) for rule in _rules_of(one, policy) for f in rule.families]
+        rule = by_name[one.rule]
+        of = [(rule, families.family(f)) for f in rule.families]
         found = [next(_of_patterns("where", one.where, family, rule.absent), None) for rule, family in of]
         # Of a rule on several families an exception may be of one.
         if None not in found:
             complaint, hint = next(filter(None, found))
             raise TollbarError(complaint, where=f"{where}: `except` of `{one.rule}`", hint=hint)
-
-
-def _rules_of(one: Except, policy: Policy) -> Iterator[Rule]:
-    """The rule that an exception is of, by its name."""
-    for part in policy.all_of_it:
-        yield from (rule for rule in part.rules if one.rule in (rule.id, f"{part.name}:{rule.id}"))
 
 
 def _of_patterns(
