@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import signal
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -15,6 +16,48 @@ MOST_LETTERS = 1000
 
 # What finalizers do takes microseconds; where one is under way again, it is raised again.
 FINALIZED_S = 0.01
+
+
+class _Printable(dict[int, str]):
+    """Return for each character the one that is printed: a replacement for those that steer a terminal."""
+
+    def __missing__(self, code: int) -> str:
+        # Category C: control, format (such as those that turn text around), surrogate, private and unassigned.
+        is_printed = code == ord("\n") or not unicodedata.category(chr(code)).startswith("C")
+        shown = chr(code) if is_printed else " " if code == ord("\t") else "\N{REPLACEMENT CHARACTER}"
+        # All characters together would take 100 MB.
+        return self.setdefault(code, shown) if code < 0x10000 else shown
+
+
+_PRINTABLE = _Printable()
+
+
+def printable(text: str) -> str:
+    """Return the text without characters that steer a terminal or turn text around; lines stay lines.
+
+    What a run, a server or a file name has in it may be anybody's.
+    """
+    if text.isprintable():
+        return text
+    return "\n".join(line if line.isprintable() else line.translate(_PRINTABLE) for line in text.split("\n"))
+
+
+def printable_in(document: dict[str, Any]) -> dict[str, Any]:
+    """Change each text in a document of JSON to what `printable` returns, keys too. Return the document."""
+    left: list[Any] = [document]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            said = {
+                printable(name): printable(inner) if isinstance(inner, str) else inner for name, inner in one.items()
+            }
+            one.clear()
+            one.update(said)
+            left += said.values()
+        elif isinstance(one, list):
+            one[:] = [printable(inner) if isinstance(inner, str) else inner for inner in one]
+            left += one
+    return document
 
 
 class ExitStatus(IntEnum):

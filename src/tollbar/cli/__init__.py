@@ -173,7 +173,8 @@ def _over(stream: Any) -> tuple[io.TextIOWrapper, _Output]:
     text = io.TextIOWrapper(
         io.BufferedWriter(output),
         encoding=stream.encoding,
-        errors=stream.errors,
+        # A character that the terminal does not have, or that a file name has instead of bytes, ends no command.
+        errors="backslashreplace",
         line_buffering=stream.line_buffering,
     )
     return text, output

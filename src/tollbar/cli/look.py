@@ -183,7 +183,7 @@ def show(
     configuration = {"configuration": work.configuration} if work.configuration else {}
     console.print_json(shown | configuration if json else _shortened(shown))
     if configuration and not json:
-        print(f"\n{work.configuration}")
+        console.print_plain(f"\n{work.configuration}")
     return ExitStatus.DONE
 
 
@@ -222,7 +222,7 @@ def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise TollbarError("a set of several studies", where=name, hint=f"name one of them: {names}")
-    print(found[0].text, end="")
+    console.print_plain(found[0].text.removesuffix("\n"))
     return ExitStatus.DONE
 
 

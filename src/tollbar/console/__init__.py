@@ -4,11 +4,12 @@
 """
 
 from tollbar.console.markdown import show_brief_markdown, show_comparison_markdown, show_markdown
-from tollbar.console.streams import print_json, say, say_error, say_log, stderr, stdout
+from tollbar.console.streams import print_json, print_plain, say, say_error, say_log, stderr, stdout
 from tollbar.console.tables import show_brief, show_comparison, show_judgement, show_published, show_rows
 
 __all__ = [
     "print_json",
+    "print_plain",
     "say",
     "say_error",
     "say_log",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tollbar.console.streams import print_plain
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def show_comparison_markdown(
 def print_markdown(lines: Iterable[str]) -> None:
     """Prints lines as they are, for another program to lay out."""
     for line in lines:
-        print(line)
+        print_plain(line)
 
 
 def table_lines(tables: Sequence[Table], heads: str = "") -> Iterator[str]:

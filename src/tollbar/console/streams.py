@@ -6,22 +6,32 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from functools import cache
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 
-from tollbar.errors import TollbarError
+from tollbar.errors import TollbarError, printable
 
 # What a log is read in.
 WIDTH_UNKNOWN = 120
 
 
+class _Console(Console):
+    """A console to which only Tollbar's own styles and movements go: no text that is shown steers the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
 @cache
 def stdout() -> Console:
     """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)
+    console = _Console(highlight=False)
+    return console if console.is_terminal else _Console(highlight=False, width=200)
 
 
 def table_width() -> int:
@@ -42,7 +52,12 @@ def table_width() -> int:
 @cache
 def stderr() -> Console:
     """For messages."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_plain(text: str) -> None:
+    """Prints a text as it is to standard output, for another program to lay out, or for the user to copy."""
+    print(printable(text))
 
 
 def print_json(value: object) -> None:

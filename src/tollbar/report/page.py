@@ -9,6 +9,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tollbar.errors import printable
 from tollbar.families import Standing
 from tollbar.present.blocks import Chart, Figures
 from tollbar.present.chart import Strengths
@@ -58,7 +59,7 @@ def html(said: Page) -> str:
     # The body first: it is what places the drawings.
     laid_out = templates.get_template("blocks.html.jinja").module.laid_out  # type: ignore[attr-defined]
     main = laid_out(said.sections, 2)
-    return templates.get_template("page.html.jinja").render(
+    text = templates.get_template("page.html.jinja").render(
         page=said,
         answers=[(entry, laid_out(entry.says, 2)) for entry in said.answers],
         main=main,
@@ -68,6 +69,8 @@ def html(said: Page) -> str:
         # A page without charts needs no runtime.
         runtime=Markup(bundle.script() if drawn else ""),
     )
+    # Scripts have tabs.
+    return "\t".join(map(printable, text.split("\t")))
 
 
 def classes(of: Figures) -> str:

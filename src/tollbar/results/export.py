@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from tollbar.errors import TollbarError
+from tollbar.errors import TollbarError, printable
 from tollbar.records import Chunk, LoadRecord, Trial
 from tollbar.results.run import Row, Run
 
@@ -66,9 +66,11 @@ def free_names(coordinates: Iterable[str], columns: Collection[str]) -> dict[str
 
 
 def _csv(rows: Rows, out: TextIO) -> None:
-    writer = csv.DictWriter(out, _names(rows))
-    writer.writeheader()
-    writer.writerows(rows())
+    names = _names(rows)
+    writer = csv.DictWriter(out, names)
+    writer.writerow({name: printable(name) for name in names})
+    # A terminal may show it. JSON escapes such characters, and Parquet is for no terminal.
+    writer.writerows({name: printable(v) if isinstance(v, str) else v for name, v in row.items()} for row in rows())
 
 
 def _json(rows: Rows, out: TextIO) -> None:
@@ -82,7 +84,7 @@ def _json(rows: Rows, out: TextIO) -> None:
 def _markdown(rows: Rows, out: TextIO) -> None:
     names = [name for name in _names(rows) if any(row.get(name) is not None for row in rows())]
     for cells in (names, ["---"] * len(names), *([_text(row.get(name)) for name in names] for row in rows())):
-        out.write(f"| {' | '.join(cells)} |\n")
+        out.write(f"| {' | '.join(map(printable, cells))} |\n")
 
 
 def _text(value: object) -> str:

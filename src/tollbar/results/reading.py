@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tollbar import study
-from tollbar.errors import TollbarError
+from tollbar.errors import TollbarError, printable, printable_in
 from tollbar.families import Standing
 from tollbar.machine import NOT_STATED
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
@@ -102,12 +102,14 @@ class _About(BaseModel):
 
 def read(directory: Path) -> Run:
     """The run as it stands."""
-    said = about(directory)
+    # Words of servers and libraries may have anything in them, and end on a terminal.
+    said = printable_in(about(directory))
     path = directory / "results.sqlite"
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     try:
         with uncollected(), _opened(path) as database:
             stored.refuse_odd(database)
+            database.text_factory = lambda content: printable(content.decode())
             database.row_factory = sqlite3.Row
             present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from functools import cache
 
+from tollbar.errors import printable, printable_in
 from tollbar.families import Value
 
 # By table and column, the types that SQLite may have of it.
@@ -53,7 +54,7 @@ def words(text: str) -> tuple[str, ...]:
     said = json.loads(text)
     if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
         raise ValueError("not a list of words")
-    return tuple(said)
+    return tuple(map(printable, said))
 
 
 def coordinates(text: str) -> Mapping[str, Value]:
@@ -61,4 +62,4 @@ def coordinates(text: str) -> Mapping[str, Value]:
     said = json.loads(text)
     if not isinstance(said, dict) or not all(type(value) in (str, int, float) for value in said.values()):
         raise ValueError("coordinates that are none")
-    return said
+    return printable_in(said)
