@@ -86,7 +86,7 @@ sanitize: servers ## The engine's unit tests under AddressSanitizer and Undefine
 		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on -Clink-arg=-rdynamic' \
 		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
 		cargo test --release --locked --target $(SANITIZED) --config 'profile.release.lto="off"' \
-		--config profile.release.codegen-units=16 --bin tollbar-engine
+		--config profile.release.codegen-units=16 --config 'profile.release.strip="none"' --bin tollbar-engine
 
 sbom: setup ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json, held against its schema
 	$(BIN)/pip install -q --disable-pip-version-check 'cyclonedx-python-lib[json-validation]>=11'
