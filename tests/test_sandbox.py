@@ -19,7 +19,7 @@ import pytest
 
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from conftest import here
-from tollbar.beds import proc, sandbox
+from tollbar.beds import leftovers, proc, sandbox
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -58,7 +58,7 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
         # In another container the keeper has another id, and this one has that id's process or none.
         with open(tmp_path / "tollbar-elsewhere" / "keeper.json") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            sandbox.sweep(tmp_path)
+            leftovers.sweep([tmp_path])
     finally:
         keeper.kill()
         keeper.wait()
@@ -87,7 +87,7 @@ def test_what_a_keeper_left_that_was_never_ready_is_swept(
         (directory / file).write_text("")
     then = time.time() - age_s
     os.utime(directory, (then, then))
-    sandbox.sweep(tmp_path)
+    leftovers.sweep([tmp_path])
     assert is_left == directory.exists()
 
 

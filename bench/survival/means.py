@@ -92,6 +92,37 @@ def _part(words: str) -> Callable[[Kill], None]:
     return strike
 
 
+def _several(words: str, *, with_lab: bool = True) -> Callable[[Kill], None]:
+    """Kills all processes of the run whose program and words these are, and the lab, once there is a guard.
+
+    All are stopped first, so that none notices the end of another.
+    """
+
+    def strike(kill: Kill) -> None:
+        kill.note["part"] = None
+        while kill.run.poll() is None:
+            programs = {pid: program(pid).partition(" ")[2] for pid in proc.tree(kill.run.pid)[1:]}
+            pids = [pid for pid, name in programs.items() if re.search(words, name)]
+            if any(re.search(GUARD, programs[pid]) for pid in pids):
+                pids += [kill.run.pid] if with_lab else []
+                kill.note["part"] = f"{len(pids)} processes"
+                for how in (signal.SIGSTOP, signal.SIGKILL):
+                    for pid in pids:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, how)
+                return
+            time.sleep(0.005)
+
+    return strike
+
+
+def _quit(kill: Kill) -> None:
+    """Has it dump no core into the folder where it runs."""
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(kill.run.pid, resource.RLIMIT_CORE, (0, 0))
+    kill.run.send_signal(signal.SIGQUIT)
+
+
 def _hang_up(kill: Kill) -> None:
     kill.close_terminal()
 
@@ -208,6 +239,8 @@ class Means(NamedTuple):
     """Whether a run that it strikes is to end as any other."""
     is_to_end: bool = False
     """Whether the run is asked to end, and may not go on."""
+    is_swept: bool = False
+    """Whether no process is left that could remove anything: the next command that measures has to."""
 
     def was_lost(self, late: bool, status: int, lived_s: float) -> bool:
         """Whether a run that was asked to end went on to its own end, so long after it."""
@@ -229,12 +262,17 @@ class Means(NamedTuple):
         return status != 0 or self.is_unnoticed
 
 
+GUARD = r"^\S*tollbar-engine guard "
 # A part that was killed is a failed trial, or a cell that could not be proved; a shortage is an error in words.
 HARMED = (0, 1, 2, 3)
 MEANS: dict[str, Means] = {
     "SIGKILL of the lab": Means(_signals(signal.SIGKILL), (0, -signal.SIGKILL)),
     "SIGKILL of the engine": Means(_part(r"^\S*tollbar-engine (op|load|store|serve)\b"), HARMED),
-    "SIGKILL of a guard": Means(_part(r"^\S*tollbar-engine guard "), HARMED),
+    "SIGKILL of a guard": Means(_part(GUARD), HARMED),
+    "SIGKILL of all guards": Means(_several(GUARD, with_lab=False), HARMED),
+    "SIGKILL of lab and guards": Means(_several(GUARD), (0, -signal.SIGKILL)),
+    "SIGKILL of all at once": Means(_several(r"^\S*tollbar"), (0, -signal.SIGKILL), is_swept=True),
+    "SIGSTOP, then SIGKILL": Means(_signals(signal.SIGSTOP, signal.SIGKILL), (0, -signal.SIGKILL)),
     "SIGKILL of the keeper": Means(_part(r"^\S*tollbar-engine keep "), HARMED, SERVED | {"sqlite"}),
     "SIGKILL of a server": Means(
         _part(r"^(?!\S*tollbar-engine)\S*(nginx|apache2|httpd|samba|smbd|winbindd|slapd|krb5kdc|gssproxy)"),
@@ -245,6 +283,10 @@ MEANS: dict[str, Means] = {
     "SIGTERM": Means(_signals(signal.SIGTERM), (0, -signal.SIGTERM), is_to_end=True),
     "SIGINT": Means(_signals(signal.SIGINT), (0, 130, -signal.SIGINT), is_to_end=True),
     "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT), is_to_end=True),
+    "SIGTERM twice": Means(_signals(signal.SIGTERM, signal.SIGTERM), (0, -signal.SIGTERM), is_to_end=True),
+    # With its default action, whatever the bench itself was begun by.
+    "SIGHUP": Means(_signals(signal.SIGHUP), (0, -signal.SIGHUP), needs="terminal"),
+    "SIGQUIT": Means(_quit, (0, -signal.SIGQUIT)),
     "closed terminal": Means(_hang_up, (0, -signal.SIGHUP), needs="terminal"),
     "power loss": Means(_lose_power, (0, -signal.SIGKILL)),
     "clock set": Means(_set_clock, (0,), needs="shim", is_unnoticed=True),

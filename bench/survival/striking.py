@@ -132,12 +132,14 @@ class Survivors:
         # A run that was done before it was struck has nothing to write.
         if kill.note.get("refused") not in (None, 2, *([0] if late else [])):
             wrong.append(f"where nothing may be written it ended with status {kill.note['refused']}")
-        if (left := ground.left()) != NOTHING:
+        if not means.is_swept and (left := ground.left()) != NOTHING:
             wrong.append(f"left: { {what: value for what, value in left.items() if value} }")
         try:
             for one in resumed(kill, reference, committed):
                 wrong.append(one)
             wrong += self._apart(kill, kind, reference)
+            if means.is_swept and (left := ground.left()) != NOTHING:
+                wrong.append(f"left by both runs: { {what: value for what, value in left.items() if value} }")
         except subprocess.TimeoutExpired:
             wrong.append(f"the resumed run went on for {RUN_LIMIT_S} s")
         if wrong:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 LISTENING = "0A"
 # Of the clocks that a process has, the one that counts nanoseconds.
 CPUCLOCK_SCHED = 2
+# The kernel's number of the call that removes System V shared memory.
+IPC_RMID = 0
 # A flag of a thread that ends, of the kernel's include/linux/sched.h: see proc(5).
 PF_EXITING = 0x4
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -113,22 +116,44 @@ def end_session(leader: int, limit_s: float) -> bool:
     return True
 
 
-def end_writers(folder: Path) -> None:
-    """Kills every process whose standard error is a file in this folder: those that a run has started in it."""
+def writers(folder: Path) -> tuple[int, ...]:
+    """Return every process whose standard error is a file in this folder: those that a run has started in it."""
     folder = folder.resolve()
-    _kill(lambda pid: Path(os.readlink(f"/proc/{pid}/fd/2")).is_relative_to(folder))
+    return tuple(pid for pid in _all_pids() if _writes_in(pid, folder))
 
 
-def _kill(is_meant: Callable[[int], bool]) -> int:
-    """Kills every process that is meant, and says how many those were."""
-    killed = 0
+def end_writers(folder: Path) -> set[int]:
+    """Kill every process whose standard error is a file in this folder, and return which those were."""
+    folder = folder.resolve()
+    return _kill(lambda pid: _writes_in(pid, folder))
+
+
+def remove_segments(makers: Collection[int]) -> None:
+    """Remove the System V shared memory that these processes made, which have ended, and that no process uses."""
+    shmctl = ctypes.CDLL(None, use_errno=True).shmctl
+    for line in _read("/proc/sysvipc/shm").splitlines()[1:]:
+        # Key, id, permissions, size, maker, last user, number of processes that use it.
+        fields = line.split()
+        if int(fields[4]) in makers and fields[6] == "0":
+            shmctl(int(fields[1]), IPC_RMID, None)
+
+
+def _writes_in(pid: int, folder: Path) -> bool:
+    with suppress(OSError):
+        return Path(os.readlink(f"/proc/{pid}/fd/2")).is_relative_to(folder)
+    return False
+
+
+def _kill(is_meant: Callable[[int], bool]) -> set[int]:
+    """Kill every process that is meant, and return which those were."""
+    killed = set()
     for pid in _all_pids():
         with suppress(OSError):
             # Opened before it is examined: what is killed is what was seen, and not a process that got its id since.
             handle = os.pidfd_open(pid)
             try:
                 if is_meant(pid):
-                    killed += 1
+                    killed.add(pid)
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:
                 os.close(handle)

@@ -6,10 +6,8 @@ it. What a power cut leaves is swept by the next run.
 
 from __future__ import annotations
 
-import fcntl
 import grp
 import itertools
-import json
 import os
 import pwd
 import re
@@ -20,24 +18,20 @@ import stat
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
-from tollbar.beds import Component, proc
+from tollbar.beds import Component, leftovers
+from tollbar.beds.leftovers import PREFIX as PREFIX
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner import start_engine
 
-PREFIX = "tollbar-"
-# Eight digits are its own, and no other program's by chance.
-NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{8}}")
-# Making a directory takes milliseconds; the keeper itself tries for ten seconds to remove one.
-MADE_LIMIT_S = 10.0
+# The keeper itself tries for ten seconds to remove a directory.
 REMOVED_LIMIT_S = 12.0
 
 
@@ -77,12 +71,14 @@ class Sandbox:
         self.peers: tuple[str, ...] = ()
         """The networks from which components are asked, where some are on other machines."""
         self._keeper: subprocess.Popen[bytes] | None = None
+        self._hold: IO[bytes] | None = None
         self._work_dirs = itertools.count(1)
         self.starting = threading.Lock()
         """Held for the moment in which one of several threads makes what all of them use."""
 
     def __enter__(self) -> Sandbox:
-        sweep(self.directory.parent)
+        leftovers.sweep()
+        leftovers.note(self.directory.parent)
         keeper = start_engine(
             ["keep", str(self.directory)],
             stdin=subprocess.PIPE,
@@ -92,14 +88,15 @@ class Sandbox:
             start_new_session=True,
         )
         self._keeper = keeper
-        if first_line(keeper, MADE_LIMIT_S) != b"ready":
+        if first_line(keeper, leftovers.MADE_LIMIT_S) != b"ready":
             assert keeper.stdin is not None
             keeper.stdin.close()
             error = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
             self._let_go()
-            _remove_unkept(self.directory)
+            leftovers.remove_unkept(self.directory)
             raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
         try:
+            self._hold = leftovers.hold(self.directory)
             for folder in (self.documents, self.documents / "bytes"):
                 folder.mkdir()
                 folder.chmod(0o755)
@@ -175,46 +172,8 @@ class Sandbox:
         with suppress(subprocess.TimeoutExpired):
             wait(keeper, REMOVED_LIMIT_S)
         self._keeper = None
-
-
-def sweep(parent: Path) -> None:
-    """Removes what earlier runs left here: directories of this user whose keeper is gone, and processes in them."""
-    for directory in parent.glob(f"{PREFIX}*"):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            about = directory.lstat()
-            # In a place for all, any user may make a directory of that name.
-            if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
-                continue
-            if not (directory / "keeper.json").exists():
-                # A keeper that was killed before it was ready; one that is not ready yet has a lab that waits for it.
-                if NAMED.fullmatch(directory.name) and time.time() - about.st_mtime > MADE_LIMIT_S:
-                    _remove_unkept(directory)
-            elif not _is_kept(directory / "keeper.json"):
-                # Left where the guards were killed at the same moment as the lab and its keeper.
-                proc.end_writers(directory)
-                shutil.rmtree(directory, ignore_errors=True)
-
-
-def _remove_unkept(directory: Path) -> None:
-    """Removes a directory that a keeper made and had no time to put its name in: with anything else in it, it stays."""
-    with suppress(OSError):
-        (directory / ".keeper.json").unlink(missing_ok=True)
-        directory.rmdir()
-
-
-def _is_kept(keeper: Path) -> bool:
-    """Whether the keeper that wrote this is there: its lock is held, or its process runs.
-
-    A process id alone says nothing: this may be another container, or another start of the machine.
-    """
-    with open(keeper, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        said = json.load(file)
-    runs = proc.start_time(int(said["pid"])) == int(said["start_time"])
-    return runs and said.get("boot_id", proc.boot_id()) == proc.boot_id()
+        if self._hold is not None:
+            self._hold.close()
 
 
 def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:

@@ -9,6 +9,7 @@ from itertools import chain
 from rich.markup import escape
 
 from tollbar import beds, console, lab, libraries, machine
+from tollbar.beds import leftovers, proc
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict
 from tollbar.runner import engine
@@ -37,7 +38,7 @@ def doctor(*, rehearse: bool = True) -> ExitStatus:
     """
     status = ExitStatus.DONE
     # Each as it is found: what takes a while is what is still looked for.
-    for finding in chain(_machine(), _providers(), _beds(), _rehearsal() if rehearse else ()):
+    for finding in chain(_machine(), _leftovers(), _providers(), _beds(), _rehearsal() if rehearse else ()):
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
         console.stdout().print(f"{mark}  {escape(finding.what)}")
         if not finding.good:
@@ -62,6 +63,16 @@ def _machine() -> Iterator[Check]:
     )
     load = machine.load()
     yield Check(load < 0.7, f"load {load:.1f}", "wait until nothing else is running")
+
+
+def _leftovers() -> Iterator[Check]:
+    for one in leftovers.find():
+        named = ", ".join(f"{pid} {proc.program(pid)}" for pid in one.processes) or "none"
+        yield Check(
+            False,
+            f"a run was killed and left {one.directory}; its processes: {named}",
+            "the next command that measures ends and removes both, for example `tollbar doctor` or `tollbar verify`",
+        )
 
 
 def _providers() -> Iterator[Check]:

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import families, tuning, units
+from tollbar.beds import leftovers
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
 from tollbar.console.progress import Progress
 from tollbar.document.decisions.tune import document
@@ -72,6 +73,8 @@ def tune(
         memory_bytes=None if memory is None else _read_size(memory),
         providers=provider,
     )
+    # What killed runs have left would use the cores that are measured on.
+    leftovers.sweep()
     with Progress() as progress:
         found = tuning.of(asked, progress.follow("tuning", tuning.tune(asked), len(asked.choices)))
     show_answer(tune_answer(found), lambda: document(found), layout)

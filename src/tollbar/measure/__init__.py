@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tollbar import workloads
-from tollbar.beds import nodes
+from tollbar.beds import leftovers, nodes
 from tollbar.beds.places import Place
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
@@ -36,10 +36,12 @@ def sandbox_for(
 ) -> AbstractContextManager[Sandbox | None]:
     """Where the servers of a plan are started while it is proved and measured; None where it needs no such place.
 
+    Either way, what killed runs have left is swept first: it would use the cores that are measured on.
     `places` are the machines of roles. Raises TollbarError where one of them cannot be had.
     """
     if any(workloads.of(cell).needs_sandbox(cell) for study in plan.studies for cell in study.cells):
         return _sandbox(logs, places)
+    leftovers.sweep()
     return nullcontext()
 
 

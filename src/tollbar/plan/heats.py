@@ -164,7 +164,7 @@ class _Draw:
         brought = (next(iter(by_baseline[key]), None) for key in candidates if self._cells[key].is_baseline)
         best, most = None, 0.0
         for key in dict.fromkeys((*candidates, *brought)):
-            if key not in waiting:
+            if key is None or key not in waiting:
                 continue
             against = self._cells[key].against
             new = [against] if against is not None and against not in baselines else []
