@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tollbar.records.load import Requested, Totals
+from tollbar.records.load import MOST, Requested, Totals
 
 CONTRACT = 2
 """The version of the runner contract that tasks are written in."""
@@ -124,8 +124,6 @@ class Observed(Requested):
         return not (self.ticks or self.unsettled)
 
 
-MOST = 2**53 - 1
-"""Of what a chunk counts: beyond it a double is not exact, and so many nanoseconds are a hundred days."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, FailFast, Field
+
+MOST = 2**53 - 1
+"""Of what a chunk counts: beyond it a double is not exact, and so many nanoseconds are a hundred days."""
+Number = Annotated[int, Field(ge=-MOST, le=MOST)]
 
 
 class ComponentRecord(BaseModel):
     """What one component of a server cost while it was asked: all processes of its tree."""
 
     model_config = ConfigDict(frozen=True)
-    cpu_ns: int = 0
-    run_queue_wait_ns: int = 0
+    cpu_ns: Number = 0
+    run_queue_wait_ns: Number = 0
     """Time in which it would have run and others had its core."""
-    memory_bytes: int = 0
+    memory_bytes: Number = 0
     """The most each process ever held, summed: pages that they share are counted in each."""
-    context_switches: int = 0
-    processes: int = 1
+    context_switches: Number = 0
+    processes: Number = 1
 
 
 class Negotiated(BaseModel):
@@ -30,35 +35,35 @@ class Negotiated(BaseModel):
     certificate: str = ""
     certificate_key: str = ""
     resumed: bool = False
-    count: int = 0
+    count: Number = 0
 
 
 class Steady(BaseModel):
     """The part of a load in which new requests were still started: what a rate can be taken from."""
 
     model_config = ConfigDict(frozen=True)
-    requests: int
-    wall_ns: int
+    requests: Number
+    wall_ns: Number
 
 
 class Requested(BaseModel):
     """What a load client saw in a stretch of time, beside its own cost."""
 
     model_config = ConfigDict(frozen=True)
-    requests: int = 0
-    errors: Mapping[str, int] = {}
-    latency_us: tuple[tuple[int, int], ...] = ()
+    requests: Number = 0
+    errors: Mapping[str, Number] = {}
+    latency_us: Annotated[tuple[tuple[Number, Number], ...], FailFast()] = ()
     """(upper bound of a bucket in microseconds, answers in it)."""
     steady: Steady | None = None
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    connections: int = 0
-    handshakes_full: int = 0
-    handshakes_resumed: int = 0
-    reopened: int = 0
+    bytes_sent: Number = 0
+    bytes_received: Number = 0
+    connections: Number = 0
+    handshakes_full: Number = 0
+    handshakes_resumed: Number = 0
+    reopened: Number = 0
     """Kept connections that the server had closed and that were made again."""
     components: Mapping[str, ComponentRecord] = {}
-    client_run_queue_wait_ns: int = 0
+    client_run_queue_wait_ns: Number = 0
     """Time in which the load client would have run and others had its core; the lab looks in the stretch alone."""
 
 
@@ -66,12 +71,12 @@ class Totals(BaseModel):
     """What a load client says of its whole session, when that ends."""
 
     model_config = ConfigDict(frozen=True)
-    negotiated: tuple[Negotiated, ...] = ()
-    client_libraries: tuple[str, ...] = ()
+    negotiated: Annotated[tuple[Negotiated, ...], FailFast()] = ()
+    client_libraries: Annotated[tuple[str, ...], FailFast()] = ()
     """The TLS libraries that its clients spoke through."""
-    client_context_switches: int = 0
-    client_memory_bytes: int = 0
-    round_trip_ns: Mapping[str, int] = {}
+    client_context_switches: Number = 0
+    client_memory_bytes: Number = 0
+    round_trip_ns: Mapping[str, Number] = {}
     """Of a round trip before the load to the machine of each component that is on another one."""
     components: Mapping[str, ComponentRecord] = {}
 
@@ -79,11 +84,11 @@ class Totals(BaseModel):
 class LoadRecord(Requested, Totals):
     """What a load client saw of a server: in a longer stretch; or, without one, what it asked in all chunks."""
 
-    wall_ns: int
+    wall_ns: Number
     """To the last answer: what was in flight when nothing new was started any more is part of the account."""
     is_settled: bool = True
     """Whether it is of a stretch, which requests a second, response times and what limited them are taken from."""
-    client_cpu_ns: int = 0
+    client_cpu_ns: Number = 0
 
     @property
     def requests_per_s(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from tollbar.records import Chunk, Chunks
-from tollbar.records.contract import MOST
+from tollbar.records.load import MOST
 
 Series = Mapping[tuple[str, str], Sequence[Any]]
 """By (component, metric), the value of each round."""
