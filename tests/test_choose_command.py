@@ -167,7 +167,6 @@ def test_a_run_of_load_clients_is_no_run_of_servers(monkeypatch: pytest.MonkeyPa
     """What a client spends orders nothing that servers do."""
     of = digests()
     clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
-    monkeypatch.setattr("tollbar.results.read", lambda _: run(clients))
-    monkeypatch.setattr("tollbar.cli.choose.note_look", lambda _: None)
+    monkeypatch.setattr("tollbar.cli.choose.read_run", lambda _: run(clients))
     with pytest.raises(TollbarError, match="of digest the run has the load client's CPU time alone"):
         command("digest", run=tmp_path)

@@ -30,7 +30,7 @@ from tollbar.gathering.kept import FILE, KeptJudgement, state
 from tollbar.gathering.reading import Found
 from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.report.page import html
-from tollbar.results import reading
+from tollbar.results import database, reading
 
 
 def _schema(run: Path) -> None:
@@ -145,9 +145,9 @@ def test_what_others_send_is_a_reason(own_run: Path, what: str) -> None:
 def test_reading_ends(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is asked of the results of another's making."""
     endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
-    monkeypatch.setattr(reading, "MOST_S", 0)
+    monkeypatch.setattr(database, "LEAST_S", 0)
     monkeypatch.setattr(reading, "reach", lambda database: database.execute(endless).fetchall())
-    with pytest.raises(TollbarError, match="take more than 0 s to be read"):
+    with pytest.raises(TollbarError, match="take more than 0 s of CPU time to be read"):
         results.present(own_run)
 
 

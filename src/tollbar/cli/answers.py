@@ -16,6 +16,7 @@ from tollbar.errors import TollbarError
 
 if TYPE_CHECKING:
     from tollbar.present.blocks import Brief
+    from tollbar.results import Run
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -72,16 +73,18 @@ def command_line() -> tuple[str, ...]:
     return ("tollbar", *sys.argv[1:])
 
 
-def note_look(run: Path) -> None:
-    """Notes that a run is judged as it stands, which blocks that are added afterwards pay for; else warns.
+def read_run(run: Path) -> Run:
+    """Read a run to be judged, and note this look at it, which blocks that are added afterwards pay for; else warn.
 
-    Raises TollbarError if it is no run.
+    Raises TollbarError if it is no run; then nothing is written.
     """
     from tollbar import results
 
+    found = results.read(run)
     not_noted = results.look(run)
     if not_noted is not None:
         console.say(f"warning: {not_noted}", "yellow")
+    return found
 
 
 def read_seconds(option: str, said: str) -> float:

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, libraries, policies, results, study
-from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, note_look, read_seconds, show_answer
+from tollbar import console, libraries, policies, study
+from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.families import Family, Standing, Value
 from tollbar.judge import quickness
@@ -136,8 +136,7 @@ def _served(family: Family, given: Mapping[str, tuple[Value, ...]]) -> bool:
 
 
 def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path) -> Answered:
-    note_look(path)
-    found = results.read(path)
+    found = read_run(path)
     families_there = {one.study.family.name for one in found.studies}
     if asked.family.name not in families_there:
         known = ", ".join(sorted(families_there))

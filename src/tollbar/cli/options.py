@@ -15,7 +15,7 @@ from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
 from tollbar.cli.answers import Layout as Layout
 from tollbar.cli.answers import command_line as command_line
-from tollbar.cli.answers import note_look as note_look
+from tollbar.cli.answers import read_run as read_run
 from tollbar.cli.answers import read_seconds as read_seconds
 from tollbar.cli.answers import show_answer as show_answer
 from tollbar.errors import ExitStatus, TollbarError

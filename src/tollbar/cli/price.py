@@ -9,14 +9,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, inventory, lab, plan, policies, results, study, units
+from tollbar import console, inventory, lab, plan, policies, study, units
 from tollbar.cli.options import (
     DEFAULT_LAYOUT,
     Layout,
     Libraries,
     command_line,
     full_paths,
-    note_look,
+    read_run,
     read_seconds,
     show_answer,
     status_of,
@@ -79,7 +79,7 @@ def price(
     asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
     within_s = read_seconds("--for", for_ or ("0 s" if run else DEFAULT_FOR))
     read = inventory.read(file)
-    known = [_looked_at(one) for one in run]
+    known = [read_run(one) for one in run]
     found = inventory.price(read, asked, then, today, known)
     status = ExitStatus.DONE
     questions = inventory.to_measure(found) if within_s else {}
@@ -88,12 +88,6 @@ def price(
         found = inventory.price(read, asked, then, today, [*known, measured])
     show_answer(brief(found), lambda: document(found), layout)
     return status
-
-
-def _looked_at(directory: Path) -> Run:
-    """A run that is judged: blocks that are added to it afterwards pay for that look."""
-    note_look(directory)
-    return results.read(directory)
 
 
 def _measured(

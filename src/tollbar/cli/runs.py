@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from tollbar import console, document, gathering, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
-from tollbar.cli.options import AsJson, note_look, show, status_of
+from tollbar.cli.options import AsJson, read_run, show, status_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
@@ -170,7 +170,6 @@ def export(
 
 def judged_run(run: Path) -> Judgement:
     """A run, judged. That is a look, which blocks that are added afterwards pay for."""
-    note_look(run)
-    judged = judging.judge(results.read(run))
+    judged = judging.judge(read_run(run))
     gathering.keep(judged)
     return judged

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import lab, machine, results, sizing, study
-from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, note_look, read_seconds, show_answer
+from tollbar import lab, machine, sizing, study
+from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.document.decisions.size import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.present.decisions.size import size_answer
@@ -58,9 +58,7 @@ def size(
         raise TollbarError("`--for` is how long a `--check` may take, and there is none")
     within_s = read_seconds("--for", for_ or DEFAULT_FOR)
     mix = sizing.read(file)
-    for one in run:
-        note_look(one)
-    sized = sizing.size(mix, [results.read(one) for one in run], date.today())
+    sized = sizing.size(mix, [read_run(one) for one in run], date.today())
     side_by_side = _checked(sized, within_s, runs) if check and sized.cores is not None else None
     show_answer(size_answer(sized, side_by_side), lambda: document(sized, side_by_side), layout)
     return ExitStatus.DONE if sized.cores is not None else ExitStatus.SOME_FAILED

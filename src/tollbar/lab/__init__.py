@@ -68,9 +68,8 @@ def begin(
         fingerprint=fingerprint,
         # What is known of this machine's core says nothing of others.
         best_probe_ns=None if places else moments.best_known(probed_machine(fingerprint)),
+        more={"roles": {place.role: place.address for place in places}} if places else {},
     )
-    if places:
-        results.update_about(store.directory, {"roles": {place.role: place.address for place in places}})
     return planned, store
 
 

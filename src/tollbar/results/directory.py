@@ -5,6 +5,7 @@ A run may come from a stranger. `check_files` looks at every entry before any of
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -17,35 +18,80 @@ from tollbar.errors import TollbarError
 JUDGED = "judged.json"
 """The file that keeps what was judged of a run."""
 
+LOCK = ".lock"
+RESULTS = "results.sqlite"
+JOURNAL = f"{RESULTS}-journal"
+RESULTS_FILES = (RESULTS, f"{RESULTS}-wal", JOURNAL)
+"""The database of a run, and what SQLite needs of the files next to it after a run was ended by force."""
+
 # Many times the largest run.
-MOST_BYTES = {"run.json": 8 << 20, JUDGED: 128 << 20, "results.sqlite": 4 << 30, "results.sqlite-wal": 4 << 30}
+MOST_BYTES = {"run.json": 1 << 20, JUDGED: 128 << 20, **dict.fromkeys(RESULTS_FILES, 4 << 30)}
 MOST_OTHERWISE = 4 << 20
-MOST_FILES = 10_000
+MOST_FILES = 2_000
 # The sum of all files that are read whole.
 MOST_TOGETHER = 192 << 20
+# The end of a journal that names a file: SQLite removes that file, wherever it is, once it has read the journal. See
+# "Super-Journal" in the file format of SQLite. A run has one database, and its journals name none.
+_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
+
+
+def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file of a run and return its descriptor: never through a link, and without waiting for a pipe.
+
+    Raises OSError, for anything but a regular file too.
+    """
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return handle
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file of a run. Raises OSError and UnicodeDecodeError."""
+    most = MOST_BYTES.get(path.name, MOST_OTHERWISE)
+    with os.fdopen(open_file(path), "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"larger than {units.show_bytes(most)}, the limit", str(path))
+    return content.decode("utf-8")
 
 
 def check_files(directory: Path) -> None:
     """Raises TollbarError for an entry that is no ordinary file of a run, before any of them is opened."""
-    folders = [directory, directory / "studies", directory / "families"]
-    together = 0
+    folders = (directory, directory / "studies", directory / "families")
+    together, where = 0, str(directory)
     for number, path in enumerate(_entries(folders)):
-        status = path.lstat()
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            # Another process is writing the run.
+            continue
         name = path.relative_to(directory)
         if stat.S_ISLNK(status.st_mode):
-            raise TollbarError(f"`{name}` is a symbolic link, which is not followed")
+            raise TollbarError(f"`{name}` is a symbolic link, which is not followed", where=where)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise TollbarError(f"`{name}` is neither a file nor a folder")
+            raise TollbarError(f"`{name}` is neither a file nor a folder", where=where)
         most = MOST_BYTES.get(str(name), None if path.parent == directory else MOST_OTHERWISE)
         if most is not None and stat.S_ISREG(status.st_mode) and status.st_size > most:
-            raise TollbarError(f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}")
+            raise TollbarError(
+                f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}", where=where
+            )
+        if str(name) == JOURNAL and _names_a_file(path):
+            raise TollbarError(f"`{name}` names another file, which SQLite would remove", where=where)
         # The chunks in the database are read one after another; other files next to it are not read.
-        if most is not None and not name.name.startswith("results.sqlite"):
+        if most is not None and name.name not in RESULTS_FILES:
             together += status.st_size
         if together > MOST_TOGETHER:
-            raise TollbarError(f"its files are larger than those of any run: {units.show_bytes(together)}")
+            raise TollbarError(f"its files are larger than those of any run: {units.show_bytes(together)}", where=where)
         if number >= MOST_FILES:
-            raise TollbarError(f"more than {MOST_FILES:,} files")
+            raise TollbarError(f"more than {MOST_FILES:,} files", where=where)
+
+
+def _names_a_file(journal: Path) -> bool:
+    with os.fdopen(open_file(journal), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - len(_NAMES_A_FILE)))
+        return file.read() == _NAMES_A_FILE
 
 
 def _entries(folders: Sequence[Path]) -> Iterator[Path]:

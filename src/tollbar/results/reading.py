@@ -5,36 +5,30 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import shutil
 import sqlite3
-import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from tollbar import study
 from tollbar.errors import TollbarError, printable, printable_in
 from tollbar.families import Standing
 from tollbar.machine import NOT_STATED
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
+from tollbar.records.load import MOST
 from tollbar.results import stored
+from tollbar.results.database import SPACES, opened
+from tollbar.results.directory import RESULTS, check_files, read_text
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.study.definition import Cells
 from tollbar.wire import is_plain
 
-# Words of a library may have lines of the file in them.
-_SPACES = {ord(one): " " for one in "\n\r\t"}
-
 SCHEMA = 5
-_NO_TABLE = "type not in ('table', 'index') or sql like 'create virtual%'"
-# Many times what the largest run takes to be read; and after how many instructions of SQLite that is looked at.
-MOST_S, _INSTRUCTIONS = 300, 10_000
 # Formats that are not read any more, and what they lack.
 _NO_CHUNKS = "its trials have no chunks to be judged"
 EARLIER = {
@@ -45,36 +39,50 @@ EARLIER = {
 }
 
 
-class _Look(BaseModel):
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Name = TypeVar("Name")
+# Pydantic keeps an error for each item that is wrong, of a kB and more; a real run has dozens.
+Named = Annotated[dict[str, Name], Field(max_length=1000)]
+Listed = Annotated[list[Name], FailFast()]
+
+
+class _Said(BaseModel):
+    """A table of `run.json`."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Look(_Said):
     """How much was there when a study was judged."""
 
-    blocks: int
-    trials: int
+    blocks: Count
+    trials: Count
 
 
-class _Entry(BaseModel):
+class _Entry(_Said):
     """What a run says of one of its studies; those of earlier versions say less."""
 
-    looks: list[_Look]
-    blocks: Annotated[int, Field(gt=0)] = 1
-    precision: float | None = None
-    longest_s: float | None = None
+    looks: Listed[_Look]
+    blocks: Annotated[Count, Field(gt=0)] = 1
+    precision: Finite | None = None
+    longest_s: Finite | None = None
     cells: Cells = "all"
 
 
-class _Receipt(BaseModel):
+class _Receipt(_Said):
     """What a run says of a provider, of which more is shown as it stands."""
 
     name: str
 
 
-class _Machine(BaseModel):
+class _Machine(_Said):
     """What a run says of a processor, of which more is shown as it stands."""
 
     cpu: str
 
 
-class _Node(BaseModel):
+class _Node(_Said):
     """What a run says of the machine of a role."""
 
     address: str
@@ -83,45 +91,40 @@ class _Node(BaseModel):
     is_simulated: bool
 
 
-class _About(BaseModel):
+class _About(_Said):
     """What has to be in `run.json` for a run to be read."""
 
-    model_config = ConfigDict(strict=True)
-    command: list[str]
+    command: Listed[str]
+    libraries: Listed[str] = []
     seed: int
     started: str
     fingerprint: dict[str, Any]
-    providers: dict[str, _Receipt]
-    servers: dict[str, dict[str, Any]]
-    broken: dict[str, str]
-    studies: dict[str, _Entry]
+    providers: Named[_Receipt]
+    servers: Named[dict[str, Any]]
+    broken: Named[str]
+    studies: Named[_Entry]
     tollbar: str = NOT_STATED
-    best_probe_ns: float | None = None
-    nodes: dict[str, _Node] = {}
+    best_probe_ns: Finite | None = None
+    nodes: Named[_Node] = {}
+    roles: Named[str] = {}
 
 
 def read(directory: Path) -> Run:
     """The run as it stands."""
     # Words of servers and libraries may have anything in them, and end on a terminal.
     said = printable_in(about(directory))
-    path = directory / "results.sqlite"
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
-    try:
-        with uncollected(), _opened(path) as database:
-            stored.refuse_odd(database)
-            database.text_factory = lambda content: printable(content.decode())
-            database.row_factory = sqlite3.Row
-            present = reach(database)
-            asked = zip(studies(directory), said["studies"].values(), strict=True)
-            read_back = tuple(
-                _study(database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))], names)
-                for one, entry in asked
+    with uncollected(), results_of(directory) as (database, counts):
+        database.text_factory = lambda content: printable(content.decode())
+        database.row_factory = sqlite3.Row
+        present = reach(database)
+        asked = zip(studies(directory), said["studies"].values(), strict=True)
+        read_back = tuple(
+            _study(
+                database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))], names, counts
             )
-    except (sqlite3.Error, OSError) as error:
-        raise TollbarError(f"the results cannot be read: {error}".translate(_SPACES), where=str(path)) from error
-    except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
-        raise TollbarError(f"not as Tollbar writes it: {why}", where=str(path)) from error
+            for one, entry in asked
+        )
     return Run(
         directory=directory,
         name=directory.resolve().name,
@@ -132,6 +135,23 @@ def read(directory: Path) -> Run:
         best_probe_ns=said.get("best_probe_ns"),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )
+
+
+@contextlib.contextmanager
+def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[str, int]]]:
+    """The results for reading, whose values are as Tollbar writes them, and the number of rows of each table.
+
+    Raises TollbarError for what is found in them, within the block too.
+    """
+    path = directory / RESULTS
+    try:
+        with opened(path) as database:
+            yield database, stored.refuse_odd(database)
+    except (sqlite3.Error, OSError) as error:
+        raise TollbarError(f"the results cannot be read: {error}".translate(SPACES), where=str(path)) from error
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
+        raise TollbarError(f"not as Tollbar writes it: {why}", where=str(path)) from error
 
 
 @contextlib.contextmanager
@@ -149,50 +169,17 @@ def uncollected() -> Iterator[None]:
 
 def present(directory: Path) -> dict[str, tuple[int, int]]:
     """How many blocks and how many trials of each study are there. Raises TollbarError."""
-    path = directory / "results.sqlite"
+    path = directory / RESULTS
     try:
-        with _opened(path) as database:
+        with opened(path) as database:
             return reach(database)
     except (sqlite3.Error, OSError) as error:
-        raise TollbarError(f"the results cannot be read: {error}".translate(_SPACES), where=str(path)) from error
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """The results to be read, wherever they are.
-
-    A run that was ended by force has a log beside its file, and SQLite wants to write before it reads that. Where
-    nothing can be written, a copy is read.
-    """
-    with contextlib.ExitStack() as stack:
-        database = stack.enter_context(contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)))
-        try:
-            # Not yet of a table: what has the name of one may be a view.
-            database.execute("select count(*) from sqlite_master")
-        except sqlite3.OperationalError:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tollbar-results-")))
-            for one in (path, path.with_name(f"{path.name}-wal")):
-                if one.exists():
-                    shutil.copyfile(one, folder / one.name)
-            database = stack.enter_context(contextlib.closing(sqlite3.connect(folder / path.name)))
-        ends_s = time.monotonic() + MOST_S
-        database.set_progress_handler(lambda: time.monotonic() > ends_s, _INSTRUCTIONS)
-        # A view under a table's name is a program, which may never end.
-        for (name,) in database.execute(f"select name from sqlite_master where {_NO_TABLE}"):
-            raise TollbarError(
-                f"not results as Tollbar writes them: `{name}` is no table".translate(_SPACES), where=str(path)
-            )
-        try:
-            yield database
-        except sqlite3.OperationalError as error:
-            if time.monotonic() <= ends_s:
-                raise
-            raise TollbarError(f"the results take more than {MOST_S} s to be read", where=str(path)) from error
+        raise TollbarError(f"the results cannot be read: {error}".translate(SPACES), where=str(path)) from error
 
 
 def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:
     """How many blocks and how many trials there are of each study that has any."""
-    rows = database.execute("select study, count(distinct block), count(*) from trial group by study")
+    rows = database.execute("select study, count(distinct block), count(*) from trial not indexed group by study")
     return {study: (blocks, trials) for study, blocks, trials in rows}
 
 
@@ -206,7 +193,7 @@ def looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -
 def is_noted(directory: Path) -> bool:
     """Whether a look at all that there is of a run is noted. Nothing is written; False where it cannot be read."""
     try:
-        with _opened(directory / "results.sqlite") as database:
+        with opened(directory / RESULTS) as database:
             found = reach(database)
     except (TollbarError, OSError, sqlite3.Error):
         return False
@@ -218,7 +205,8 @@ def about(directory: Path) -> dict[str, Any]:
     """What `run.json` says. Raises TollbarError if this is not a run."""
     path = directory / "run.json"
     try:
-        said = json.loads(path.read_text("utf-8"))
+        check_files(directory)
+        said = json.loads(read_text(path))
     except FileNotFoundError as error:
         hint = "give a directory that `tollbar run` made"
         raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
@@ -242,7 +230,7 @@ def about(directory: Path) -> dict[str, Any]:
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(str(part) for part in fault["loc"])
-        what = f"not as Tollbar writes it: `{key}`: {fault['msg']}".translate(_SPACES)
+        what = f"not as Tollbar writes it: `{key}`: {fault['msg']}".translate(SPACES)
         raise TollbarError(what, where=str(path), hint=hint) from error
     return said
 
@@ -260,7 +248,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
             raise TollbarError(f"no name of a study: `{name}`", where=str(directory / "run.json"))
         path = directory / "studies" / f"{name}.toml"
         try:
-            one = study.read(name, path.read_text("utf-8"), where=str(path), kept=kept)
+            one = study.read(name, read_text(path), where=str(path), kept=kept)
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
         # Runs of earlier versions kept fewer.
@@ -270,27 +258,35 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
 
 
 def _study(
-    database: sqlite3.Connection, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]
+    database: sqlite3.Connection,
+    asked: study.Study,
+    looked: Sequence[int],
+    names: Mapping[str, str],
+    counts: Mapping[str, int],
 ) -> StudyRun:
     # Plain tuples: rows that know their columns take half as long again to be read.
     plain = database.cursor()
     plain.row_factory = None
-    observed = plain.execute(
-        "select o.trial, o.component, o.metric, o.by_round from observation o join trial t on t.id = o.trial"
-        " where t.study = ?",
-        (asked.name,),
-    ).fetchall()
-    # As one text: tens of thousands of short ones take twice as long to parse.
-    values = json.loads(f"[{','.join(by_round for *_, by_round in observed)}]")
+    # Never by an index, which may be of other rows than the table has.
+    observed = stored.rows_of(
+        plain.execute(
+            "select o.trial, o.component, o.metric, o.by_round from observation o join trial t not indexed"
+            " on t.id = o.trial where t.study = ?",
+            (asked.name,),
+        ),
+        counts["observation"],
+    )
+    values = stored.series([by_round for *_, by_round in observed])
     series: dict[int, dict[tuple[str, str], list[Any]]] = defaultdict(dict)
     for (number, component, metric, _), by_round in zip(observed, values, strict=True):
         series[number][component, metric] = by_round
     trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
-    for number, *found in plain.execute(
+    read = plain.execute(
         "select id, study, cell, twin, block, heat, ord, started_s, outcome, reason, paid_by, memory_bytes, steal_ns,"
-        " machine_load, load from trial where study = ? order by block, heat",
+        " machine_load, load from trial not indexed where study = ? order by block, heat",
         (asked.name,),
-    ):
+    )
+    for number, *found in stored.rows_of(read, counts["trial"]):
         trial = _trial(found, chunks_of(series.get(number, {})))
         trials[trial.cell, trial.twin].append(trial)
     noted = database.execute("select * from set_aside where study = ? order by ord", (asked.name,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import shutil
 import sqlite3
 import time
@@ -21,39 +22,12 @@ from tollbar.files import write_atomically
 from tollbar.plan import Plan, StudyPlan
 from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results.changes import made_with
+from tollbar.results.database import TABLES, connect
+from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
 from tollbar.results.observations import series_of
-from tollbar.results.reading import SCHEMA, about, is_noted, looks, reach
+from tollbar.results.reading import SCHEMA, about, is_noted, looks, present, reach, results_of
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
-
-_TABLES = """
-create table cell (
-    study text, key text, position integer, coordinates text not null, title text not null, standing text not null,
-    strength integer, against text, server text, outcome text, reason text, known_answers integer, accepted text,
-    refused text, not_tried text,
-    primary key (study, key)
-) without rowid;
-create table heat (
-    study text, block integer, heat integer, started_s real not null,
-    primary key (study, block, heat)
-) without rowid;
-create table trial (
-    id integer primary key, study text not null, cell text not null, twin integer not null, block integer not null,
-    heat integer not null, ord integer not null, started_s real not null, outcome text not null, reason text,
-    paid_by text not null, memory_bytes integer, steal_ns integer, machine_load real, load text,
-    unique (study, cell, twin, block, heat)
-);
-create table observation (
-    trial integer not null, component text not null, metric text not null, by_round text not null,
-    primary key (trial, component, metric)
-) without rowid;
-create table left_out (study text, coordinates text not null, because text not null);
-create table event (at_s real not null, what text not null);
-create table set_aside (
-    study text not null, cell text not null, ord integer not null, failed integer not null, trials integer not null,
-    reason text not null, at_s real not null, tried_again_s real
-);
-"""
 
 
 @dataclass(slots=True)
@@ -120,14 +94,7 @@ class Store:
 
         Each new look costs confidence.
         """
-        said = about(self.directory)
-        found = reach(self.database)
-        entries = {
-            name: {**entry, "looks": looks(entry["looks"], found.get(name))} if study in (None, name) else entry
-            for name, entry in said["studies"].items()
-        }
-        if entries != said["studies"]:
-            update_about(self.directory, {"studies": entries})
+        _note(self.directory, reach(self.database), study)
 
     def done(self) -> set[tuple[str, int, int]]:
         """(study, block, heat) of every heat that is there."""
@@ -135,7 +102,7 @@ class Store:
 
     def made(self) -> set[TrialKey]:
         """Which trials are there, those that failed too."""
-        found = self.database.execute("select study, cell, twin, block, heat from trial")
+        found = self.database.execute("select study, cell, twin, block, heat from trial not indexed")
         return {(study, cell, bool(twin), block, heat) for study, cell, twin, block, heat in found}
 
     def cells(self) -> set[tuple[str, str]]:
@@ -152,7 +119,7 @@ class Store:
 
     def next_order(self) -> int:
         """The place of the next trial in the run's sequence."""
-        (last,) = self.database.execute("select max(ord) from trial").fetchone()
+        (last,) = self.database.execute("select max(ord) from trial not indexed").fetchone()
         return 0 if last is None else last + 1
 
     def close(self) -> None:
@@ -185,42 +152,63 @@ def create(
     libraries: Sequence[str],
     fingerprint: Mapping[str, Any],
     best_probe_ns: float | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Store:
-    """A new run under `parent`, named by time and study. Raises TollbarError before anything is measured."""
+    """Make a new run under `parent`, named by time and study; `more` is kept in its `run.json` too.
+
+    Raises TollbarError before anything is measured, and then leaves nothing.
+    """
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
     started = datetime.now().astimezone()
+    studies = {one.study.name: {"looks": [], **measured_as(one.study)} for one in plan.studies}
+    said = {
+        "schema": SCHEMA,
+        "tollbar": __version__,
+        "command": list(command),
+        "libraries": list(libraries),
+        "seed": plan.seed,
+        "started": started.isoformat(timespec="seconds"),
+        "fingerprint": dict(fingerprint),
+        "best_probe_ns": best_probe_ns,
+        **made_with(plan),
+        "studies": studies,
+        **(more or {}),
+    }
     try:
         directory = _new_directory(parent, f"{started:%Y-%m-%d-%H%M%S}-{label}")
-        (directory / "studies").mkdir()
-        for planned in plan.studies:
-            (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
-            _keep(planned.study.family, directory / "families")
-        studies = {one.study.name: {"looks": [], **measured_as(one.study)} for one in plan.studies}
-        said = {
-            "schema": SCHEMA,
-            "tollbar": __version__,
-            "command": list(command),
-            "libraries": list(libraries),
-            "seed": plan.seed,
-            "started": started.isoformat(timespec="seconds"),
-            "fingerprint": dict(fingerprint),
-            "best_probe_ns": best_probe_ns,
-            **made_with(plan),
-            "studies": studies,
-        }
-        store = _open(directory)
-        with store.database as database:
-            database.executescript(_TABLES)
-            for planned in plan.studies:
-                _insert_plan(database, planned)
-        # Last: a directory is a run once it has this file, and by then it has all the rest.
-        write_atomically(directory / "run.json", json.dumps(said, indent=1) + "\n")
+        try:
+            return _filled(directory, plan, said)
+        except BaseException:
+            # Without `run.json` it is no run, and nothing has been measured into it.
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
     except (OSError, sqlite3.Error) as error:
         raise TollbarError(
             f"cannot make the run's directory: {error}",
             where=str(parent),
             hint="choose another with --runs DIRECTORY",
         ) from error
+
+
+def _filled(directory: Path, plan: Plan, said: Mapping[str, Any]) -> Store:
+    """Writes all that a run has before its first trial. Raises OSError and sqlite3.Error."""
+    (directory / "studies").mkdir()
+    for planned in plan.studies:
+        (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
+        _keep(planned.study.family, directory / "families")
+    with contextlib.ExitStack() as stack:
+        lock = stack.enter_context(_locked(directory))
+        store = Store(directory, _to_be_written(directory, "rwc"), lock)
+        stack.callback(store.database.close)
+        with store.database as database:
+            database.executescript(TABLES)
+            for planned in plan.studies:
+                _insert_plan(database, planned)
+        # Last: a directory is a run once it has this file, and by then it has all the rest.
+        write_atomically(directory / "run.json", json.dumps(said, indent=1) + "\n")
+        # What is refused of other runs is not begun.
+        check_files(directory)
+        stack.pop_all()
     return store
 
 
@@ -240,10 +228,17 @@ def _keep(family: Family, folder: Path) -> None:
 
 
 def reopen(directory: Path) -> Store:
-    """A run to go on with. Raises TollbarError if it is none, or another process is writing it."""
+    """Take up a run. Raises TollbarError for what is no run, and where another process is writing it."""
     about(directory)
     try:
-        return _open(directory)
+        with contextlib.ExitStack() as stack:
+            lock = stack.enter_context(_locked(directory))
+            # Before anything is written into what may be another's database.
+            with results_of(directory):
+                pass
+            store = Store(directory, _to_be_written(directory, "rw"), lock)
+            stack.pop_all()
+        return store
     except (OSError, sqlite3.Error) as error:
         raise TollbarError(f"cannot open the run: {error}", where=str(directory)) from error
 
@@ -260,12 +255,9 @@ def look(directory: Path) -> str | None:
     """
     about(directory)
     try:
-        store = reopen(directory)
-        try:
-            store.look()
-        finally:
-            store.close()
-    except (TollbarError, OSError, sqlite3.Error) as error:
+        with _locked(directory):
+            _note(directory, present(directory))
+    except (TollbarError, OSError) as error:
         if is_noted(directory):
             return None
         return f"this look at the run is not noted, so that later ones will not pay for it: {error}"
@@ -283,8 +275,21 @@ def _new_directory(parent: Path, name: str) -> Path:
     raise FileExistsError(f"{parent / name} and a thousand like it")
 
 
-def _open(directory: Path) -> Store:
-    lock = open(directory / ".lock", "wb")  # noqa: SIM115 - held for as long as the store is open
+def _note(directory: Path, found: Mapping[str, tuple[int, int]], study: str | None = None) -> None:
+    """Notes a look at so many (blocks, trials) of each study, or of this one. Raises OSError."""
+    said = about(directory)
+    entries = {
+        name: {**entry, "looks": looks(entry["looks"], found.get(name))} if study in (None, name) else entry
+        for name, entry in said["studies"].items()
+    }
+    if entries != said["studies"]:
+        update_about(directory, {"studies": entries})
+
+
+def _locked(directory: Path) -> IO[bytes]:
+    """The lock of a run, until it is closed. Raises TollbarError where another process has it, and OSError."""
+    # Never emptied: what is there may not be a lock.
+    lock = os.fdopen(open_file(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+b")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -292,15 +297,20 @@ def _open(directory: Path) -> Store:
         raise TollbarError(
             "another process is writing this run", where=str(directory), hint="wait for it to end"
         ) from error
+    return lock
+
+
+def _to_be_written(directory: Path, mode: str) -> sqlite3.Connection:
+    """The database, each commit to which is on the disk. Raises sqlite3.Error."""
+    database = connect(directory / RESULTS, mode)
     try:
-        database = sqlite3.connect(directory / "results.sqlite")
         database.execute("pragma journal_mode = wal")
         # Synced at each commit: a power cut, and not only a kill, loses no more than the heat under way.
         database.execute("pragma synchronous = full")
     except sqlite3.Error:
-        lock.close()
+        database.close()
         raise
-    return Store(directory, database, lock)
+    return database
 
 
 def _insert_plan(database: sqlite3.Connection, planned: StudyPlan) -> None:

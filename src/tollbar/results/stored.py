@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any, cast
 
 from tollbar.errors import printable, printable_in
 from tollbar.families import Value
+from tollbar.records.load import MOST
 
 # By table and column, the types that SQLite may have of it.
 _TYPES: Mapping[str, Mapping[str, str]] = {
@@ -20,6 +22,7 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
         "known_answers": "integer",
         "strength": "integer null",
     },
+    "heat": {"study": "text", **dict.fromkeys(("block", "heat"), "integer"), "started_s": "real"},
     "trial": {
         **dict.fromkeys(("study", "cell", "outcome", "paid_by"), "text"),
         **dict.fromkeys(("id", "twin", "block", "heat", "ord", "memory_bytes", "steal_ns"), "integer"),
@@ -29,6 +32,7 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
     },
     "observation": {"trial": "integer", **dict.fromkeys(("component", "metric", "by_round"), "text")},
     "left_out": dict.fromkeys(("study", "coordinates", "because"), "text"),
+    "event": {"at_s": "real", "what": "text"},
     "set_aside": {
         **dict.fromkeys(("study", "cell", "reason"), "text"),
         **dict.fromkeys(("ord", "failed", "trials"), "integer"),
@@ -36,16 +40,71 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
         "tried_again_s": "real null",
     },
 }
+# Numbers beyond this are no count of anything; and no number of Tollbar's is negative where it is a time or a load.
+_LIMITS = {"integer": (-MOST, MOST), "real": (0, MOST)}
+# Documents of JSON in a column: a real one has some kB, and reading one takes some hundred times its size.
+_DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "load")
+MOST_DOCUMENT = 1 << 20
 
 
-def refuse_odd(database: sqlite3.Connection) -> None:
-    """Raises ValueError where a value is of a type that Tollbar does not write there, and sqlite3.Error."""
-    for table, columns in _TYPES.items():
-        types = ", ".join(f"typeof({column})" for column in columns)
-        for found in database.execute(f"select distinct {types} from {table}"):
-            for (column, may_be), one in zip(columns.items(), found, strict=True):
-                if one not in may_be.split():
-                    raise ValueError(f"`{column}` of a {table} is {one}")
+def refuse_odd(database: sqlite3.Connection) -> Mapping[str, int]:
+    """Return the number of rows of each table; no query of a run returns more than those of the tables it reads.
+
+    Raises ValueError where a value is of a type, or a number of a size, that Tollbar does not write there, or where
+    the same pages were read as many rows; and sqlite3.Error.
+    """
+    (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
+    return {table: _rows_in(database, table, columns, pages * page_bytes) for table, columns in _TYPES.items()}
+
+
+def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> int:
+    looks = [f"count(*), {' + '.join(_length(one) for one, kinds in columns.items() if 'text' in kinds)}"]
+    if "id" in columns:
+        looks.append("count(distinct id) < count(*)")
+    looks += [f"total({_is_odd(column, kinds)})" for column, kinds in columns.items()]
+    rows, text_bytes, *odd = database.execute(f"select {', '.join(looks)} from {table} not indexed").fetchone()
+    if rows + text_bytes > most_bytes or ("id" in columns and odd.pop(0)):
+        raise ValueError(f"more rows of a {table} than its file can hold")
+    for (column, kinds), count in zip(columns.items(), odd, strict=True):
+        if count:
+            odd_one = f"select typeof({column}) from {table} not indexed where {_is_odd(column, kinds)} limit 1"
+            ((kind,),) = database.execute(odd_one)
+            reason = kind if kind not in kinds.split() else "beyond what Tollbar writes"
+            raise ValueError(f"`{column}` of a {table} is {reason}")
+    return int(rows)
+
+
+def _length(column: str) -> str:
+    return f"total(length({column}))"
+
+
+def _is_odd(column: str, kinds: str) -> str:
+    """An expression that is true for a value of another type, and for a number or a document of another size."""
+    of_kinds = ", ".join(f"'{kind}'" for kind in kinds.split())
+    is_odd = f"typeof({column}) not in ({of_kinds})"
+    for kind, (least, most) in _LIMITS.items():
+        if kind in kinds.split():
+            is_odd += f" or {column} not between {least} and {most}"
+    if column in _DOCUMENTS:
+        is_odd += f" or length({column}) > {MOST_DOCUMENT}"
+    return f"({is_odd})"
+
+
+def rows_of(read: sqlite3.Cursor, most: int) -> list[Any]:
+    """Return all rows of a query. Raises ValueError where they are more than the table has."""
+    rows = read.fetchmany(most + 1)
+    if len(rows) > most:
+        raise ValueError("more rows than the table has")
+    return rows
+
+
+def series(texts: Sequence[str]) -> list[Any]:
+    """Return what each of these texts holds, a list of numbers each. Raises ValueError."""
+    # Values of other kinds take many times the memory of their text.
+    if any(text.rfind("[") != 0 or text.find("]") != len(text) - 1 or "{" in text for text in texts):
+        raise ValueError("not a value of each round")
+    # As one text: tens of thousands of short ones take twice as long to parse.
+    return cast("list[Any]", json.loads(f"[{','.join(texts)}]"))
 
 
 @cache
@@ -60,6 +119,11 @@ def words(text: str) -> tuple[str, ...]:
 def coordinates(text: str) -> Mapping[str, Value]:
     """What a cell is, or those that were left out are. Raises ValueError."""
     said = json.loads(text)
-    if not isinstance(said, dict) or not all(type(value) in (str, int, float) for value in said.values()):
+    if not isinstance(said, dict) or not all(_is_value(value) for value in said.values()):
         raise ValueError("coordinates that are none")
     return printable_in(said)
+
+
+def _is_value(value: object) -> bool:
+    """Whether this is a coordinate's value: a word, or a number that a document of JSON can have."""
+    return type(value) is str or (type(value) in (int, float) and -MOST <= cast("float", value) <= MOST)

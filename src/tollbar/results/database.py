@@ -1,0 +1,174 @@
+"""The database of a run: its tables, how it is opened, and limits of reading one that a stranger sent.
+
+Opening a database runs code of its author: a view, a trigger, a generated column. So nothing is read before the schema
+is known to be a run's own, and a read that goes on for longer than its size explains is interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import shutil
+import signal
+import socket
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tollbar.errors import TollbarError
+from tollbar.results.directory import RESULTS_FILES
+
+TABLES = """
+create table cell (
+    study text, key text, position integer, coordinates text not null, title text not null, standing text not null,
+    strength integer, against text, server text, outcome text, reason text, known_answers integer, accepted text,
+    refused text, not_tried text,
+    primary key (study, key)
+) without rowid;
+create table heat (
+    study text, block integer, heat integer, started_s real not null,
+    primary key (study, block, heat)
+) without rowid;
+create table trial (
+    id integer primary key, study text not null, cell text not null, twin integer not null, block integer not null,
+    heat integer not null, ord integer not null, started_s real not null, outcome text not null, reason text,
+    paid_by text not null, memory_bytes integer, steal_ns integer, machine_load real, load text,
+    unique (study, cell, twin, block, heat)
+);
+create table observation (
+    trial integer not null, component text not null, metric text not null, by_round text not null,
+    primary key (trial, component, metric)
+) without rowid;
+create table left_out (study text, coordinates text not null, because text not null);
+create table event (at_s real not null, what text not null);
+create table set_aside (
+    study text not null, cell text not null, ord integer not null, failed integer not null, trials integer not null,
+    reason text not null, at_s real not null, tried_again_s real
+);
+"""
+
+# CPU time of a read: many times the time for a run of this size, and the same on a busy machine.
+LEAST_S, BYTES_PER_S = 4.0, 1 << 20
+# Seconds between two looks at a read.
+_PERIOD_S = 0.1
+# Lines in a message of SQLite.
+SPACES = {ord(one): " " for one in "\n\r\t"}
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Open a database file. `mode` is one of SQLite's URIs: `ro`, `rw`, or `rwc`, which creates the file."""
+    # Characters such as `#`, `?` and `%` mean something in a URI.
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the results of a run for reading, wherever they are. Raises TollbarError for tables that no run has.
+
+    A run that was ended by force has a log next to its file, and SQLite writes before it reads that. Where nothing can
+    be written, a copy is read.
+    """
+    most_s = LEAST_S + sum(one.stat().st_size for one in _files(path)) / BYTES_PER_S
+    with contextlib.ExitStack() as stack:
+        reading = stack.enter_context(_Reading(path, most_s))
+        database = reading.watch(stack.enter_context(contextlib.closing(connect(path, "ro"))))
+        try:
+            database.execute("select 1 from sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            if reading.is_over:
+                raise
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tollbar-results-")))
+            for one in _files(path):
+                shutil.copyfile(one, folder / one.name, follow_symlinks=False)
+            database = reading.watch(stack.enter_context(contextlib.closing(connect(folder / path.name, "rw"))))
+        refuse_other_tables(database, path)
+        yield database
+
+
+def _files(path: Path) -> list[Path]:
+    """The database and its logs, as far as they are there."""
+    beside = (path.with_name(name) for name in RESULTS_FILES)
+    return [one for one in beside if one.exists()]
+
+
+def refuse_other_tables(database: sqlite3.Connection, path: Path) -> None:
+    """Raises TollbarError where the schema is not that of a run, to the word."""
+    found, expected = _schema(database), _expected()
+    for name in sorted({name for name, *_ in found - expected}):
+        raise TollbarError(f"not results as Tollbar writes them: `{name}` is no table of a run", where=str(path))
+    for name in sorted({name for name, *_ in expected - found}):
+        raise TollbarError(f"not results as Tollbar writes them: `{name}` is missing", where=str(path))
+
+
+def _schema(database: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
+    rows = database.execute("select name, type, tbl_name, sql from sqlite_master")
+    return frozenset(tuple(" ".join(str(one).split()).lower() for one in row) for row in rows)
+
+
+@cache
+def _expected() -> frozenset[tuple[str, ...]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(TABLES)
+        return _schema(database)
+
+
+class _Reading:
+    """A read that ends: by Ctrl-C and SIGTERM, and when it has used more CPU time than its size explains.
+
+    SQLite holds the main thread, in which Python handles signals, until a statement ends. A page of a database may
+    be the child of many others, so that a statement goes on for ever within one instruction, where SQLite calls no
+    progress handler. A thread beside it can interrupt the statement.
+    """
+
+    def __init__(self, path: Path, most_s: float) -> None:
+        self.is_over = False
+        """Whether it used all of its CPU time."""
+        self._path, self._most_s = path, most_s
+        self._database: sqlite3.Connection | None = None
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+        self._ends_s = time.clock_gettime(self._clock) + most_s
+        self._ear, self._mouth = socket.socketpair()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._handles_signals = threading.current_thread() is threading.main_thread()
+
+    def watch(self, database: sqlite3.Connection) -> sqlite3.Connection:
+        """Have this database interrupted from now on, and return it."""
+        self._database = database
+        return database
+
+    def __enter__(self) -> Self:
+        self._mouth.setblocking(False)
+        if self._handles_signals:
+            self._before = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
+        self._thread.start()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> None:
+        if self._handles_signals:
+            signal.set_wakeup_fd(self._before)
+        self._mouth.close()
+        self._thread.join()
+        self._ear.close()
+        if self.is_over and isinstance(error, sqlite3.OperationalError):
+            what = f"the results take more than {self._most_s:.0f} s of CPU time to be read"
+            raise TollbarError(what, where=str(self._path)) from error
+
+    def _watch(self) -> None:
+        is_ending = False
+        while True:
+            if select.select([self._ear], [], [], _PERIOD_S)[0]:
+                heard = self._ear.recv(64)
+                if not heard:
+                    return
+                is_ending |= bool({signal.SIGINT, signal.SIGTERM} & {*heard})
+            self.is_over |= time.clock_gettime(self._clock) > self._ends_s
+            # Again and again: there may be no statement at this moment, and one in the next.
+            if (is_ending or self.is_over) and self._database is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._database.interrupt()

@@ -1,0 +1,279 @@
+"""Runs that a stranger made, and every command that reads a run: one line, at once, and no harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sqlite3
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.fleet import run_of
+
+from conftest import Tollbar
+from gather_lab import cost
+from tollbar import machine
+from tollbar.gathering.kept import FILE
+
+PRECIOUS = b"the reader's own\n"
+MIB = 1 << 20
+Spoil = Callable[[Path], object]
+# Of a command with all that it imports, and of what a file up to its limit may cost.
+MOST_CPU_S, MOST_ADDRESSES = 60, 4096 * MIB
+
+
+def linked(name: str, to: str, run: Path) -> None:
+    """This entry is a link to a file of the reader's."""
+    path = run / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    path.symlink_to(to)
+
+
+def piped(name: str, run: Path) -> None:
+    """This entry is a named pipe that no program writes to."""
+    path = run / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def said(run: Path, **changed: Any) -> None:
+    """`run.json` says something else."""
+    path = run / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    (run / FILE).unlink(missing_ok=True)
+
+
+def entry(run: Path, **changed: Any) -> None:
+    """`run.json` says something else of its study."""
+    ((name, before),) = json.loads((run / "run.json").read_text())["studies"].items()
+    said(run, studies={name: before | changed})
+
+
+def sql(*statements: str) -> Spoil:
+    """The database was changed in this way."""
+    return lambda run: _change(run, statements)
+
+
+def _change(run: Path, statements: Sequence[str]) -> None:
+    with sqlite3.connect(run / "results.sqlite") as database:
+        for one in statements:
+            database.execute(one)
+    database.close()
+    (run / FILE).unlink(missing_ok=True)
+
+
+def loaded(run: Path, **changed: Any) -> None:
+    """A trial's load says something else."""
+    text = json.dumps({"wall_ns": 1, "requests": 1} | changed)
+    _change(run, [f"update trial set load = '{text}' where id = 1"])
+
+
+def journaled(run: Path) -> None:
+    """A journal that has SQLite remove a file of the reader's, once it has read the journal."""
+    database = (run / "results.sqlite").read_bytes()
+    page_bytes = int.from_bytes(database[16:18], "big")
+    page, name = database[:page_bytes], str(run.parent / "precious").encode()
+    magic = bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">5I", 1, 0, len(database) // page_bytes, 512, page_bytes)
+    checksum = sum(page[at] for at in range(page_bytes - 200, 0, -200))
+    super_journal = struct.pack(">I", (1 << 30) // page_bytes + 1) + name + struct.pack(">2I", len(name), sum(name))
+    (run / "results.sqlite-journal").write_bytes(
+        head.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", checksum) + super_journal + magic
+    )
+
+
+def endless(run: Path, table: str = "event") -> None:
+    """A table of one row, to which more ways lead than anyone can go: each page is many times the child of the next."""
+    path = run / "results.sqlite"
+    _change(run, ["insert into event values (1.0, 'x')", "insert into left_out values ('digests', '{}', 'x')"])
+    with sqlite3.connect(path) as database:
+        ((root,),) = database.execute("select rootpage from sqlite_master where name = ?", (table,))
+        ((size,),) = database.execute("pragma page_size")
+    database.close()
+    content = bytearray(path.read_bytes())
+    leaf = content[(root - 1) * size : root * size]
+    pages = len(content) // size
+    content += leaf
+    for level in range(15):
+        page = _parent(pages + 1, size)
+        pages += 1
+        if level < 14:
+            content += page
+        else:
+            content[(root - 1) * size : root * size] = page
+    struct.pack_into(">I", content, 28, len(content) // size)
+    path.write_bytes(content)
+
+
+def _parent(child: int, size: int) -> bytes:
+    """A page of a table, all of whose children are one."""
+    cell = struct.pack(">IB", child, 1)
+    count = (size - 12) // (len(cell) + 2)
+    starts = [size - (number + 1) * len(cell) for number in range(count)]
+    head = struct.pack(">BHHHBI", 5, 0, count, starts[-1], 0, child)
+    places = b"".join(struct.pack(">H", start) for start in starts)
+    return (head + places).ljust(starts[-1], b"\0") + cell * count
+
+
+NEVER = "with recursive n(i) as (select 1 union all select i + 1 from n) select i as study, i as block, i as key from n"
+ENTRIES = (".lock", "run.json", "results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "results.sqlite-journal",
+           FILE, "report.html")  # fmt: skip
+VALUES = {
+    "infinite": "9e999",
+    "negative": "-1.0",
+    "a word": "'x'",
+    "null": "null",
+}
+
+HOSTILE: Mapping[str, tuple[Spoil, str]] = {
+    **{f"{name} is a link": (partial(linked, name, "../precious"), "symbolic link") for name in ENTRIES},
+    **{f"{name} is a dangling link": (partial(linked, name, "../new"), "symbolic link") for name in ENTRIES},
+    **{f"{name} is a pipe": (partial(piped, name), "neither a file nor a folder") for name in ENTRIES},
+    "the studies are a link": (partial(linked, "studies", "../folder"), "symbolic link"),
+    "the families are a link": (partial(linked, "families", "../folder"), "symbolic link"),
+    "a study is a link": (partial(linked, "studies/digests.toml", "../../precious"), "symbolic link"),
+    "a study is a pipe": (partial(piped, "studies/digests.toml"), "neither a file nor a folder"),
+    "a family is a link": (partial(linked, "families/digest/family.toml", "../../../precious"), "symbolic link"),
+    "a family is a pipe": (partial(piped, "families/digest/family.toml"), "neither a file nor a folder"),
+    "the results are a device": (partial(linked, "results.sqlite", "/dev/zero"), "symbolic link"),
+    "the results are a folder": (lambda run: [(run / "results.sqlite").unlink(), (run / "results.sqlite").mkdir()],
+                                 "cannot be read"),
+    "the results are another's": (lambda run: shutil.copyfile(run.parent / "own.db", run / "results.sqlite"),
+                                  "is no table of a run"),
+    "a journal names a file": (journaled, "names another file"),
+    "a view never ends": (sql("drop table trial", f"create view trial as {NEVER}"),
+                          "`trial` is no table of a run"),
+    "a view is added": (sql(f"create view more as {NEVER}"), "`more` is no table of a run"),
+    "a trigger": (sql("create trigger more after insert on event begin delete from trial; end"),
+                  "`more` is no table of a run"),
+    "an index of an expression": (sql("create index more on trial (hex(study))"),
+                                  "`more` is no table of a run"),
+    "a virtual table": (sql("drop table left_out", "create virtual table left_out using fts5 (study)"),
+                        "is no table of a run"),
+    "a computed column": (sql("alter table event add column more as (hex(zeroblob(100000000)))"),
+                          "`event` is no table of a run"),
+    "a schema that says otherwise": (
+        sql("pragma writable_schema = 1", "update sqlite_master set sql = replace(sql, 'ord ', 'odd ')"),
+        "is no table of a run"),
+    "a table without end": (endless, "of CPU time"),
+    "a table without end that is read": (partial(endless, table="left_out"), "of CPU time"),
+    **{f"{table}.{column} is {name}": (sql(statement), f"`{column}` of a {table}")
+       for table, column in (("trial", "started_s"), ("trial", "machine_load"), ("heat", "started_s"))
+       for name, value in VALUES.items() if name != "null" or (table, column) == ("trial", "machine_load")
+       for statement in [f"update {table} set {column} = {value}"]},
+    **{f"trial.{column} is huge": (sql(f"update trial set {column} = {2**63 - 1 - 10**6} + id"),
+                                   f"`{column}` of a trial")
+       for column in ("block", "heat", "ord", "memory_bytes", "steal_ns")},
+    "a load of many lists": (partial(loaded, latency_us=[[]] * 200_000), "not as Tollbar writes it"),
+    "a load of a huge number": (partial(loaded, requests=10**400, steady={"requests": 1, "wall_ns": 1}),
+                                "not as Tollbar writes it"),
+    "a load larger than any": (partial(loaded, reason="x" * 2 * MIB), "beyond what Tollbar writes"),
+    "rounds of lists": (sql(f"update observation set by_round = '{[[]] * 300_000}' where trial = 1"),
+                        "not a value of each round"),
+    "rounds of two rows in one": (sql("update observation set by_round = '[1],[1]'"),
+                                  "not a value of each round"),
+    "an infinite coordinate": (sql("update cell set coordinates = replace(coordinates, '64', '9e999')"),
+                               "coordinates that are none"),
+    "many looks that are none": (lambda run: entry(run, looks=[{}] * 200_000), "not as Tollbar writes it"),
+    "many looks that are none, in 8 MiB": (lambda run: entry(run, looks=[{}] * 2_000_000), "larger than that of any"),
+    "many studies that are none": (lambda run: said(run, studies={str(n): {} for n in range(80_000)}),
+                                   "not as Tollbar writes it"),
+    "many receipts that are none": (lambda run: said(run, providers={str(n): 0 for n in range(80_000)}),
+                                    "not as Tollbar writes it"),
+    "many words that are none": (lambda run: said(run, command=[[]] * 250_000), "not as Tollbar writes it"),
+    "deep JSON": (lambda run: (run / "run.json").write_text('{"a":' * 100_000), "nested too deeply"),
+    "a long number": (lambda run: (run / "run.json").write_text("9" * 100_000), "cannot be read"),
+    "blocks that are true": (lambda run: entry(run, blocks=True), "not as Tollbar writes it"),
+    "blocks without number": (lambda run: entry(run, blocks=10**400), "not as Tollbar writes it"),
+    "a look at blocks without number": (lambda run: entry(run, looks=[{"blocks": 10**19, "trials": 1}]),
+                                        "not as Tollbar writes it"),
+    "an infinite precision": (lambda run: entry(run, precision=float("inf")), "not as Tollbar writes it"),
+    "a probe that is no number": (lambda run: said(run, best_probe_ns=float("nan")), "not as Tollbar writes it"),
+    "libraries that are none": (lambda run: said(run, libraries=7), "not as Tollbar writes it"),
+    "roles that are none": (lambda run: said(run, roles=[7]), "not as Tollbar writes it"),
+}  # fmt: skip
+
+READERS: Mapping[str, Sequence[str]] = {
+    "judge": ["judge", "RUN"],
+    "judge --all --format markdown": ["judge", "RUN", "--all", "--format", "markdown"],
+    "report": ["report", "RUN"],
+    "compare": ["compare", "RUN", "GOOD"],
+    "compare with": ["compare", "GOOD", "RUN"],
+    "export": ["export", "RUN"],
+    "export --per cell": ["export", "RUN", "--per", "cell"],
+    "choose": ["choose", "digest", "--run", "RUN"],
+    "price": ["price", "INVENTORY", "--run", "RUN"],
+    "size": ["size", "MIX", "--run", "RUN"],
+    "show --of": ["show", "rsa-apis", "--of", "RUN"],
+    "plan --resume": ["plan", "--resume", "RUN"],
+    "run --resume": ["run", "--resume", "RUN"],
+}
+HERE = Path(__file__).parent
+# Nothing that is in the database is looked at to say what would be measured.
+OF_THE_DATABASE = ("view", "trigger", "index", "virtual", "computed", "schema", "end", "trial.", "heat.", "load",
+                   "rounds", "coordinate", "results are a folder", "results are another's")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of this machine, which may be resumed on it."""
+    return run_of(tmp_path_factory.mktemp("one"), machine.fingerprint(), cost())
+
+
+@pytest.fixture
+def hostile(one_run: Path, tmp_path: Path) -> Path:
+    """A stranger's run, next to files of the reader's."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "precious").write_bytes(PRECIOUS)
+    (folder / "folder").mkdir()
+    with sqlite3.connect(folder / "own.db") as database:
+        database.execute("create table own (a)")
+    database.close()
+    return Path(shutil.copytree(one_run, folder / "run"))
+
+
+def _outside(run: Path) -> dict[str, bytes]:
+    """All that is next to the run, and not of it."""
+    return {str(one): one.read_bytes() for one in run.parent.rglob("*") if run not in one.parents and one.is_file()}
+
+
+def _inside(run: Path) -> dict[str, tuple[int, int, int]]:
+    """What each entry of the run is, how large and when it was written."""
+    # SQLite makes an index of a log for those who read it.
+    entries = {one: one.lstat() for one in run.rglob("*") if one.name != "results.sqlite-shm"}
+    return {str(one): (s.st_mode, s.st_size, s.st_mtime_ns) for one, s in entries.items() if not one.is_dir()}
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
+
+
+@pytest.mark.share
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_strangers_run_is_refused_in_one_line(
+    tollbar: Tollbar, one_run: Path, hostile: Path, what: str, reader: str
+) -> None:
+    spoil, expected = HOSTILE[what]
+    spoil(hostile)
+    if reader == "plan --resume" and any(word in what for word in OF_THE_DATABASE):
+        pytest.skip("reads no results")
+    names = {"RUN": hostile, "GOOD": one_run, "INVENTORY": next((HERE / "inventories").glob("*full*")),
+             "MIX": HERE.parent / "docs/mix.toml"}  # fmt: skip
+    outside, inside = _outside(hostile), _inside(hostile)
+    done = tollbar(*(names.get(word, word) for word in READERS[reader]))
+    message = " ".join(done.stderr.split())
+    assert (2, "") == (done.returncode, done.stdout), message
+    assert expected.replace(" ", "") in message.replace(" ", "")
+    assert 1 == message.count("error:")
+    assert "Traceback" not in message
+    assert outside == _outside(hostile)
+    assert inside == _inside(hostile)
