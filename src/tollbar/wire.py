@@ -129,6 +129,19 @@ def _adapter(table: Any) -> TypeAdapter[Any]:
     return TypeAdapter(table)
 
 
+def read_json(text: str, most_values: int) -> Any:
+    """Return a document of JSON. Raises ValueError where it is none, too deep, or of more than this many values.
+
+    An empty list takes three letters and 64 bytes of memory. A comma or a bracket precedes each value but the first.
+    """
+    if sum(map(text.count, ",[{")) > most_values:
+        raise ValueError(f"more than {most_values:,} values")
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def check_characters(said: object, where: str, key: str = "") -> None:
     """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values."""
     if isinstance(said, Mapping):

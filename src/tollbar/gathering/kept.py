@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,7 +22,7 @@ from tollbar.results import Row, present
 from tollbar.results.directory import JUDGED
 from tollbar.stats import FEWEST_BLOCKS, Moments
 from tollbar.study import Study
-from tollbar.wire import check_characters
+from tollbar.wire import Strict, check_characters, read_json
 
 FILE = JUDGED
 # Of a digest: as many hexadecimal digits as tell two states apart for certain.
@@ -39,6 +38,8 @@ _JUDGED_BY = (
 )
 
 
+# Twenty times those of a run of a thousand cells.
+MOST_VALUES = 400_000
 # A sender may write any number: one that no cost has, and that no text shows, is refused.
 Finite = Annotated[float, Field(ge=0, lt=1e15, allow_inf_nan=False)]
 Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
@@ -48,7 +49,7 @@ _SPACES = str.maketrans("\n\u00a0", "  ")
 _ESCAPED = re.compile(r"\\[ubfr]")
 
 
-class Kept(BaseModel):
+class Kept(Strict, BaseModel):
     """A table of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -138,7 +139,8 @@ def keep(judged: Judgement) -> KeptJudgement:
         began_s=min((trial.started_s for trial in trials), default=None),
         studies=[_study(one) for one in judged.studies],
     )
-    with suppress(OSError):
+    # What is no text of Unicode, such as a file's name, is in no judgement that is kept.
+    with suppress(OSError, ValueError):
         write_atomically(judged.run.directory / FILE, kept.model_dump_json() + "\n")
     return kept
 
@@ -150,12 +152,13 @@ def read_kept(directory: Path) -> KeptJudgement | None:
     """
     try:
         text = (directory / FILE).read_text("utf-8")
-        kept = KeptJudgement.model_validate_json(text)
+        said = read_json(text, MOST_VALUES)
+        kept = KeptJudgement.model_validate(said)
     except (OSError, ValueError):
         return None
     # As text it is seen at once that there is none.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
-        check_characters(json.loads(text), str(directory / FILE))
+        check_characters(said, str(directory / FILE))
     # No judge makes what contradicts itself: the chunks say what is so.
     return kept if kept.of == state(directory) and all(study.agrees for study in kept.studies) else None
 

@@ -25,7 +25,7 @@ RESULTS_FILES = (RESULTS, f"{RESULTS}-wal", JOURNAL)
 """The database of a run, and what SQLite needs of the files next to it after a run was ended by force."""
 
 # Many times the largest run.
-MOST_BYTES = {"run.json": 1 << 20, JUDGED: 128 << 20, **dict.fromkeys(RESULTS_FILES, 4 << 30)}
+MOST_BYTES = {"run.json": 1 << 20, JUDGED: 8 << 20, **dict.fromkeys(RESULTS_FILES, 4 << 30)}
 MOST_OTHERWISE = 4 << 20
 MOST_FILES = 2_000
 # The sum of all files that are read whole.

@@ -1,0 +1,123 @@
+"""Judgements that others keep, up to the limit of the file: reading one takes little time and memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from gather_lab import made_in
+from tollbar import gathering
+from tollbar.gathering import reading
+from tollbar.gathering.kept import FILE, MOST_VALUES, read_kept
+from tollbar.gathering.reading import Found
+from tollbar.results.directory import MOST_BYTES
+from tollbar.wire import read_json
+
+MIB = 1 << 20
+# The goal is 5 s and 300 MiB for any file. CPU time, so that a busy machine changes nothing.
+MOST_CPU_S, MOST_MORE = 5, 300 * MIB
+LARGEST = MOST_BYTES[FILE]
+HEAD, TAIL = '{"of":"x","began_s":null,"studies":[', "]}"
+CELLS, PARAMETERS = '{"name":"a","cells":[', '{"name":"a","parameters":{'
+
+
+def _items(item: str, size: int) -> str:
+    return ",".join([item] * (size // (len(item) + 1)))
+
+
+def _keys(value: str, size: int) -> str:
+    return ",".join(f'"{number:07x}":{value}' for number in range(size // (len(value) + 11)))
+
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "no document": lambda size: f"[{_items('[]', size)}]",
+    "empty cells": lambda size: f"{HEAD}{CELLS}{_items('[]', size)}]}}{TAIL}",
+    "cells that are tables": lambda size: f"{HEAD}{CELLS}{_items('{}', size)}]}}{TAIL}",
+    "cells without coordinates": lambda size: f"{HEAD}{CELLS}{_items('[{},{},{},{}]', size)}]}}{TAIL}",
+    "empty studies": lambda size: HEAD + _items("{}", size) + TAIL,
+    "unknown keys": lambda size: f"{{{_keys('0', size)}}}",
+    "unknown keys of a study": lambda size: f"{HEAD}{{{_keys('0', size)}}}{TAIL}",
+    "wrong parameters": lambda size: f"{HEAD}{PARAMETERS}{_keys('0', size)}}}}}{TAIL}",
+    "wrong values of parameters": lambda size: f'{HEAD}{PARAMETERS}"a":{{{_keys("[]", size)}}}}}}}{TAIL}',
+    "wrong coordinates": lambda size: f'{HEAD}{CELLS}[{{{_keys("[]", size)}}},"p",null,"acceptable"]]}}{TAIL}',
+    "one key again and again": lambda size: "{" + _items('"of":"x"', size) + "}",
+    "a long text": lambda size: json.dumps({"of": "x" * (size - 20)}),
+    "a wide text": lambda size: '{"of":"' + "\N{GRINNING FACE}" * (size // 4 - 20) + '"}',
+    "half characters": lambda size: '{"of":"' + "\\ud83d" * (size // 6 - 20) + '"}',
+    "long numbers": lambda size: f"[{_items('9' * 4200, size)}]",
+    "numbers without end": lambda size: f"[{_items('1e999', size)}]",
+    "deep lists": lambda size: "[" * size,
+    "deep tables": lambda size: '{"a":' * (size // 5),
+}
+
+
+def _within_limits(run: Path) -> None:
+    """In a process of its own. Exits with 1 where the run was refused for want of memory."""
+    (pages, *_) = Path("/proc/self/statm").read_text().split()
+    most = int(pages) * resource.getpagesize() + MOST_MORE
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    found = reading._quickly(run)
+    raise SystemExit(0 if found is None or "memory" not in getattr(found, "reason", "memory") else 1)
+
+
+@pytest.mark.parametrize("size", [LARGEST - 100, LARGEST // 8], ids=["largest", "an eighth"])
+@pytest.mark.parametrize("what", HOSTILE)
+def test_any_judgement_is_read_within_limits(own_run: Path, what: str, size: int) -> None:
+    """It is not believed, and the run is judged from its chunks; the eighth has about as many values as may be."""
+    content = HOSTILE[what](size)
+    (own_run / FILE).write_text(content, "utf-8")
+    assert LARGEST >= (own_run / FILE).stat().st_size
+    process = get_context("fork").Process(target=_within_limits, args=(own_run,))
+    process.start()
+    process.join()
+    assert 0 == process.exitcode
+
+
+def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> None:
+    """And the run itself, from its chunks."""
+    shutil.copytree(own_run, tmp_path / "runs" / "other")
+    other = made_in(tmp_path / "good")
+    (own_run / FILE).write_text(HOSTILE["empty cells"](LARGEST - 100))
+    found = gathering.read([own_run, other])
+    assert [Found, Found] == [type(one) for one in found]
+
+
+def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:
+    (own_run / FILE).write_text(" " * (LARGEST + 1))
+    (found,) = gathering.read([own_run])
+    assert "`judged.json` is larger than that of any run: 8.0 MiB" in getattr(found, "reason", "")
+
+
+def test_a_run_of_many_cells_keeps_its_judgement(own_run: Path) -> None:
+    """Ten thousand cells and tolls, in ten studies, are far from the limits."""
+    kept = read_kept(own_run)
+    assert kept is not None
+    (study,) = kept.studies
+    many = study.model_copy(update={"cells": study.cells * 63, "tolls": study.tolls * 80})
+    assert (1008, 960) == (len(many.cells), len(many.tolls))
+    text = kept.model_copy(update={"studies": [many] * 10}).model_dump_json()
+    (own_run / FILE).write_text(text)
+    again = read_kept(own_run)
+    assert again is not None
+    assert 10 * [many] == again.studies
+    assert LARGEST > 2 * len(text)
+    assert read_json(text, MOST_VALUES // 2)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a": 1}}', "[1, 2, 3]"])
+def test_what_is_no_document_within_limits_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting|Extra|more than 2 values"):
+        read_json(text, 2)
+    assert [1, 2] == read_json("[1, 2]", 2)
+
+
+def test_a_deep_document_is_refused() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_json("[" * 100_000, MOST_VALUES)
