@@ -170,9 +170,14 @@ def digest(content: bytes | bytearray) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database for reading; characters such as `#`, `?` and `%` mean something in a URI."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
 def _copy(path: Path) -> bytes:
     """The results at one moment, as a database without a log beside it."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as here, closing(sqlite3.connect(":memory:")) as to:
+    with closing(_opened(path)) as here, closing(sqlite3.connect(":memory:")) as to:
         here.backup(to)
         content = bytearray(to.serialize())
     # How the file is to be written to and read: not by a log. See "File format version numbers" of SQLite's format.
@@ -181,7 +186,7 @@ def _copy(path: Path) -> bytes:
 
 
 def _count(path: Path, table: str) -> int:
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+    with suppress(sqlite3.Error), closing(_opened(path)) as database:
         (count,) = database.execute(f"select count(*) from {table}").fetchone()
         return int(count)
     return 0
