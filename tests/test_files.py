@@ -8,14 +8,14 @@ import stat
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tollbar import files
-from tollbar.beds.configuration import write_files
 from tollbar.errors import TollbarError
-from tollbar.files import read_bytes, read_text, write, write_atomically
+from tollbar.files import read_bytes, read_text, write, write_atomically, write_named
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -52,7 +52,7 @@ def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
         monkeypatch.setattr(os, name, ended)
     monkeypatch.setattr(os, "unlink", lambda *_: None)
     with pytest.raises(KeyboardInterrupt):
-        write_files({"server.conf": "secret"}, tmp_path, None)
+        write(tmp_path / "server.conf", b"secret", 0o600)
     (left,) = tmp_path.iterdir()
     assert 0 == mode_of(left) & 0o077
 
@@ -60,10 +60,14 @@ def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
 def test_nothing_that_was_laid_there_is_written_through(tmp_path: Path) -> None:
     """A link in a file's place is replaced, and what it leads to is left as it was."""
     (tmp_path / "other").write_text("theirs")
-    (tmp_path / "file").symlink_to(tmp_path / "other")
-    write(tmp_path / "file", b"ours", 0o600)
-    assert ("theirs", "ours") == ((tmp_path / "other").read_text(), (tmp_path / "file").read_text())
-    assert ["file", "other"] == sorted(path.name for path in tmp_path.iterdir())
+    os.mkfifo(tmp_path / "pipe")
+    for to in "other", "pipe":
+        for write_ours in partial(write, content=b"ours", mode=0o600), partial(write_atomically, text="ours"):
+            (tmp_path / "file").unlink(missing_ok=True)
+            (tmp_path / "file").symlink_to(tmp_path / to)
+            write_ours(tmp_path / "file")
+            assert ("theirs", "ours") == ((tmp_path / "other").read_text(), (tmp_path / "file").read_text())
+    assert ["file", "other", "pipe"] == sorted(path.name for path in tmp_path.iterdir())
 
 
 def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
@@ -72,7 +76,7 @@ def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        write_atomically(pipe, "a page")
+        write_named(pipe, "a page")
         assert b"a page" == os.read(reader, 100)
         assert stat.S_ISFIFO(pipe.stat().st_mode)
         assert [pipe] == list(tmp_path.iterdir())

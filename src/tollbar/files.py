@@ -162,18 +162,26 @@ def _joined(pieces: Iterable[bytes], most_bytes: int, where: str) -> bytes:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError.
+    """Write a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError.
 
-    What is there and is no file, such as `/dev/null` or a pipe, is written to and never replaced.
+    A link or a pipe in its place is replaced, and never followed or written to.
     """
-    if path.exists() and not path.is_file():
-        path.write_text(text, "utf-8")
-        return
     # An ordinary file: who may read it is for the user's mask to say.
     with _unfinished(path, 0o666) as file:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_named(path: Path, text: str) -> None:
+    """Write a file that a user names as `write_atomically` does, but for a device or a pipe, such as `/dev/null`.
+
+    Such a one is written to, and never replaced. Raises OSError.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, "utf-8")
+    else:
+        write_atomically(path, text)
 
 
 def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> None:

@@ -22,7 +22,7 @@ from tollbar.cli.options import (
     write_anew,
 )
 from tollbar.errors import ExitStatus, TollbarError
-from tollbar.files import write_atomically
+from tollbar.files import write_named
 from tollbar.measure import schedule
 from tollbar.plan import Plan
 from tollbar.present.against import first_sentences
@@ -136,7 +136,7 @@ def _kept(save: Path | None, question: Question) -> Iterator[Callable[[int], Non
             write_anew(save, question.text(blocks))
             made = True
         elif save is not None:
-            write_atomically(save, question.text(blocks))
+            write_named(save, question.text(blocks))
 
     try:
         yield keep

@@ -128,8 +128,7 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
     to
         Where to; None: `report.html` in the run's directory.
     """
-    path = to or run / "report.html"
-    reporting.write(judged_run(run), path)
+    path = reporting.write(judged_run(run), to)
     console.stdout().print(str(path), markup=False, soft_wrap=True)
     return ExitStatus.DONE
 

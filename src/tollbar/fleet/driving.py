@@ -350,7 +350,7 @@ class Fleets:
         done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
         for found in gathering.read(done):
             if report and isinstance(found, gathering.Found):
-                write_report(judge.judge(results.read(found.directory)), found.directory / "report.html")
+                write_report(judge.judge(results.read(found.directory)))
         return done
 
     def discard(self) -> None:

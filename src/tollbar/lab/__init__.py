@@ -142,9 +142,7 @@ def carry_out(
     judged = judge.judge(results.read(store.directory))
     gathering.keep(judged)
     if report:
-        path = store.directory / "report.html"
-        write_report(judged, path)
-        console.say(f"  report     {path}")
+        console.say(f"  report     {write_report(judged)}")
     return judged
 
 

@@ -6,27 +6,40 @@ what stands in it, the templates lay that out, and they and Vega's runtime are l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tollbar.errors import TollbarError
-from tollbar.files import write_atomically
+from tollbar.files import write_atomically, write_named
 from tollbar.judge import Judgement
 from tollbar.present import page as present
 
 __all__ = ["write", "write_page"]
 
 
-def write(judgement: Judgement, path: Path) -> None:
-    """Writes the report of a run, whole or not at all. Raises TollbarError if the charts cannot be made."""
-    write_page(present.page(judgement), path)
+def write(judgement: Judgement, to: Path | None = None) -> Path:
+    """Write the report of a run to a file that a user names, or else into its directory, and return where it is.
+
+    It is there whole or not at all. Raises TollbarError if the charts cannot be made.
+    """
+    path = to or judgement.run.directory / "report.html"
+    _write(present.page(judgement), path, write_named if to else write_atomically)
+    return path
 
 
 def write_page(said: present.Page, path: Path) -> None:
-    """Writes a page, whole or not at all. Raises TollbarError if its charts cannot be made."""
+    """Write a page to a file that a user names, whole or not at all.
+
+    Raises TollbarError if its charts cannot be made.
+    """
+    _write(said, path, write_named)
+
+
+def _write(said: present.Page, path: Path, write_text: Callable[[Path, str], None]) -> None:
     from tollbar.report.page import html
 
     text = html(said)
     try:
-        write_atomically(path, text)
+        write_text(path, text)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error
