@@ -37,6 +37,7 @@ from tollbar.study.definition import (
 )
 from tollbar.study.reading import read
 from tollbar.study.sources import Source, sources
+from tollbar.wire import is_plain
 
 __all__ = [
     "ASKED",
@@ -73,6 +74,9 @@ __all__ = [
     "sources",
 ]
 
+
+MOST_NAME_BYTES = 200
+"""Limit of a study's name: of the 255 of a file's name, the directory of a run has some for the time."""
 
 AS_PUBLISHED = "sources"
 """The set that tries the published comparisons as they were run: of each study the cells that claims are about."""
@@ -156,10 +160,17 @@ def _load_one(name: str) -> Iterator[Study]:
 
 
 def _read(path: Traversable, where: str | None = None) -> Study:
+    name = _name(path)
+    if not is_plain(name) or not name.isprintable() or len(name.encode()) > MOST_NAME_BYTES:
+        raise TollbarError(
+            f"{str(where or path.name)!r} cannot name a study, because files of its run get the name; it must have at"
+            f" most {MOST_NAME_BYTES} bytes, be printable and not only dots, for example `digests.toml`",
+            hint="rename the file with `mv`",
+        )
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TollbarError(
             f"cannot read the study: {error}", where=where or path.name, hint="give a study's name or a .toml file"
         ) from error
-    return read(_name(path), text, where=where or path.name)
+    return read(name, text, where=where or path.name)
