@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, document, families, judge, lab, libraries, results, runners, study, units, workloads
+from tollbar import beds, console, document, families, lab, libraries, results, runners, study, units, workloads
 from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, make_plan, plan_of, resumed, studies_of
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError, nearest
@@ -210,7 +210,7 @@ def _last_judged(source: Source) -> Judgement | None:
                 run = results.read(said.parent)
                 of = [one for one in run.studies if one.study.source == source.name and one.study.claims]
                 if any(row.all_trials for one in of for row in one.rows):
-                    return judge.judge(run)
+                    return judged_run(said.parent)
     return None
 
 
