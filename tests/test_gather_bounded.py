@@ -96,7 +96,7 @@ def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:
 
 
 def test_a_run_of_many_cells_keeps_its_judgement(own_run: Path) -> None:
-    """Ten thousand cells and tolls, in ten studies, are far from the limits."""
+    """Ten thousand cells and tolls, in ten studies, are well within the limits."""
     kept = read_kept(own_run)
     assert kept is not None
     (study,) = kept.studies
@@ -108,7 +108,7 @@ def test_a_run_of_many_cells_keeps_its_judgement(own_run: Path) -> None:
     assert again is not None
     assert 10 * [many] == again.studies
     assert LARGEST > 2 * len(text)
-    assert read_json(text, MOST_VALUES // 2)
+    assert read_json(text, MOST_VALUES * 2 // 3)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1}}', "[1, 2, 3]"])
