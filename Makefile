@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
+.PHONY: help setup run test coverage quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -33,8 +33,13 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 
 # Four at once on two cores: many of them wait for servers and processes.
 test: setup browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
-	$(BIN)/pytest -n 4 --dist loadgroup
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not coverage"
 	cd engine && cargo test --release --locked --quiet -- --test-threads 4
+
+# Of each simulated machine 75 runs, which prove what METHOD.md says of intervals: after a change of how runs are measured
+# or judged.
+coverage: setup ## Long simulations: how often intervals cover, on machines of eleven kinds
+	TOLLBAR_WHOLE=1 $(BIN)/pytest -n 2 -m coverage
 
 quick: setup ## Tests that start nothing and simulate little, for while you write
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers and not long"

@@ -151,7 +151,12 @@ def _chance(misses: int, runs: int) -> float:
     return math.comb(runs, misses) * 0.05**misses * 0.95 ** (runs - misses)
 
 
-@pytest.mark.parametrize("name", share.of(("on and off",), tuple(SETTINGS)))
+# One machine with every change; all of them with `make coverage`.
+OF_ALL = ["on and off", *(pytest.param(name, marks=pytest.mark.coverage) for name in SETTINGS if name != "on and off")]
+
+
+@pytest.mark.share(1)
+@pytest.mark.parametrize("name", OF_ALL)
 def test_what_is_found_in_many_runs(name: str) -> None:
     """Whatever the machine does, intervals cover as often as they say, no wider than it takes, and equals are equal.
 
@@ -240,7 +245,7 @@ def timed(lab: Lab, of: type, name: str, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 @pytest.mark.share(1)
-@pytest.mark.parametrize("ratio", [1.03, 1.0])
+@pytest.mark.parametrize("ratio", [1.03, pytest.param(1.0, marks=pytest.mark.coverage)])
 def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
     """Of three looks, each taken only because the one before was unclear, at most one in twenty is wrong in the end.
 

@@ -326,7 +326,7 @@ def served(block: int) -> Trial:
     return replace(trial(1.0, block=block), chunks=chunks, paid_by=("web", "behind"), load=load)
 
 
-@pytest.mark.share(0)
+@pytest.mark.coverage
 def test_estimate_of_more_blocks_is_about_right() -> None:
     """Of the unclear tolls that are given so many more blocks, most are decided by them."""
     decided = []
