@@ -31,7 +31,7 @@ folders  = ["{folder}"]
 version  = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
 start    = []
 stdin    = "told.json"
-ready    = {{ by = "http", limit = "{limit}" }}
+ready    = {{ by = "http", limit = "60 s" }}
 grace    = "0.5 s"
 refusals = ['refused: (.*)']
 complaints = ['^sorry, (.*)']
@@ -78,7 +78,7 @@ STRUCK, BASELINE = 1000, 2000
 
 
 # More than an answer of the fake server takes on a busy machine; what never comes is waited for so long.
-ANSWERED_S, NEVER_S = 10.0, 2.0
+ANSWERED_S, NEVER_S = 60.0, 5.0
 
 
 class Lab:
@@ -94,9 +94,7 @@ class Lab:
         """Once this file is there, a fault that waits for it begins."""
         return self.folder / "now"
 
-    def bed(
-        self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",), limit: str = "10 s"
-    ) -> None:
+    def bed(self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",)) -> None:
         """Says how the server of the struck cell goes wrong, after so many requests, or at the sign."""
         folder = self.folder / "fake"
         folder.mkdir(exist_ok=True)
@@ -105,7 +103,7 @@ class Lab:
         program.chmod(0o755)
         other = Certificates(self.folder / "others").server("ecdsa-p256")
         identity = json.dumps({"chain": str(other.chain), "key": str(other.key)})
-        parts = "".join(COMPONENT.format(name=name, folder=folder, limit=limit) for name in components)
+        parts = "".join(COMPONENT.format(name=name, folder=folder) for name in components)
         (folder / "bed.toml").write_text(BED + parts)
         told = TOLD.format(struck=STRUCK, after=json.dumps(after), sign=self.sign, other=identity, fault=fault)
         (folder / "told.json.jinja").write_text(told)
