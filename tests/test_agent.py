@@ -10,12 +10,12 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from patience import PATIENCE_S
 from tollbar import __version__
 from tollbar.beds import NotStarted
 from tollbar.beds.agent import Agent
@@ -42,44 +42,54 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
     try:
         asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
         agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32), **change}})
-        said = json.loads(agent.hear(60))
+        said = json.loads(agent.hear(PATIENCE_S))
         assert (expected or "") in said.get("error", "")
         assert (expected is None) == ("done" in said)
         directory = said.get("done", {}).get("directory")
         agent.end_input()
-        assert agent.how_it_ends(60) is None
+        assert agent.how_it_ends(PATIENCE_S) is None
         assert directory is None or not Path(directory).exists()
     finally:
         agent.kill()
 
 
+# An agent to which a lab is silent once there is a file: how long a second is does not depend on the machine.
 QUIET_AGENT = """
-import time
+import os, select, sys, time
+from types import SimpleNamespace
 from tollbar.beds import agent
-agent.SILENCE_S = 3.0
-agent.Agent.find = lambda self, bed: time.sleep(600)
+
+def until_silent(read, write, error, limit_s):
+    assert limit_s == agent.SILENCE_S
+    while not (found := select.select(read, write, error, 0.01)[0]) and not os.path.exists(sys.argv[1]):
+        pass
+    return found, [], []
+
+agent.select = SimpleNamespace(select=until_silent)
+agent.Agent.find = lambda self, bed: time.sleep(3600)
 agent.main()
 """
 
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("is_asked", [True, False])
-def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool) -> None:
+def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) -> None:
     """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""
-    agent = Process((sys.executable, "-c", QUIET_AGENT))
+    silent = tmp_path / "silent"
+    agent = Process((sys.executable, "-c", QUIET_AGENT, str(silent)))
     try:
         asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
         agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32)}})
-        directory = Path(json.loads(agent.hear(60))["done"]["directory"])
-        for _ in range(8):
-            time.sleep(0.5)
+        directory = Path(json.loads(agent.hear(PATIENCE_S))["done"]["directory"])
+        for _ in range(3):
             agent.beat()
         agent.say({"nothing": {}})
-        assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(60))
+        assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(PATIENCE_S))
         assert directory.exists()
         if is_asked:
             agent.say({"find": {"bed": "embedded"}})
-        assert agent.how_it_ends(60) is None
+        silent.touch()
+        assert agent.how_it_ends(PATIENCE_S) is None
         assert not directory.exists()
     finally:
         agent.kill()
@@ -121,8 +131,8 @@ def test_accounts_are_told_to_who_has_the_token(is_right: bool) -> None:
     agent = Process((str(engine()), "account"))
     try:
         agent.say({"listen": "127.0.0.1:0", "token": token.hex()})
-        host, _, port = json.loads(agent.hear(60))["listening"].rpartition(":")
-        with socket.create_connection((host, int(port)), 60) as connection, connection.makefile("rwb") as lines:
+        host, _, port = json.loads(agent.hear(PATIENCE_S))["listening"].rpartition(":")
+        with socket.create_connection((host, int(port)), PATIENCE_S) as connection, connection.makefile("rwb") as lines:
             nonce = bytes.fromhex(json.loads(lines.readline())["nonce"])
             proof = hmac.digest(token if is_right else bytes(32), nonce, hashlib.sha256).hex()
             lines.write(json.dumps({"proof": proof}).encode() + b"\n")
@@ -139,6 +149,6 @@ def test_accounts_are_told_to_who_has_the_token(is_right: bool) -> None:
 
 def test_an_agent_never_listens_on_all_addresses() -> None:
     told = json.dumps({"listen": "0.0.0.0:0", "token": "00" * 32}) + "\n"
-    said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=60)
+    said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (1, "") == (said.returncode, said.stdout)
     assert "an agent listens on one address, and not on all" in said.stderr
