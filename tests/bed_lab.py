@@ -24,13 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
 from tollbar import beds, libraries, tls
 from tollbar.beds import driver
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
 
 PR_SET_CHILD_SUBREAPER = 36
-PATIENCE_S = 60.0
+
 NOBODY = 65534
 CANNOT_READ = 77
 PLAINTEXT = {"choice": "plaintext", "bytes": 4096}
@@ -59,7 +60,7 @@ def ask(
 ) -> Answer:
     """One request."""
     host, port = address.split(":")
-    connection = socket.create_connection((host, int(port)), 60)
+    connection = socket.create_connection((host, int(port)), PATIENCE_S)
     if context:
         connection = context.wrap_socket(connection, server_hostname="localhost", session=session)
     with connection:
@@ -127,7 +128,7 @@ def query(server: driver.Server, sql: str) -> list[str]:
     if (folder / "private").exists():
         socket_path = str(folder / "private" / "mariadb.sock")
         words = ["mariadb", "--no-defaults", "-N", "-B", "-u", "tollbar", "-S", socket_path, "-D", "tollbar", "-e"]
-    done = subprocess.run([*words, sql], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*words, sql], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
 from tollbar import beds, libraries
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
@@ -23,7 +24,7 @@ from tollbar.beds.sandbox import Sandbox
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]
 """Of readiness."""
-PATIENCE_S = 60.0
+
 
 PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 

@@ -27,6 +27,7 @@ import report_lab
 import share
 from component_lab import FakeBed
 from gather_lab import made_in
+from patience import PATIENCE_S
 from report_lab import Pages
 from served_lab import ANSWERED_S, Lab
 from tollbar import beds, libraries
@@ -388,7 +389,7 @@ def tollbar(tmp_path: Path) -> Tollbar:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_S,
             **options,  # type: ignore[call-overload]
         )
 

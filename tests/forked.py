@@ -16,9 +16,9 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import tollbar
+from patience import PATIENCE_S
 from tollbar.cli import main
 
-LIMIT_S = 120.0
 # Not what runs when it is imported, nor what takes seconds to import and next to no command wants.
 NOT_IMPORTED = ("tollbar.__main__", "tollbar.fleet.on_ray")
 
@@ -39,10 +39,10 @@ def run(words: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ)
     process = _forks().Process(target=_become, args=(words, folder, dict(env), outputs))
     try:
         process.start()
-        process.join(LIMIT_S)
+        process.join(PATIENCE_S)
         said, messages = (os.pread(file, os.fstat(file).st_size, 0).decode() for file in files)
         if process.exitcode is None:
-            raise subprocess.TimeoutExpired([*words], LIMIT_S, said, messages)
+            raise subprocess.TimeoutExpired([*words], PATIENCE_S, said, messages)
         return subprocess.CompletedProcess([*words], process.exitcode, said, messages)
     finally:
         # As where a test is interrupted or takes too long.

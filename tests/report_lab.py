@@ -14,6 +14,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from patience import PATIENCE_S
 from report_example import example, judgement, large
 from served_example import arrivals, asked_only, handshakes
 from tollbar import report
@@ -77,7 +78,7 @@ def open_page(browser: webdriver.Chrome, path: Path, *, width: int = 1300, dark:
 
 def wait(browser: webdriver.Chrome) -> None:
     """Until all charts that are in sight are drawn."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     ready = None
     while not ready and time.monotonic() < deadline:
         ready = browser.execute_script("return document.documentElement.dataset.ready")

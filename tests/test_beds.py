@@ -17,6 +17,7 @@ import pytest
 
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
 from conftest import here, lacking
+from patience import PATIENCE_S
 from tollbar import beds, libraries
 from tollbar.beds import configuration, driver, loading, proc
 from tollbar.beds.driver import NotStarted
@@ -88,7 +89,7 @@ def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
     bits = "".join(character for character in parameters if character.isdigit())
     assert f"Server Temp Key: DH, {bits} bits" in asked.stdout
@@ -323,7 +324,7 @@ def test_a_server_that_dies_says_so(at: Sandbox, name: str) -> None:
     found = here(name)
     server = start(at, found, provider_of(found.bed), PLAINTEXT)
     os.kill(proc.tree(server.components["web"])[1], signal.SIGKILL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while server.fault() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert "was ended by SIGKILL" in (server.fault() or "")

@@ -16,6 +16,7 @@ import pytest
 
 from builders import run
 from conftest import FAKE_RUNNER, Tollbar
+from patience import PATIENCE_S
 from test_budgets import at_ratio
 from tollbar import lab
 from tollbar.cli import check as command
@@ -328,7 +329,9 @@ def test_policies_are_checked_without_the_judge(folder: Path) -> None:
         "    left_out = 'numpy', 'rich.progress', 'tollbar.judge', 'tollbar.study'\n"
         "    print([one for one in left_out if one in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert "[]" == done.stdout.splitlines()[-1], done.stderr
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import share
 from conftest import Tollbar
+from patience import PATIENCE_S
 from tollbar import cli
 from tollbar.cli import COMMANDS
 
@@ -93,7 +94,7 @@ def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_runs: Pa
 def test_the_module_of_a_command_can_be_imported_first(module: str) -> None:
     """As where that command is called; most tests have it from a process that has imported all of them."""
     words = [sys.executable, "-c", f"import tollbar.cli.{module}"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (0, "") == (done.returncode, done.stderr)
 
 
@@ -114,7 +115,7 @@ def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
     """The shown task can be handed to the engine as it stands."""
     shown = json.loads(tollbar("show", "digests", "sha-256 rustcrypto 4096", "--json").stdout)
     task = {**shown["task"], "mode": "verify"}
-    answer = subprocess.run(shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=60)
+    answer = subprocess.run(shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=PATIENCE_S)
     assert "ok" == json.loads(answer.stdout)["outcome"]
 
 
@@ -217,7 +218,7 @@ def _ended_in(module: str, folder: Path) -> tuple[int, str, str]:
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
         "cli.COMMANDS['look'] = ('models:look', ''); sys.argv = ['tollbar', 'look']; cli.main()"
     )
-    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -409,7 +409,7 @@ def test_what_a_server_lacks_is_a_row_and_the_others_go_on(tmp_path: Path, prefi
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(temporary)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert 0 == done.returncode, done.stderr
     (study,) = json.loads(done.stdout)["studies"]

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from conftest import here, lacking
+from patience import PATIENCE_S
 from tollbar import plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
@@ -24,7 +25,7 @@ baseline = "{choice}"
 channel  = ["{channel}"]
 {more}
 """
-LIMIT_S = 60.0
+
 CHUNKS = 10
 WITH_PASSWORD = ("scram-sha-256", "password", "md5")
 POOLERS = ["none", "pgbouncer"]
@@ -133,9 +134,9 @@ def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
             workloads.of(one).up(one, 7, at, None) as work,
             Session(work.command, work.task, core=work.core) as session,
         ):
-            session.ready(LIMIT_S)
+            session.ready(PATIENCE_S)
             # On a busy machine the server may not come to rest in time, and then its account is not exact.
-            chunks = [session.advance(0.0, work.fewest, LIMIT_S) for _ in range(CHUNKS)]
+            chunks = [session.advance(0.0, work.fewest, PATIENCE_S) for _ in range(CHUNKS)]
             session.finish()
         assert {work.fewest} == {chunk.operations for chunk in chunks}
         assert {None} == {work.contradiction(chunk) for chunk in chunks}

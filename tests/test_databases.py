@@ -18,6 +18,7 @@ from bench.ground import mentioning
 from bed_lab import database, provider_of, query
 from component_lab import commands_of
 from conftest import here
+from patience import PATIENCE_S
 from tollbar import beds
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
@@ -30,8 +31,6 @@ DATABASES = sorted(name for name, bed in beds.all_beds().items() if bed.frontend
 ROWS = 300
 MARK = "TheMarkOfTheseTests-4711"
 ASKED_S = 0.01
-# A proof takes some seconds on a machine that does other things.
-PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)

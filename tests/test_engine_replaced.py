@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from bench.ground import trials_of
 
+from patience import PATIENCE_S
 from test_run import HEAT, heats_there, runs_in, wait_for
 from tollbar.runner import engine
 
@@ -48,7 +49,7 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     with subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as lab:
         wait_for(lambda: heats_there(tmp_path / "runs"))
         REPLACED[why](own)
-        _, talk = lab.communicate(timeout=120)
+        _, talk = lab.communicate(timeout=PATIENCE_S)
     assert 2 == lab.returncode, talk
     assert f"cannot be started now: {why}" in " ".join(talk.split())
     assert "--resume" in talk
@@ -60,7 +61,7 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     shutil.copy(engine(), own)
     # As many as were said, and no more of them where the machine is busy.
     resumed = [*words, "--resume", str(run), "--no-report", "--blocks", "40"]
-    on = subprocess.run(resumed, capture_output=True, text=True, timeout=120)
+    on = subprocess.run(resumed, capture_output=True, text=True, timeout=PATIENCE_S)
     assert 0 == on.returncode, on.stderr
     assert kept == trials_of(run)[: len(kept)]
     assert 40 * HEAT == len(trials_of(run))

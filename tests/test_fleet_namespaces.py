@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench.ground import PATIENCE_S, program
+from bench.ground import program
 
 from conftest import machines_are_made
+from patience import PATIENCE_S
 from tollbar.beds import proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -40,7 +41,9 @@ def wait_for(found: Callable[[], object]) -> None:
 
 def said(space: Space, *command: str) -> str:
     """What a command says there."""
-    return subprocess.run(space.words(*command), capture_output=True, text=True, timeout=60, check=False).stdout.strip()
+    return subprocess.run(
+        space.words(*command), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    ).stdout.strip()
 
 
 def reaches(one: Space, other: Space) -> bool:

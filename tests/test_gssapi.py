@@ -19,6 +19,7 @@ import pytest
 
 from bed_lab import listens
 from conftest import lacking
+from patience import PATIENCE_S
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
 
@@ -117,7 +118,9 @@ class Site:
         return {"PATH": PATH, **files, "KRB5RCACHENAME": f"file2:{self.folder}/replays"}
 
     def run(self, *words: str, text: str = "") -> None:
-        subprocess.run(words, input=text, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
+        subprocess.run(
+            words, input=text, env=self.environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+        )
 
     def start(self, name: str, *words: str, **more: Any) -> None:
         """Starts a server, and waits until it listens."""
@@ -126,7 +129,7 @@ class Site:
                 words, env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **more
             )
         address = f"127.0.0.1:{self.ports[name]}"
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while not listens(address):
             assert self.processes[name].poll() is None, out.name
             assert time.monotonic() < end, out.name
@@ -135,7 +138,7 @@ class Site:
     def stop(self, name: str) -> None:
         process = self.processes.pop(name)
         process.terminate()
-        process.wait(timeout=60)
+        process.wait(timeout=PATIENCE_S)
 
     def authentications(self) -> int:
         """How often the web server has authenticated."""
@@ -182,7 +185,13 @@ class Site:
         bare = {"PATH": PATH, "HOME": str(self.folder), "KRB5CCNAME": f"FILE:{self.folder}/must-not-be-made"}
         text = "".join(json.dumps(line) + "\n" for line in lines)
         done = subprocess.run(
-            [str(engine()), "load"], input=text, env=bare, capture_output=True, text=True, timeout=60, check=True
+            [str(engine()), "load"],
+            input=text,
+            env=bare,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
         )
         assert not (self.folder / "must-not-be-made").exists()
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -417,6 +426,11 @@ def test_the_embedded_server_does_not_offer_it(scheme: str) -> None:
     """It says so, and does not start."""
     config = {"listen": "127.0.0.1:0", "sign_in": {"scheme": scheme}}
     done = subprocess.run(
-        [str(engine()), "serve"], input=json.dumps(config), capture_output=True, text=True, timeout=60, check=False
+        [str(engine()), "serve"],
+        input=json.dumps(config),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert f"the embedded server does not offer {scheme}" in done.stdout + done.stderr

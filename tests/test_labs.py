@@ -16,6 +16,7 @@ import pytest
 import bed_lab
 from bed_lab import CANNOT_READ
 from conftest import here, lacking
+from patience import PATIENCE_S
 from tollbar import beds
 
 # More on demand: a lab may be killed at any moment, and these are few.
@@ -42,7 +43,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def lab(*words: object) -> subprocess.CompletedProcess[str]:
     """What a lab in a process of its own came to."""
     command = [sys.executable, bed_lab.__file__, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def left_after(how: str, name: str, after_s: float, served: int = 0) -> dict[str, object]:

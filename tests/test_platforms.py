@@ -17,6 +17,7 @@ import pytest
 from bench.ground import mentioning
 
 from conftest import Tollbar
+from patience import PATIENCE_S
 from tollbar import libraries, measure, plan, runners, study
 from tollbar.errors import TollbarError
 from tollbar.libraries import Broken, Provider
@@ -41,7 +42,6 @@ family    = "digest"
 choices   = ["sha-256", "sha-1"]
 providers = [{providers}]
 """
-PATIENCE_S = 60.0
 
 
 class Ground:

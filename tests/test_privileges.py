@@ -17,8 +17,6 @@ from conftest import here, lacking
 from tollbar import beds
 from tollbar.beds import guarded, proc
 
-pytestmark = pytest.mark.timeout(600)
-
 MEASURE = """
 [measure]
 chunk  = "2 ms"

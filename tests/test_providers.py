@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import share
+from patience import PATIENCE_S
 from tollbar import measure, plan, study
 from tollbar.families import families
 from tollbar.plan import Cell
@@ -101,7 +102,7 @@ def test_a_wrong_known_answer_is_found(tmp_path: Path) -> None:
     (one,) = plan.make(study.load([str(path)]), seed=1).studies
     sha_1, md5 = families()["digest"].choices["sha-1"], one.cells[0]
     task = md5.task("verify", 1, sha_1.answers[0])
-    record = ask(md5.provider.runner, task, limit_s=60.0)
+    record = ask(md5.provider.runner, task, limit_s=PATIENCE_S)
     assert record.proof is not None
     assert sha_1.answers[0].expected != record.proof.answer
 
@@ -124,7 +125,7 @@ def test_a_masked_processor_is_proved_by_the_library_itself() -> None:
 def hash_with(cpu: str, provider: dict[str, str]) -> Record:
     """One hash on a processor with this mask."""
     task = {"mode": "verify", "family": "digest", "op": "hash", "choice": "sha-256", "setting": {"cpu": cpu}}
-    return ask([str(engine()), "op"], {**task, "provider": provider}, limit_s=60.0)
+    return ask([str(engine()), "op"], {**task, "provider": provider}, limit_s=PATIENCE_S)
 
 
 def advance(seconds: float, operations: int) -> str:
@@ -235,6 +236,6 @@ def answers_of(task: dict[str, Any], *lines: str) -> list[dict[str, Any]]:
 
 def said_to(text: str) -> list[dict[str, Any]]:
     """Every line of the engine's answer, after which it has ended well."""
-    done = subprocess.run([str(engine()), "op"], input=text, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(engine()), "op"], input=text, capture_output=True, text=True, timeout=PATIENCE_S)
     assert 0 == done.returncode
     return [json.loads(line) for line in done.stdout.splitlines()]

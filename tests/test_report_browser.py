@@ -11,6 +11,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from patience import PATIENCE_S
 from report_example import digests, judgement, passwords
 from report_lab import Pages, open_page, requests_of
 from served_example import arrivals, asked_only, handshakes
@@ -80,7 +81,7 @@ def test_folded_panels_are_drawn_when_they_are_unfolded(browser: webdriver.Chrom
     assert 0 == len(details.find_elements(By.CSS_SELECTOR, "svg"))
     details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     plots = len(details.find_elements(By.CSS_SELECTOR, ".plot"))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while len(details.find_elements(By.CSS_SELECTOR, "svg.marks")) < plots and time.monotonic() < deadline:
         time.sleep(0.1)
     assert plots == len(details.find_elements(By.CSS_SELECTOR, "svg.marks"))
@@ -128,7 +129,7 @@ def test_a_chart_that_cannot_be_drawn_is_said_so(browser: webdriver.Chrome, page
     broken = tmp_path / "broken.html"
     broken.write_text(text.replace('"layer":[', '"layer":["no layer",', 1), "utf-8")
     browser.get(broken.as_uri())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     ready = None
     while not ready and time.monotonic() < deadline:
         ready = browser.execute_script("return document.documentElement.dataset.ready")

@@ -12,6 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
+from patience import PATIENCE_S
 from report_lab import Pages, open_page
 from tollbar.present.numbers import times
 
@@ -145,7 +146,7 @@ def test_the_chart_follows_another_baseline(browser: webdriver.Chrome, pages: Pa
 
 def _redrawn(browser: webdriver.Chrome, study: WebElement, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The panels once the title of each, which names the baseline, is another: they are drawn one after the other."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         found: list[dict[str, Any]] = browser.execute_script(_DOTS, study)
         pairs = [(now["title"], then["title"]) for now, then in zip(found, before, strict=True)]

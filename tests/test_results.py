@@ -17,6 +17,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from conftest import in_own_mounts
+from patience import PATIENCE_S
 from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan
@@ -265,7 +266,7 @@ def test_a_run_is_read_on_a_read_only_disk(
         (disk / "results.sqlite-shm").unlink()
     mount = f"mount --bind {disk} {disk} && mount -o remount,ro,bind {disk}"
     read = [*in_own_mounts(), "sh", "-c", f'{mount} && exec "$0" "$@"', sys.executable, "-c", READ, str(disk)]
-    done = subprocess.run(read, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(read, capture_output=True, text=True, timeout=PATIENCE_S)
     look, trials = done.stdout.splitlines()
     assert "1" == trials, done.stderr
     assert "None" == look if has_looked else "Read-only file system" in look

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from conftest import lacking
-from roles_lab import LIMIT_S, SIGN_IN, STUDY, TOLLBAR
+from roles_lab import PATIENCE_S, SIGN_IN, STUDY, TOLLBAR
 from tollbar import beds
 
 LAB = Path(__file__).with_name("roles_lab.py")
-PATIENCE_S = 60.0
+
 
 # For the directories of a run beside the first one: each has the same ports.
 MORE_ADDRESSES = ("10.79.0.14", "10.79.0.24", "10.79.0.34")
@@ -76,7 +76,7 @@ class Machines:
             self._ip(f"netns del {self._tag}-{role}")
 
     def _ip(self, words: str) -> None:
-        subprocess.run(["ip", *words.split()], check=True, capture_output=True, timeout=LIMIT_S)
+        subprocess.run(["ip", *words.split()], check=True, capture_output=True, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ ATTEMPTS = 5
 def _trial(machines: Machines, tmp_path: Path, text: str, choice: str, *roles: str) -> dict[str, Any]:
     (tmp_path / "one.toml").write_text(text)
     words = [sys.executable, str(LAB), str(tmp_path / "one.toml"), choice, *machines.roles(*roles)]
-    done = subprocess.run([*machines.inside("hub"), *words], capture_output=True, text=True, timeout=LIMIT_S)
+    done = subprocess.run([*machines.inside("hub"), *words], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     return said
@@ -151,7 +151,7 @@ def _run(machines: Machines, tmp_path: Path, *words: str) -> subprocess.Popen[st
 
 def _until_served(machines: Machines) -> int:
     """Waits for a server on the other machine; says which process is the agent."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         words = {pid: _words(pid) for pid in machines.pids("web")}
         if any(b"serve" in said for said in words.values()):
@@ -173,7 +173,7 @@ def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path:
     (tmp_path / "one.toml").write_text(STUDY)
     lab = _run(machines, tmp_path, "one.toml", "--blocks", "5")
     os.kill(_until_served(machines), signal.SIGKILL)
-    said = lab.communicate(timeout=LIMIT_S)[0]
+    said = lab.communicate(timeout=PATIENCE_S)[0]
     assert lab.returncode != 0
     assert "the machine of the role web (10.79.0.2) is lost" in said
     assert "Traceback" not in said
@@ -182,7 +182,7 @@ def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path:
     elsewhere = subprocess.run([str(TOLLBAR), "run", "--resume", str(run)], capture_output=True, text=True)
     assert (2, True) == (elsewhere.returncode, "the run began with other roles" in elsewhere.stderr)
     again = _run(machines, tmp_path, "--resume", str(run))
-    said = again.communicate(timeout=LIMIT_S)[0]
+    said = again.communicate(timeout=PATIENCE_S)[0]
     assert again.returncode == 0, said
     assert "On machines of their own" in said
     assert machines.is_empty("web")
@@ -197,10 +197,10 @@ def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) ->
     _until_served(machines)
     if what == "lab":
         os.kill(lab.pid, signal.SIGKILL)
-        lab.communicate(timeout=LIMIT_S)
+        lab.communicate(timeout=PATIENCE_S)
     else:
         machines.cut("web")
-        said = lab.communicate(timeout=LIMIT_S)[0]
+        said = lab.communicate(timeout=PATIENCE_S)[0]
         machines.mend()
         assert "the machine of the role web (10.79.0.2) is lost: it cannot be reached" in said
     assert machines.is_empty("web")
@@ -212,13 +212,13 @@ def test_a_run_is_made_where_its_study_says(machines: Machines, tmp_path: Path) 
     (tmp_path / "one.toml").write_text(f"{STUDY}[roles]\n{role} = {json.dumps(at)}\n")
     command = [*machines.inside("hub"), str(TOLLBAR), "run", "--no-report"]
     first = [*command, "one.toml", "--runs", "runs", "--blocks", "2"]
-    done = subprocess.run(first, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    done = subprocess.run(first, capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path)
     assert 0 == done.returncode, done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     said = json.loads((run / "run.json").read_text())
     assert {"web": "10.79.0.2"} == said["roles"]
     assert "10.79.0.2" == said["nodes"]["web"]["address"]
     again = [*command, "--resume", str(run), "--blocks", "3"]
-    done = subprocess.run(again, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    done = subprocess.run(again, capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path)
     assert 0 == done.returncode, done.stderr
     assert "On machines of their own" in done.stdout

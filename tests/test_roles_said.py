@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roles_lab import LIMIT_S, STUDY, TOLLBAR
+from roles_lab import PATIENCE_S, STUDY, TOLLBAR
 from tollbar import study
 from tollbar.beds.places import Place, read_places
 from tollbar.cli.options import Options, places_for
@@ -48,7 +48,7 @@ def test_roles_that_cannot_be(said: str, expected: str) -> None:
 def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
     """Refused before a run is made."""
     words = [str(TOLLBAR), "run", "digests", "--roles", "web=10.0.0.1", "--runs", str(tmp_path / "runs")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
     assert "nothing of these studies is asked of a server" in done.stderr
 
@@ -101,6 +101,6 @@ def test_a_study_with_roles_is_no_fleets(tmp_path: Path) -> None:
     """Each node of a fleet measures the whole by itself: refused as on the command line, before anything is made."""
     (tmp_path / "one.toml").write_text(STUDY + '[roles]\nweb = "10.0.0.1"')
     words = [str(TOLLBAR), "run", "one.toml", "--on", "ray"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path)
     assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
     assert "`roles`: each node of a fleet measures the whole by itself" in " ".join(done.stderr.split())

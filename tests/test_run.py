@@ -18,6 +18,7 @@ from bench.ground import trials_of
 import forked
 import share
 from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
+from patience import PATIENCE_S
 from test_runner import marked_processes
 from tollbar.beds import proc
 from tollbar.stats import FEWEST_BLOCKS
@@ -45,7 +46,7 @@ def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fa
     seed = json.loads((one / "run.json").read_text())["seed"]
     # Started, so that its sets have another order than those of the first.
     words = [command(), "run", str(fake_study), "--seed", str(seed), "--no-report", "--runs", str(tmp_path / "again")]
-    assert 0 == subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=120).returncode
+    assert 0 == subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=PATIENCE_S).returncode
     (again,) = (tmp_path / "again").iterdir()
     first, second = (_first_tries(tollbar, run) for run in (one, again))
     assert 4 * BLOCKS * ROUNDS == len(first)
@@ -64,7 +65,6 @@ def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
 REHEARSALS = 10
 
 
-@pytest.mark.timeout(1200)
 def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
     """On this machine, now: ×2.00 within 0.5 %, and no difference where there is none."""
     right = wrong = 0
@@ -187,13 +187,13 @@ def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path
     # The lab, and for each runner of the heat its guard, itself and what it has started in each chunk but two.
     wait_for(lambda: len(proc.tree(process.pid)) > 1 + 4 * 3)
     process.send_signal(how)
-    process.wait(60)
+    process.wait(PATIENCE_S)
     assert [] == marked_processes(mark)
 
 
 def wait_for(found: Callable[[], object]) -> None:
     """Waits for something that is to come."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not found():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -209,7 +209,7 @@ def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> No
     # From the line that names its directory on, there is a run to go on with.
     assert any("  data  " in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    _, talk = process.communicate(timeout=60)
+    _, talk = process.communicate(timeout=PATIENCE_S)
     assert 130 == process.returncode
     assert "tollbar run --resume runs/" in talk
     assert "Traceback" not in talk
@@ -233,7 +233,7 @@ def test_two_runs_at_once_do_not_mix(short_study: Path, tmp_path: Path) -> None:
     started = [
         subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)
     ]
-    outputs = [process.communicate(timeout=120)[0] for process in started]
+    outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in started]
     assert [0, 0, 0] == [process.returncode for process in started]
     assert 3 == len({json.loads(output)["run"] for output in outputs})
     assert 3 == len(list((tmp_path / "runs").iterdir()))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import FAKE_RUNNER
+from patience import PATIENCE_S
 from tollbar import libraries, measure, plan, study
 from tollbar.beds import proc
 from tollbar.errors import TollbarError
@@ -30,8 +31,8 @@ def planned(fake_study: Path) -> Plan:
     return plan.make(study.load([str(fake_study)]), seed=1)
 
 
-# More than any answer takes on a busy machine; what never comes is waited for so long.
-LIMIT_S, HANGS_S = 60.0, 5.0
+# What never comes is waited for so long.
+HANGS_S = 5.0
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def strike(monkeypatch: pytest.MonkeyPatch, fault: str, choice: str = "") -> Non
     }
     moment, _, what = fault.partition(":")
     for name, (module, limit) in limits.items():
-        monkeypatch.setattr(module, limit, HANGS_S if (name, what) == (moment, "hang") else LIMIT_S)
+        monkeypatch.setattr(module, limit, HANGS_S if (name, what) == (moment, "hang") else PATIENCE_S)
 
 
 PROOF_FAULTS = {
@@ -206,9 +207,9 @@ def test_what_a_runner_started_ends_with_it(
     monkeypatch.setenv("TOLLBAR_TEST_MARK", mark := f"started-{time.time_ns()}")
     task = {**TASK, "mode": "measure", "choice": "spin-1", "setting": {"iterations": 100}, "seed": 1}
     with Session([str(FAKE_RUNNER)], task) as runner:
-        runner.ready(LIMIT_S)
+        runner.ready(PATIENCE_S)
         for _ in range(4):
-            runner.advance(0.001, 1, LIMIT_S)
+            runner.advance(0.001, 1, PATIENCE_S)
         # The guard, the runner, and what that has started.
         assert 4 <= len(proc.tree(guard_of(runner)))
         end(runner)
@@ -225,7 +226,7 @@ def test_an_engine_that_is_gone_once_its_guard_is_there_is_no_failed_trial(
     monkeypatch.setattr(process, "engine", lambda: own)
     lost = pytest.raises(TollbarError, match="cannot be started now: No such file or directory")
     with lost as error, Session([str(own), "op"], TASK) as runner:
-        runner.ready(LIMIT_S)
+        runner.ready(PATIENCE_S)
     assert str(own) == error.value.where
 
 
@@ -233,7 +234,7 @@ def test_a_runner_is_kept_on_its_core() -> None:
     """The guard pins what it starts to the core it is given."""
     core = max(os.sched_getaffinity(0))
     code = "import os, json; print(json.dumps({'outcome': 'ok', 'receipt': {'on': sorted(os.sched_getaffinity(0))}}))"
-    record = ask([sys.executable, "-c", code], TASK, limit_s=LIMIT_S, core=core)
+    record = ask([sys.executable, "-c", code], TASK, limit_s=PATIENCE_S, core=core)
     assert [core] == record.receipt["on"]
 
 

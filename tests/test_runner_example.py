@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from test_conformance import TASK as HASH
 from test_conformance import held
 from tollbar import plan, study
@@ -21,7 +22,7 @@ from tollbar.runners import Platform
 DOCUMENT = Path(__file__).parent.parent / "docs" / "runners.md"
 TOY = Path(__file__).parent / "toy"
 TASK: dict[str, Any] = {**HASH, "mode": "verify", "setting": {"bytes": 64, "cpu": "native"}}
-LIMIT_S = 60
+
 KNOWN = hashlib.sha256(b"abc").hexdigest()
 
 
@@ -40,7 +41,7 @@ def example(request: pytest.FixtureRequest) -> Path:
 def lines(example: Path, *said: dict[str, Any]) -> list[dict[str, Any]]:
     """What the example answers to these lines and the end of its input."""
     told = "".join(json.dumps(line) + "\n" for line in said)
-    done = subprocess.run([str(example)], input=told, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    done = subprocess.run([str(example)], input=told, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

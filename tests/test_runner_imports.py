@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_S
 from tollbar import families
 from tollbar.records import CONTRACT
 from tollbar.runners import Platform, all_platforms, command_of
@@ -16,7 +17,7 @@ from tollbar.runners import Platform, all_platforms, command_of
 COUNTERS = Path(__file__).parent / "imports"
 CHUNKS = 3
 OPERATIONS = 40
-LIMIT_S = 120
+
 # More keys than these are read while a route is made ready: the task's own, and eight for a pool.
 MOST_AT_START = 20
 
@@ -32,7 +33,7 @@ def java(platform: Platform, folder: Path) -> list[str]:
     command = list(command_of(platform))
     at = command.index("-cp") + 1
     compiler = ["javac", "-d", str(folder), "-cp", command[at], str(COUNTERS / "Counted.java")]
-    subprocess.run(compiler, check=True, timeout=LIMIT_S)
+    subprocess.run(compiler, check=True, timeout=PATIENCE_S)
     command[at] = f"{folder}:{command[at]}"
     return [*command[:-1], "Counted"]
 
@@ -72,7 +73,7 @@ def test_keys_are_imported_in_each_call_where_the_route_says_so(name: str, tmp_p
             input="".join(json.dumps(line) + "\n" for line in lines),
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=PATIENCE_S,
             check=True,
         )
         _, *chunks, last = [json.loads(line) for line in said.stdout.splitlines()]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from test_runners import answer_of, settings_of, task_of
 from tollbar.records import Outcome
 from tollbar.runner import ask
@@ -39,7 +40,7 @@ finally:
 CHUNKS, OPERATIONS = 3, 12
 # The runner's own method has the name of the package's call in it.
 BOTH = 2
-LIMIT_S = 120
+
 # By package, route and operation: the call that imports a key.
 IMPORTS = {
     ("cryptography", "key-from-pem", "verify"): "load_pem_public_key",
@@ -70,7 +71,7 @@ def counted(
         input="".join(json.dumps(line) + "\n" for line in lines),
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=PATIENCE_S,
         check=True,
     )
     _, *chunks, last = (json.loads(line) for line in done.stdout.splitlines())
@@ -151,7 +152,7 @@ def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
     task = task_of(PYTHON, "cryptography", "rsa-api", "sign", "key-cached", setting, inputs=inputs)
     python, *rest = command_of(PYTHON)
     for runner, is_right in ((PYTHON.folder / "runner.py", True), (spoiled(tmp_path, *PADS_WRONGLY), False)):
-        record = ask([python, *rest[:-1], str(runner)], task, limit_s=LIMIT_S)
+        record = ask([python, *rest[:-1], str(runner)], task, limit_s=PATIENCE_S)
         assert record.outcome in (Outcome.OK, Outcome.FAILED), record.reason
         answered = record.proof.answer if record.proof else None
         assert is_right == (Outcome.OK == record.outcome and answer.expected == answered)
@@ -207,10 +208,10 @@ def of_defaults(mode: str, **more: Any) -> dict[str, Any]:
 
 def test_a_package_says_what_it_has_and_takes_by_itself(threaded: tuple[str, ...]) -> None:
     """Of the families those that it has calls for, and what a hash has whose caller says nothing."""
-    record = ask(threaded, of_defaults("list"), limit_s=LIMIT_S)
+    record = ask(threaded, of_defaults("list"), limit_s=PATIENCE_S)
     assert {"defaults"} == {offer["family"] for offer in record.offers}
     assert {"hash": {"choice": "pbkdf2-sha-256", "iterations": 2000}} == record.receipt["defaults"]
-    other = ask(threaded, of_defaults("verify", family="digest", choice="sha-256"), limit_s=LIMIT_S)
+    other = ask(threaded, of_defaults("verify", family="digest", choice="sha-256"), limit_s=PATIENCE_S)
     assert Outcome.UNSUPPORTED == other.outcome
 
 
@@ -219,7 +220,7 @@ def test_a_package_says_what_it_has_and_takes_by_itself(threaded: tuple[str, ...
 )
 def test_password_hashes_are_proved(choice: str, setting: Mapping[str, int], threaded: tuple[str, ...]) -> None:
     """By the right password and by another one; the null choice says that there is nothing to refuse."""
-    record = ask(threaded, of_defaults("verify", choice=choice, setting=setting), limit_s=LIMIT_S)
+    record = ask(threaded, of_defaults("verify", choice=choice, setting=setting), limit_s=PATIENCE_S)
     assert Outcome.OK == record.outcome, record.reason
     assert record.proof is not None
     assert (("another password", "the same hash twice") if setting or choice != "none" else ()) == record.proof.refused
@@ -229,7 +230,7 @@ def test_what_other_threads_did_since_a_chunk_is_never_less_than_nothing(threade
     """Two clocks are read one after the other, and of threads that have worked the difference may shrink."""
     lines = [json.dumps(of_defaults("measure")), *['{"advance": {"seconds": 0.001, "operations": 1}}'] * 200]
     done = subprocess.run(
-        threaded, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=LIMIT_S, check=True
+        threaded, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     chunks = [said for line in done.stdout.splitlines() if "observed" in (said := json.loads(line))]
     assert 200 == len(chunks)

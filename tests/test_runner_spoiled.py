@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_S
 from tollbar import families
 from tollbar.records import Outcome
 from tollbar.runner import ask
 from tollbar.runners import all_platforms, command_of, read
 
-LIMIT_S = 60.0
 GO = all_platforms()["go"]
 CACHED = """var cached crypto.Signer
 
@@ -76,6 +76,6 @@ def test_a_spoiled_runner_is_caught(what: str, tmp_path: Path, monkeypatch: pyte
     inputs = families.family("rsa-api").choices["key-cached"].inputs
     task = {"mode": "verify", "family": "rsa-api", "op": op, "choice": choice, "provider": {"kind": "go"}}
     task |= {"contract": 2, "setting": {"bytes": 60}, "inputs": dict(inputs), "seed": 3}
-    record = ask(command_of(read(folder)), task, limit_s=LIMIT_S)
+    record = ask(command_of(read(folder)), task, limit_s=PATIENCE_S)
     assert Outcome.FAILED == record.outcome
     assert words in (record.reason or "")

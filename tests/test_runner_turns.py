@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from tollbar.records import Outcome, Record
 from tollbar.runner import Session, Stopped
 
-# More than any answer takes on a busy machine.
-LIMIT_S = 60.0
 TASK = {"mode": "measure", "provider": {"kind": "fake"}}
 
 READY = {"ready": {"provider": "fake 1.0"}}
@@ -35,7 +34,7 @@ for text in json.loads(sys.argv[1]):
 def started(*answers: str) -> Iterator[Session]:
     """A session with a runner that says these texts, the first when it has its task."""
     with Session([sys.executable, "-I", "-S", "-c", SCRIPT, json.dumps(answers)], TASK) as runner:
-        runner.ready(LIMIT_S)
+        runner.ready(PATIENCE_S)
         yield runner
 
 
@@ -47,7 +46,7 @@ def line(said: Mapping[str, Any]) -> str:
 def advanced(runner: Session) -> Record | None:
     """Why a chunk is refused; None: it is accepted."""
     try:
-        runner.advance(0.0, 1, LIMIT_S)
+        runner.advance(0.0, 1, PATIENCE_S)
     except Stopped as stopped:
         return stopped.record
     return None

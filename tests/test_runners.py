@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from test_conformance import held
 from tollbar import families, runners
 from tollbar.beds import proc
@@ -59,7 +60,6 @@ BESIDES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         "cipher": (("aes-256-gcm", "aes-256-cbc"), ("encrypt", "decrypt", "round-trip")),
     },
 }
-LIMIT_S = 60.0
 
 
 def task_of(
@@ -114,7 +114,7 @@ def quickly_compiled() -> Iterator[None]:
 def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     """The choices that it lists, by family."""
     asked = {"mode": "list", "provider": {"kind": platform.name, "package": package}}
-    record = ask(built(platform), asked, limit_s=LIMIT_S)
+    record = ask(built(platform), asked, limit_s=PATIENCE_S)
     assert Outcome.OK == record.outcome, record.reason
     assert record.receipt["provider"]
     assert any(character.isdigit() for character in record.receipt["name"])
@@ -163,7 +163,7 @@ def _prove(
         assert answer is not None
         inputs = {**answer.inputs, "expected_hex": answer.expected}
         record = ask(
-            built(platform), task_of(platform, package, family, op, choice, setting, inputs=inputs), limit_s=LIMIT_S
+            built(platform), task_of(platform, package, family, op, choice, setting, inputs=inputs), limit_s=PATIENCE_S
         )
         where = f"{choice} {op} {setting}: {record.reason}"
         if record.outcome is Outcome.UNSUPPORTED:
@@ -187,11 +187,11 @@ def test_a_runner_that_is_killed_leaves_no_file(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     task = task_of(platform, platform.packages[0], "digest", "hash", "sha-256", next(settings_of("digest")))
     with Session(command, {**task, "mode": "measure"}) as session:
-        session.ready(LIMIT_S)
+        session.ready(PATIENCE_S)
         for pid in proc.tree(session.pid)[1:]:
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(Stopped):
-            session.advance(0.001, 1, LIMIT_S)
+            session.advance(0.001, 1, PATIENCE_S)
     assert [] == [*tmp_path.iterdir()]
 
 
@@ -210,7 +210,7 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
     def rounds_of(session: Session, operations: int) -> int:
         """By operations, because a busy machine does fewer of them in a time."""
         before = trace.read_text().count("gc ")
-        session.advance(0, operations, LIMIT_S)
+        session.advance(0, operations, PATIENCE_S)
         # In which the collector ends what was begun.
         time.sleep(0.03)
         return trace.read_text().count("gc ") - before
@@ -220,7 +220,7 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
     begun, warmed_ns = 0, []
     for _ in range(24):
         with Session(command, {**task, "mode": "measure"}) as session:
-            session.ready(LIMIT_S)
+            session.ready(PATIENCE_S)
             time.sleep(0.03)
             warmed_ns.append(proc.cpu_ns(proc.tree(session.pid)))
             begun += rounds_of(session, 600) > 0
@@ -243,7 +243,7 @@ def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str
         (Outcome.UNSUPPORTED, choices[0], "no-such-operation", usual),
     ]
     for outcome, choice, op, setting in changes:
-        record = ask(built(platform), task_of(platform, package, family, op, choice, setting), limit_s=LIMIT_S)
+        record = ask(built(platform), task_of(platform, package, family, op, choice, setting), limit_s=PATIENCE_S)
         assert outcome == record.outcome, f"{choice} {op} {setting}: {record.reason}"
         assert record.reason
 
@@ -257,7 +257,7 @@ def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str)
         for choice in choices:
             if choice not in offered[family]:
                 task = task_of(platform, package, family, operations[0], choice, next(settings_of(family)))
-                record = ask(built(platform), task, limit_s=LIMIT_S)
+                record = ask(built(platform), task, limit_s=PATIENCE_S)
                 assert Outcome.UNSUPPORTED == record.outcome, f"{choice}: {record.reason}"
                 assert len(record.reason or "") > 20
 
@@ -268,7 +268,7 @@ def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str)
 def test_null_choices_do_nothing(platform: Platform, package: str, family: str) -> None:
     """A family's null choice reads the settings of the others, and says that there is nothing to refuse."""
     task = task_of(platform, package, family, FAMILIES[family][1][0], "none", next(settings_of(family)))
-    record = ask(built(platform), task, limit_s=LIMIT_S)
+    record = ask(built(platform), task, limit_s=PATIENCE_S)
     assert Outcome.OK == record.outcome, record.reason
     assert record.proof is not None
     assert () == record.proof.refused
@@ -289,7 +289,7 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
     # A platform may lack what the usual setting asks.
     tasks = (task_of(platform, package, family, op, choice, setting, inputs=inputs) for setting in settings_of(family))
     command = built(platform)
-    verify = next(task for task in tasks if ask(command, task, limit_s=LIMIT_S).outcome is Outcome.OK)
+    verify = next(task for task in tasks if ask(command, task, limit_s=PATIENCE_S).outcome is Outcome.OK)
     findings = held(command, {**verify, "mode": "measure"}, verify)
     assert [] == [one for one in findings if one.kept is not True]
 
@@ -303,7 +303,7 @@ def test_the_size_of_java_s_keys_is_found_once(package: str, tmp_path: Path) -> 
     task = {"mode": "list", "provider": {"kind": "java", "package": package}}
 
     def bits() -> int:
-        record = ask(command, task, limit_s=60.0)
+        record = ask(command, task, limit_s=PATIENCE_S)
         assert record.outcome is Outcome.OK, record.reason
         return int(record.receipt["defaults"]["sign"]["bits"])
 

@@ -18,6 +18,7 @@ import share
 from bed_lab import ACCOUNTS, before
 from component_lab import commands_of, tree_of
 from conftest import here
+from patience import PATIENCE_S
 from tollbar import beds
 from tollbar.beds import driver
 from tollbar.beds.sandbox import Sandbox, account
@@ -63,7 +64,7 @@ class Domain:
         """Runs a client program, with its tickets in a file of the test's."""
         environment |= {"KRB5_CONFIG": f"{self.work_dir}/krb5.conf", "KRB5CCNAME": f"FILE:{self.folder}/tickets"}
         environment |= {"PATH": f"{os.environ['PATH']}:/usr/bin:/usr/sbin", "LC_ALL": "C"}
-        return subprocess.run(words, input=text, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(words, input=text, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
     def search(self, scheme: str, name: str, password: str) -> subprocess.CompletedProcess[str]:
         """Signs in by LDAP, and looks for one's own entry."""

@@ -19,7 +19,12 @@ import pytest
 
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from conftest import here
+<<<<<<< Updated upstream
 from tollbar.beds import leftovers, proc, sandbox
+=======
+from patience import PATIENCE_S
+from tollbar.beds import proc, sandbox
+>>>>>>> Stashed changes
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -27,9 +32,6 @@ from tollbar.libraries import Provider
 from tollbar.records import Outcome
 from tollbar.runner import engine
 from tollbar.tls import certificates_of
-
-# What is waited for takes milliseconds; a busy machine may take its time.
-PATIENCE_S = 60.0
 
 
 def _living() -> subprocess.Popen[bytes]:

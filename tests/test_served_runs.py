@@ -20,8 +20,6 @@ from tollbar.document import of_run
 from tollbar.errors import ExitStatus
 from tollbar.records import Trial
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:
     """A run's exit status, and the one study of its document."""

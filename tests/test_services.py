@@ -55,7 +55,7 @@ def started(at: Sandbox, name: str) -> Server:
 def said(words: list[str], env: Mapping[str, str], told: str = "") -> tuple[int, str]:
     """How a client program ended, and what it said."""
     env = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "LC_ALL": "C", **env}
-    done = subprocess.run(words, env=env, input=told, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=env, input=told, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stdout + done.stderr
 
 

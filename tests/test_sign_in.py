@@ -13,6 +13,7 @@ import pytest
 
 from component_lab import commands_of, tree_of
 from conftest import here
+from patience import PATIENCE_S
 from tollbar import beds, measure, plan, study, workloads
 from tollbar.beds import driver
 from tollbar.beds.configuration import SHOWN
@@ -288,7 +289,7 @@ def test_another_server_may_check_passwords(lab: Sandbox, cell: Cell) -> None:
 
 def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
     """The status of an answer, and its headers."""
-    connection = http.client.HTTPConnection(address, timeout=60)
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request("GET", "/bytes/1024", headers=more)
     answer = connection.getresponse()
     answer.read()

@@ -27,6 +27,7 @@ from other_sign_in import (
     user_of_request,
     user_of_token,
 )
+from patience import PATIENCE_S
 from tollbar import beds, plan, study, workloads
 from tollbar.beds import driver
 from tollbar.beds.sandbox import Sandbox
@@ -81,7 +82,7 @@ def ours(cell: Cell) -> Iterator[tuple[str, Accounts]]:
 
 def asked(address: str, headers: Headers, path: str = "/bytes/100", method: str = "GET") -> tuple[int, str | None]:
     """The status of an answer, and the user that the server saw."""
-    connection = http.client.HTTPConnection(address, timeout=60)
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request(method, path, headers={"X-Tell-User": "yes", **headers})
     answer = connection.getresponse()
     answer.read()
@@ -148,7 +149,7 @@ def curl(*words: str) -> tuple[int, str]:
     done = subprocess.run(
         [program, "-s", "-S", "-i", "-o", "-", "-w", "\n%{http_code}", "--max-time", "10", *words],
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert 0 == done.returncode, done.stderr
@@ -264,7 +265,7 @@ def proved_by(cell: Cell, user_of: Callable[[Accounts], Callable[[str, str, Head
     """What a server elsewhere refused of our client, which it otherwise let in."""
     with Sandbox() as sandbox, Elsewhere(user_of(accounts_of(sandbox, ACCOUNTS))).up() as server:
         task = workload_of(cell)._task(cell, "verify", 1, server, sandbox)
-        record = ask(command(), task, limit_s=60)
+        record = ask(command(), task, limit_s=PATIENCE_S)
     assert (Outcome.OK, None) == (record.outcome, record.reason)
     assert record.proof is not None
     assert "the user that signed in is the one that the server saw" in record.proof.accepted

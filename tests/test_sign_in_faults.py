@@ -28,9 +28,6 @@ from tollbar.plan import Cell, Plan
 from tollbar.records import Outcome, Proven, Trial
 from tollbar.workloads.request import RequestWork, RequestWorkload
 
-# Where nothing else limits it, a client gives up on an answer after ten seconds, and libkrb5 on a KDC after twenty.
-pytestmark = pytest.mark.timeout(240)
-
 Settings = Mapping[str, str | int]
 Does = Callable[[Server], AbstractContextManager[None]]
 """Makes a fault, given servers that are up, and mends it."""

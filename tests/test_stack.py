@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from tollbar import families, plan, results, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -302,7 +303,7 @@ def sessions(work: RequestWork) -> int:
         "-d",
         "postgres",
     ]
-    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     return int(done.stdout)
 
 

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import test_databases
 import test_store
 from bed_lab import query
+from patience import PATIENCE_S
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import Session, Stopped, engine
 
@@ -37,7 +38,7 @@ PLACES = {"card_number1": 2, "security_code1": 6, "secure_string1": 10, "data_ke
 VALUES = ("card_number1", "security_code1", "secure_string1")
 NONCE_BYTES = 12
 ROWS, READ = 8, 40
-LIMIT_S = 60.0
+
 
 Row = dict[str, bytes]
 Refused = (InvalidTag, ValueError)
@@ -195,7 +196,7 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
     with table(database, theirs, at, tmp_path) as fresh:
         whole = fresh(ROWS)
         with Session([str(engine()), "store"], whole.task) as opened:
-            opened.ready(LIMIT_S)
+            opened.ready(PATIENCE_S)
             rows = whole.rows(theirs.columns)
             assert set(range(1, ROWS + 1)) == set(rows)
             plain = {card_id: theirs.open(card_id, row) for card_id, row in rows.items()}
@@ -205,19 +206,19 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
                 assert [] == [name for name in VALUES if again[name] == rows[card_id][name]]
                 whole.put(card_id, again)
             # Ours compares each value with the card it is to be.
-            assert opened.advance(0.0, READ, LIMIT_S).operations >= READ
+            assert opened.advance(0.0, READ, PATIENCE_S).operations >= READ
             opened.finish()
         for column in theirs.columns:
             alone = fresh(1)
             with Session([str(engine()), "store"], alone.task) as opened:
-                opened.ready(LIMIT_S)
+                opened.ready(PATIENCE_S)
                 (row,) = alone.rows(theirs.columns).values()
                 changed = {**row, column: bytes([*row[column][:-1], row[column][-1] ^ 1])}
                 with pytest.raises(Refused):
                     theirs.open(1, changed)
                 alone.put(1, changed)
                 with pytest.raises(Stopped) as stopped:
-                    opened.advance(0.0, 1, LIMIT_S)
+                    opened.advance(0.0, 1, PATIENCE_S)
             assert "failed" == stopped.value.record.outcome
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from conftest import in_own_mounts
+from patience import PATIENCE_S
 from tollbar.records import ChunkRecord, Outcome, Ready, Record
 from tollbar.runner import Session, Stopped, ask, engine
 
-LIMIT_S = 60.0
 MARK = "a mark of 24 characters."
 PROVIDERS = ("sqlite", "sqlcipher")
 # Slow choices have fewer rows: what is tested is the same.
@@ -50,7 +50,7 @@ BY_NUMBER = "each row, found by its card number"
 
 def offered(provider: str) -> list[str]:
     """The choices of storage that a provider says it has."""
-    record = ask([str(engine()), "op"], {"mode": "list", "provider": {"kind": provider}}, limit_s=LIMIT_S)
+    record = ask([str(engine()), "op"], {"mode": "list", "provider": {"kind": provider}}, limit_s=PATIENCE_S)
     return [offer["choice"] for offer in record.offers if offer["family"] == "storage"]
 
 
@@ -76,19 +76,19 @@ def task(
 
 def store(asked: Mapping[str, Any]) -> Record:
     """The one answer to a task."""
-    return ask([str(engine()), "store"], {"contract": 2, **asked}, limit_s=LIMIT_S)
+    return ask([str(engine()), "store"], {"contract": 2, **asked}, limit_s=PATIENCE_S)
 
 
 @contextlib.contextmanager
 def session(asked: Mapping[str, Any], command: tuple[str, ...] = ()) -> Iterator[tuple[Session, Ready]]:
     """A session that is ready, with what it said."""
     with Session([*command, str(engine()), "store"], asked) as opened:
-        yield opened, opened.ready(LIMIT_S)
+        yield opened, opened.ready(PATIENCE_S)
 
 
 def chunk(opened: Session, seconds: float = 0.0, operations: int = 1) -> ChunkRecord:
     """One chunk of a session."""
-    return opened.advance(seconds, operations, LIMIT_S)
+    return opened.advance(seconds, operations, PATIENCE_S)
 
 
 def in_files(directory: Path, text: str) -> bool:

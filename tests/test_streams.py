@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar, command
+from patience import PATIENCE_S
 
 # One cell of libcrypto, which has no BLAKE3.
 NOTHING_HERE = """
@@ -59,7 +60,7 @@ def test_a_reader_who_leaves_changes_no_status(tollbar: Tollbar, fake_study: Pat
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as left:
-        done = subprocess.run([command(), *words], cwd=tmp_path, env=env, stdout=left, stderr=left, timeout=120)
+        done = subprocess.run([command(), *words], cwd=tmp_path, env=env, stdout=left, stderr=left, timeout=PATIENCE_S)
     assert usual.returncode == done.returncode
     assert 2 == len(list((tmp_path / "runs").iterdir()))
     # What is left to be read is no traceback either.
@@ -83,7 +84,7 @@ def test_sigterm_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
         assert run.stderr is not None
         assert any("  data  " in line for line in run.stderr)
         run.terminate()
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=PATIENCE_S)
     assert -signal.SIGTERM == run.returncode
     assert "tollbar run --resume runs/" in said
     assert "Traceback" not in said
@@ -136,7 +137,7 @@ def _in_shell(line: str, words: list[str], folder: Path) -> subprocess.Completed
         env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
 
 
@@ -146,6 +147,6 @@ def test_a_shortage_is_said_in_words(short_study: Path, descriptors: int) -> Non
     """Too few file descriptors for a run end it with an error and a hint, however few they are."""
     limited = ["sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', command()]
     run = ["run", str(short_study), "--no-report"]
-    done = subprocess.run([*limited, *run], cwd=short_study.parent, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*limited, *run], cwd=short_study.parent, capture_output=True, text=True, timeout=PATIENCE_S)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode != 2 or "no file descriptors left" in done.stderr, done.stderr

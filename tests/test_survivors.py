@@ -37,8 +37,6 @@ from bed_lab import CANNOT_READ, NOBODY
 from conftest import here, lacking
 from tollbar.beds import proc
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
@@ -127,7 +125,7 @@ KILLS_WITH_ALL = int(os.environ.get("TOLLBAR_KILLS", "3"))
 
 
 @pytest.mark.share(0)
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
     """Directories, a KDC, a database, proxies and web servers, whatever stage they are in."""
     for name in SERVICES:

@@ -17,6 +17,7 @@ import pytest
 
 from conftest import Tollbar, command
 from own_server import BOTH, Own, nginx, python_server
+from patience import PATIENCE_S
 from tollbar import results
 from tollbar.beds import proc
 from tollbar.tls.url import text_of
@@ -177,7 +178,7 @@ def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_
     (tmp_path / "own.toml").write_text(text)
     with _run(tmp_path, "own.toml", "--server-pid", str(server.pid), "--json", "--no-report") as lab:
         os.kill(server.pid, signal.SIGTERM)
-        said, _ = lab.communicate(timeout=120)
+        said, _ = lab.communicate(timeout=PATIENCE_S)
     assert 1 == lab.returncode
     (study,) = json.loads(said)["studies"]
     assert {"failed"} == {result["outcome"] for result in study["results"]}
@@ -194,7 +195,7 @@ def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path:
             while database.execute("select count(*) from heat").fetchone()[0] < 5:
                 time.sleep(0.05)
         os.kill(server.pid, signal.SIGTERM)
-        said, _ = lab.communicate(timeout=120)
+        said, _ = lab.communicate(timeout=PATIENCE_S)
     assert 1 == lab.returncode
     (study,) = json.loads(said)["studies"]
     assert {"ok"} == {result["outcome"] for result in study["results"]}
@@ -235,6 +236,6 @@ def test_an_interrupted_run_says_how_to_go_on(server: Own, tmp_path: Path) -> No
     """With all that has to be named again."""
     with _run(tmp_path, "--url", server.http, "--server-pid", str(server.pid), "--users", "2") as lab:
         lab.send_signal(signal.SIGINT)
-        _, said = lab.communicate(timeout=120)
+        _, said = lab.communicate(timeout=PATIENCE_S)
     assert 130 == lab.returncode
     assert f"--server-pid {server.pid}" in said.partition("tollbar run --resume ")[2]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import lacking
+from patience import PATIENCE_S
 from tollbar.records.contract import CONTRACT
 from tollbar.runner import engine
 
@@ -23,7 +24,7 @@ def under_valgrind(said: Sequence[dict[str, Any]], *words: str) -> list[dict[str
     valgrind = shutil.which("valgrind") or lacking("valgrind")
     command = [valgrind, "-q", f"--error-exitcode={ERRORS}", str(engine()), *words]
     text = "".join(f"{json.dumps(line)}\n" for line in said)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (0, "") == (done.returncode, done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
