@@ -113,7 +113,7 @@ def running(stack: ExitStack, name: str, seed: int, *, lead: bool = True) -> Run
     task = dict(work.task)
     if not lead:
         task |= {"load": {**task["load"], "lead": False}} if "load" in task else {"lead": False}
-    session = stack.enter_context(Session(work.command, task, core=work.core))
+    session = stack.enter_context(Session(work.command, task, core=work.core, account=work.account))
     session.ready(LIMIT_S)
     return Running(session, work)
 

@@ -9,7 +9,9 @@ import json
 import shlex
 import shutil
 import sys
+import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +21,7 @@ from patience import PATIENCE_S
 from tollbar import beds, libraries
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox
+from tollbar.beds.sandbox import Sandbox, folder_for_all
 
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]
@@ -39,8 +41,14 @@ class FakeBed:
         self._runs_on = [] if is_service else ['runs-on = ["libcrypto"]']
         self.folder.mkdir()
         script = str(shutil.copy(FAKE_COMPONENT, self.folder))
-        self.count = folder / "count"
+        self.notes = Path(tempfile.mkdtemp(prefix="fake-", dir=folder_for_all()))
+        """Where components of every account leave word for the test."""
+        self.notes.chmod(0o777)
+        weakref.finalize(self, shutil.rmtree, self.notes, ignore_errors=True)
+        self.count = self.notes / "count"
         """A line for each time that a component was prepared."""
+        self.count.touch()
+        self.count.chmod(0o666)
         self.program = self.folder / "fake-component"
         self.program.write_text(f'#!/bin/sh\nexec {shlex.join([python, "-I", "-S", script])} "$@"\n')
         self.program.chmod(0o755)
@@ -48,7 +56,7 @@ class FakeBed:
     @property
     def times_prepared(self) -> int:
         """How often a preparation was begun."""
-        return len(self.count.read_text().splitlines()) if self.count.exists() else 0
+        return len(self.count.read_text().splitlines())
 
     def write(self, *components: Mapping[str, Any]) -> None:
         """Writes the bed's file, of these components."""

@@ -133,6 +133,10 @@ class Elsewhere:
     components: Mapping[str, int] = field(default_factory=dict)
     work_dirs: Mapping[str, Path] = field(default_factory=dict)
     nodes: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Path] = field(default_factory=dict)
+
+    def client_account(self, like: str | None = None) -> None:
+        return None
 
     def fault(self, within_s: float = 0.0) -> str | None:
         return None

@@ -36,7 +36,8 @@ WRONG = [
         "`component.0`: `version.tool`: `ask` is none of its `tools`",
         None,
     ),
-    ({"run-as": "root"}, "`component.0.run-as`: no such value: `root`", "known: lab, unprivileged"),
+    ({"run-as": "root"}, "`component.0.run-as`: no such key", None),
+    ({"capabilities": ["chown"]}, "`component.0.capabilities`: no such key", None),
 ]
 
 

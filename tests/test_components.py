@@ -17,8 +17,9 @@ import component_lab
 from component_lab import KINDS, PATIENCE_S, FakeBed, kept, start, tree_of, wait_until, work_dir_of
 from tollbar.beds import driver, guarded, proc
 from tollbar.beds.driver import NotStarted, rendered
-from tollbar.beds.sandbox import Sandbox, account, folder_for_all
+from tollbar.beds.sandbox import Sandbox, folder_for_all
 from tollbar.records import Outcome
+from tollbar.runner.confined import FIRST_ACCOUNT
 
 
 @pytest.mark.parametrize("by", KINDS)
@@ -120,20 +121,19 @@ def test_a_service_stands_behind_a_bed(at: Sandbox, fake: FakeBed, service: Fake
 
 
 def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeBed) -> None:
-    """Of the account without rights, where there is one, and of no other."""
-    with start(at, fake.of(fake.component(writable=["kept"]))) as server:
+    """Of the component's account, whose group alone may enter."""
+    with start(at, found := fake.of(fake.component(writable=["kept"]))) as server:
         about = (server.work_dirs["web"] / "kept").stat()
-    owner = at.account.user_id if at.account else os.geteuid()
-    assert (owner, 0o700) == (about.st_uid, stat.S_IMODE(about.st_mode))
+    account = at.account_of(f"{found.bed.name}/web")
+    owner = account.number if account else os.geteuid()
+    assert (owner, 0o750) == (about.st_uid, stat.S_IMODE(about.st_mode))
 
 
 def test_a_bed_uses_a_template_of_another(fake: FakeBed, service: FakeBed) -> None:
     """Of one beside it, by the names of both."""
-    (service.folder / "part.jinja").write_text("a part for {{ user_id }}")
+    (service.folder / "part.jinja").write_text("a part for {{ address }}")
     (fake.folder / "conf.jinja").write_text(f"{{% include '{service.folder.name}/part.jinja' %}}")
-    owner = account()
-    expected = f"a part for {owner.user_id if owner else os.geteuid()}"
-    assert expected in rendered(component_lab.request(fake.of(fake.component(render=["conf"]))))
+    assert "a part for 127.0.0.1" in rendered(component_lab.request(fake.of(fake.component(render=["conf"]))))
 
 
 def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeBed, service: FakeBed) -> None:
@@ -156,7 +156,7 @@ def test_components_that_are_used_together_have_names_of_their_own(fake: FakeBed
 @pytest.mark.parametrize("signal_name", ["TERM", "INT", "QUIT"])
 def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeBed, signal_name: str) -> None:
     """Each server is asked to end in the way it knows."""
-    ended_by = fake.folder / "ended-by"
+    ended_by = fake.notes / "ended-by"
     with start(at, fake.of(fake.component(stop=signal_name, environment={"ENDED_BY": str(ended_by)}))):
         assert not ended_by.exists()
     assert f"SIG{signal_name}" == ended_by.read_text()
@@ -242,14 +242,11 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
         folder.chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         fake = FakeBed(folder, python_of_others() if is_root else sys.executable)
-        fake.count.touch()
-        fake.count.chmod(0o666)
         low = {"port": 389} if is_root else {}
-        component = fake.component(
-            address="own", run_as="unprivileged", prepare=fake.preparation(), ready={"by": "tcp"}, **low
-        )
+        component = fake.component(address="own", prepare=fake.preparation(), ready={"by": "tcp"}, **low)
         with Sandbox() as at:
-            owner = at.account.user_id if at.account else os.geteuid()
+            account = at.account_of(f"{fake.folder.name}/web")
+            owner = account.number if account else os.geteuid()
             assert is_root == (owner != os.geteuid())
             for _ in range(2):
                 with start(at, fake.of(component)) as server:
@@ -262,12 +259,10 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def python_of_others() -> str:
     """A Python that an account without rights can run."""
-    who = account()
-    assert who is not None
     for python in (sys.executable, "/usr/bin/python3"):
         # Through a shell, for setpriv itself starts programs with root's rights to find them.
         run = ["sh", "-c", 'exec "$0" -I -c ""', python]
-        probe = ["setpriv", f"--reuid={who.user_id}", f"--regid={who.group_id}", "--clear-groups", *run]
+        probe = ["setpriv", f"--reuid={FIRST_ACCOUNT}", f"--regid={FIRST_ACCOUNT}", "--clear-groups", *run]
         if subprocess.run(probe, capture_output=True).returncode == 0:
             return python
     pytest.fail("there is no Python here that the unprivileged account can run: /usr/bin/python3 is the least")

@@ -289,7 +289,7 @@ def test_no_key_is_in_a_log_or_a_command(at: Sandbox, case: Case) -> None:
         (said,) = store(task(at, server, case, "verify", "read"))
         assert "ok" == said["outcome"]
         folder = server.work_dirs["database"]
-        texts = [path.read_text(errors="replace") for path in folder.glob("*.log")]
+        texts = [path.read_text(errors="replace") for path in at.directory.glob(f"logs/{folder.name}-*.log")]
         commands = commands_of(proc.tree(server.components["database"]))
         assert texts
         assert commands
@@ -330,7 +330,8 @@ def test_a_database_starts_and_leaves_nothing(at: Sandbox, name: str) -> None:
         assert ["1"] == query(server, "select 1")
         pids = proc.tree(server.components["database"])
         # The first is the guard.
-        owner = at.account.user_id if at.account else os.geteuid()
+        account = at.account_of(f"{name}/database")
+        owner = account.number if account else os.geteuid()
         owners: set[int] = set()
         for pid in pids[1:]:
             # That of the question above may end meanwhile.

@@ -216,8 +216,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     if missing:
         lacking(f"not here: {', '.join(missing)}: {INSTALL}")
     with Sandbox(tmp_path_factory.mktemp("logs")) as sandbox:
-        account = sandbox.account
-        site = Site(sandbox.work_dir("site", account), free_ports())
+        account = sandbox.account_of("site")
+        site = Site(sandbox.work_dir("site"), free_ports())
         values = {"folder": site.folder, "realm": REALM, **site.ports}
         write(site.folder / "krb5.conf", KRB5_CONF.format(**values))
         write(site.folder / "kdc.conf", KDC_CONF.format(**values))
@@ -233,12 +233,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         commands += [f"addprinc -randkey {options}{service}" for service, options in services.items()]
         commands += [f"ktadd -k {site.folder}/keytab {service}" for service in ("HTTP/web1.tollbar.test", TRUSTED)]
         site.run("kadmin.local", text="\n".join(commands) + "\n")
-        more: dict[str, Any] = (
-            {"user": account.user_id, "group": account.group_id, "extra_groups": []} if account else {}
-        )
+        more: dict[str, Any] = {"user": account.number, "group": account.number, "extra_groups": []} if account else {}
         for path in (site.folder, *site.folder.rglob("*")):
             if account:
-                os.chown(path, account.user_id, account.group_id)
+                os.chown(path, account.number, account.number)
         site.start("kdc", *KDC)
         site.start("web", "apache2", "-f", f"{site.folder}/httpd.conf", "-DFOREGROUND", **more)
         try:

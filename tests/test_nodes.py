@@ -35,7 +35,7 @@ class Told:
 
 
 def _node(at: Sandbox, **answers: Any) -> Node:
-    said = {"directory": "/there", "account": None}
+    said = {"directory": "/there"}
     return Node(Place("web", "192.0.2.7"), at, Told(**answers), said=said)  # type: ignore[arg-type]
 
 
@@ -85,21 +85,21 @@ def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Pa
     key.write_text(f"key of {at.directory}/keys")
     key.chmod(0o600)
     found = shipping.named([f"certificate {key};", f"root {at.directory}/nothing"], at.directory)
-    bundle = shipping.packed(found, at.directory, None)
+    bundle = shipping.packed(found, at.directory)
     (tmp_path / "there").mkdir()
     for _ in range(2):
-        shipping.unpack(bundle, tmp_path / "there", str(at.directory), None)
+        shipping.unpack(bundle, tmp_path / "there", str(at.directory))
     there = tmp_path / "there" / "keys" / "one.pem"
     assert f"key of {tmp_path}/there/keys" == there.read_text()
     assert 0o600 == there.stat().st_mode & 0o777
     link = {"path": "away", "link": str(tmp_path)}
     for hostile in ([{**bundle[0], "path": "../../else"}], [link, {**bundle[0], "path": "away/else"}]):
         with pytest.raises(TollbarError, match="outside of the run's directory"):
-            shipping.unpack(hostile, tmp_path / "there", "/x", None)
+            shipping.unpack(hostile, tmp_path / "there", "/x")
     assert not (tmp_path / "else").exists()
 
 
-KEYTAB = {"path": "kdc-1/web1.keytab", "mode": 0o6777, "of_account": False, "data": "a2V5"}
+KEYTAB = {"path": "kdc-1/web1.keytab", "mode": 0o6777, "data": "a2V5"}
 GIVES = ("krb5.conf", "*.keytab")
 
 
@@ -109,7 +109,7 @@ def test_what_comes_back_is_plain_files(tmp_path: Path) -> None:
     work_dir.mkdir()
     (work_dir / "krb5.conf").write_text("the lab's")
     configuration = {**KEYTAB, "path": "kdc-1/krb5.conf"}
-    shipping.take([KEYTAB, configuration], work_dir, GIVES, "/there", None)
+    shipping.take([KEYTAB, configuration], work_dir, GIVES, "/there")
     assert ["krb5.conf", "web1.keytab"] == sorted(path.name for path in work_dir.iterdir())
     assert 0o600 == (work_dir / "web1.keytab").stat().st_mode & 0o7777
     assert "the lab's" == (work_dir / "krb5.conf").read_text()
@@ -143,7 +143,7 @@ def test_a_hostile_machine_lays_down_nothing_else(tmp_path: Path, bundle: shippi
     work_dir = tmp_path / "kdc-1"
     work_dir.mkdir()
     with pytest.raises(TollbarError, match="came back"):
-        shipping.take(bundle, work_dir, GIVES, "/there", None)
+        shipping.take(bundle, work_dir, GIVES, "/there")
     assert ["kdc-1"] == [path.name for path in tmp_path.rglob("*")]
 
 
@@ -154,19 +154,19 @@ def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: st
     kdc = next(one for one in bed.components if one.name == "kdc")
     names = [one.name for one in bed.components]
     found = beds.Installed(bed, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {"kdc": {}}, {})
-    hostile = {**KEYTAB, "path": "mit-kdc-2/krb5.conf", "data": base64.b64encode(b"include /there").decode()}
+    hostile = {**KEYTAB, "path": "mit-kdc-2-given/krb5.conf", "data": base64.b64encode(b"include /there").decode()}
     answers = {
         "find": {"versions": found.versions, "programs": {"kdc": "/x"}, "tools": {"kdc": {}}, "places": {}},
         "endpoint": {"address": address, "port": 88, "ports": {}},
         "start": {"pid": 1, "said": {}, "files": [hostile]},
     }
     provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
-    request = Request(found, provider, {"accounts": 10}, account=at.account)
+    request = Request(found, provider, {"accounts": 10})
     node = _node(at, **answers)
     if address != node.place.address:
         with pytest.raises(TollbarError, match="kdc would be at"):
             node.start(request, kdc, {}, {})
         return
-    work_dir = node.start(request, kdc, {"directory": Location(at.work_dir("d"), Endpoint(address, 1))}, {}).work_dir
-    said = (work_dir / "krb5.conf").read_text()
+    started = node.start(request, kdc, {"directory": Location(at.work_dir("d"), Endpoint(address, 1), at.directory)}, {})
+    said = (at.given_by(started.work_dir) / "krb5.conf").read_text()
     assert ("kdc = 192.0.2.7:88" in said, "include" in said) == (True, False)

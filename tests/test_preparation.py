@@ -39,12 +39,12 @@ def test_a_preparation_is_done_once_and_used_again(fake: FakeBed) -> None:
 def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
     at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Account and capabilities: all of these meet files that a bed's own commands have made."""
-    seen: list[tuple[str, Any, Any]] = []
+    """All of these meet files that a bed's own commands have made."""
+    seen: list[tuple[str, Any]] = []
 
     class Seen(Guarded):
         def __init__(self, words: Sequence[str], **options: Any) -> None:
-            seen.append((Path(words[0]).name, options.get("account"), options.get("keeps")))
+            seen.append((Path(words[0]).name, options.get("account")))
             super().__init__(words, **options)
 
     monkeypatch.setattr(prepared, "Guarded", Seen)
@@ -54,7 +54,7 @@ def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
         pass
     assert ["tar", "tar"] == [name for name, *_ in seen][-2:]
     assert 3 <= len(seen)
-    assert all((account, keeps) == (at.account_of(component), component.capabilities) for _, account, keeps in seen)
+    assert {at.account_of(f"{found.bed.name}/{component.name}")} == {account for _, account in seen}
 
 
 def test_what_a_preparation_depends_on_makes_another_one(

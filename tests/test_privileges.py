@@ -1,9 +1,11 @@
-"""Servers that root's lab has started: which capabilities each process has, and that it can gain none."""
+"""What root's lab starts: whose processes they are, which capabilities each has, and whose files each of them opens."""
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +16,34 @@ from bench.ground import RUN_LIMIT_S, Ground, a_ground, cells_of
 from bench.survival.kinds import BLOCKS, KINDS
 
 from conftest import here, lacking
+from opened import watched
 from tollbar import beds
-from tollbar.beds import guarded, proc
+from tollbar.beds import proc
+from tollbar.runner import confined, engine
+from tollbar.runner.process import Process
 
+
+CLIENT = ("", "client")
 MEASURE = """
 [measure]
 chunk  = "2 ms"
 rounds = 4
 blocks = BLOCKS
 """
+NTLM = KINDS["samba"].replace('"kerberos"', '"ntlm"').replace('runs      = ["in-server"]', "")
+BY_NAME = f"""
+question  = "What may they do?"
+family    = "database-sign-on"
+choices   = ["unix-socket"]
+beds      = ["mariadb"]
+baseline  = "unix-socket"
+{MEASURE}
+"""
+REVOKED = (
+    KINDS["accounts"]
+    .replace("httpd", "embedded")
+    .replace('password-hash = ["sha-1"]', 'password-hash = ["sha-1"]\nverified = ["cached"]')
+)
 POOLER = f"""
 question  = "What may they do?"
 family    = "database-sign-on"
@@ -66,31 +87,46 @@ STUDIES = {
     "accounts": (KINDS["accounts"], ("httpd", "postgresql-accounts")),
     "postgresql": (KINDS["postgresql"], ("postgresql",)),
     "mariadb": (KINDS["mariadb"], ("mariadb",)),
+    "ntlm": (NTLM, ("httpd", "samba")),
+    "by-name": (BY_NAME, ("mariadb",)),
+    "revoked": (REVOKED, ("embedded",)),
     "pooler": (POOLER, ("pgbouncer", "postgresql")),
     "application": (APPLICATION, ("nginx", "application", "postgresql")),
 }
 # The numbers that the kernel gives them.
-NUMBERS = {
-    "chown": 0,
-    "dac_override": 1,
-    "dac_read_search": 2,
-    "kill": 5,
-    "setgid": 6,
-    "setuid": 7,
-    "net_bind_service": 10,
+NUMBERS = {confined.READ_ALL: 2, confined.LOW_PORT: 10}
+# Components and clients of one study that have one account, and why they need it.
+SHARED = {
+    # The KDC's database and the directory are of one preparation.
+    "kdc": [{("mit", "directory"), ("mit", "kdc")}],
+    "authenticator": [{("mit", "directory"), ("mit", "kdc")}],
+    # winbindd answers NTLM's questions to a process of its own account alone.
+    "ntlm": [{("samba", "directory"), ("httpd", "web")}],
+    # The proof revokes a credential in the store that the server has in its directory.
+    "revoked": [{("embedded", "web"), CLIENT}],
 }
+# MariaDB asks for the name of the client's account, and only root's has one.
+ROOTS_CLIENTS = ("by-name",)
+# The lab itself makes and reads files in the directory of its run, as plain data: it follows no link there, and neither
+# loads nor parses what others may have written.
+BY_LAB = re.compile(r"/tollbar-[0-9a-f]{8}/")
 # What a process has, may take again or gives to what it starts; and the most that it could get by any program, where
 # this root may take from that.
 SETS = ("CapEff", "CapPrm", "CapAmb")
 MOST = "CapBnd"
 # The name of a component's work directory, by which its guard is found: its log is there.
-LOG = re.compile(r"/tollbar-\w+/(?P<bed>[a-z-]+)-(?P<component>[a-z]+)-\d+/(?P=component)\.log$")
+LOG = re.compile(r"/tollbar-\w+/logs/(?P<bed>[a-z-]+)-(?P<component>[a-z]+)-\d+-(?P=component)\.log$")
+
+
+Part = tuple[str, str]
+"""A bed and a component of it, or the client."""
 
 
 class Privileges(NamedTuple):
     """Of a process."""
 
     program: str
+    user: int
     has: int
     """Capabilities, a bit each."""
     may_gain: bool
@@ -107,33 +143,98 @@ def ground() -> Iterator[Ground]:
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("kind", [*STUDIES][1:] + [*STUDIES][:1])
-def test_a_server_of_root_has_the_capabilities_of_its_bed_and_no_others(ground: Ground, kind: str) -> None:
-    """Each process that the guard of a component has below it, from its start to its end."""
+def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, kind: str) -> None:
+    """From its start to its end, each process has the rights of its component's account; and no process of one user
+    opens a file that another unprivileged user could have changed."""
     text, names = STUDIES[kind]
     for name in names:
         here(name)
     (ground.folder / "study.toml").write_text(text.replace("BLOCKS", str(BLOCKS)))
     run = ground.start("study.toml", "--blocks", 1)
-    seen: dict[tuple[str, str], set[Privileges]] = {}
-    while run.poll() is None:
-        for pid in proc.tree(run.pid):
-            for component in of_component(pid):
-                seen.setdefault(component, set()).update(filter(None, map(privileges, proc.tree(pid)[1:])))
-        # Each is there for longer; without a pause the run would have one core less.
-        time.sleep(0.02)
+    seen: dict[Part, set[Privileges]] = {}
+    with watched(run.pid) as watch:
+        while run.poll() is None:
+            for pid in proc.tree(run.pid):
+                for part in part_of(pid):
+                    seen.setdefault(part, set()).update(filter(None, map(privileges, proc.tree(pid)[1:])))
+            # Each is there for longer; without a pause the run would have one core less.
+            time.sleep(0.02)
     assert 0 == run.wait(RUN_LIMIT_S), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
     described = {**beds.all_beds(), **beds.services()}
-    expected = {(name, one.name) for name in names for one in described[name].components}
-    assert expected == set(seen)
-    for (name, component), found in seen.items():
-        (described_as,) = (one for one in described[name].components if one.name == component)
-        allowed = sum(1 << NUMBERS[capability] for capability in described_as.capabilities)
-        allowed |= (1 << NUMBERS["net_bind_service"]) * ((described_as.port or 1024) < 1024)
-        assert found, component
-        for program, has, may_gain in found:
-            assert 0 == has & ~allowed, (name, component, program, hex(has))
-            assert not may_gain, (name, component, program)
+    parts = {(name, one.name): one for name in names for one in described[name].components}
+    assert {*parts, CLIENT} == set(seen)
+    users: dict[Part, set[int]] = {}
+    for part, found in seen.items():
+        users[part] = {one.user for one in found}
+        low = (parts[part].port or 1024) < 1024 if part != CLIENT else False
+        allowed = (1 << NUMBERS[confined.LOW_PORT]) * low
+        assert found, part
+        for one in found:
+            more = (1 << NUMBERS[confined.READ_ALL]) * (not confined.can_reach(engine(), one.user))
+            assert 0 == one.has & ~(allowed | more), (part, one)
+            assert not one.may_gain, (part, one)
+    by_user: dict[int, set[Part]] = {}
+    for part, of_part in users.items():
+        for user in of_part:
+            by_user.setdefault(user, set()).add(part)
+    shared = [of_user for of_user in by_user.values() if len(of_user) > 1]
+    assert SHARED.get(kind, []) == shared
+    # What shares an account in one cell has its own in the others.
+    assert {part for part, of_part in users.items() if len(of_part) > 1} <= set().union(*shared)
+    assert ({CLIENT} if kind in ROOTS_CLIENTS else set()) == by_user.get(0, set())
+    assert all(user == 0 or confined.FIRST_ACCOUNT <= user <= confined.LAST_ACCOUNT for user in by_user)
+    # Every one of them has opened files while it was watched.
+    assert by_user.keys() <= watch.by_user.keys()
+    wrong = [one for one in watch.of_others if one.program != "tollbar" or not BY_LAB.search(one.path)]
+    assert [] == wrong
+
+
+def test_a_file_that_another_user_may_change_is_noticed(tmp_path: Path) -> None:
+    """The watch of the test above: by its owner, its mode, its group, or the folder that it is in."""
+    if os.geteuid() != 0:
+        lacking("only root may see which files are opened")
+    ours, theirs = confined.FIRST_ACCOUNT, confined.FIRST_ACCOUNT + 1
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "open").mkdir()
+        (folder / "open").chmod(0o777)
+        expected = {}
+        for file, owner, group, mode, is_wrong in (
+            ("root's", 0, 0, 0o644, False),
+            ("own", ours, ours, 0o600, False),
+            ("of another", theirs, theirs, 0o644, True),
+            ("for all", 0, 0, 0o666, True),
+            ("for a group", 0, theirs, 0o664, True),
+            ("open/replaced", 0, 0, 0o644, True),
+        ):
+            path = folder / file
+            path.write_text("")
+            os.chown(path, owner, group)
+            path.chmod(mode)
+            expected[str(path)] = is_wrong
+        words = [*confined.words(confined.Account(ours)), "sh", "-c", 'for one; do . "$one"; done; sleep 1', "sh"]
+        with watched(os.getpid()) as watch:
+            subprocess.run([*words, *expected], check=True)
+    assert expected.keys() <= watch.by_user[ours]
+    assert {path for path, is_wrong in expected.items() if is_wrong} == {one.path for one in watch.of_others}
+
+
+def test_a_runner_of_root_s_lab_has_no_capability_that_it_does_not_need() -> None:
+    """It stays root's, whose files it is made of, and can neither use nor gain a right of root's."""
+    if os.geteuid() != 0:
+        lacking("only what root has started has capabilities to drop")
+    process = Process(("sh", "-c", "cat /proc/self/status; exec cat"))
+    try:
+        said = {}
+        while "NoNewPrivs" not in said:
+            name, _, value = process.hear(10).decode().partition(":")
+            said[name] = value.strip()
+    finally:
+        process.kill()
+    assert ("0", "1") == (said["Uid"].split()[1], said["NoNewPrivs"])
+    assert {0} == {int(said[name], 16) for name in (*SETS, *([MOST] if confined._may_drop() else []))}
 
 
 def test_every_component_is_in_a_study() -> None:
@@ -142,12 +243,17 @@ def test_every_component_is_in_a_study() -> None:
     assert {*described} == {name for _, names in STUDIES.values() for name in names}
 
 
-def of_component(pid: int) -> Iterator[tuple[str, str]]:
-    """Bed and component, where this process is the guard of one that is started."""
+def part_of(pid: int) -> Iterator[Part]:
+    """Bed and component, or the client, where this process is the guard of one that is started."""
     words = Path(f"/proc/{pid}/cmdline")
     try:
-        if b"\0guard\0--tree\0" in words.read_bytes() and (log := LOG.search(os.readlink(f"/proc/{pid}/fd/2"))):
+        said = words.read_bytes()
+        if b"\0guard\0--tree\0" not in said:
+            return
+        if log := LOG.search(os.readlink(f"/proc/{pid}/fd/2")):
             yield log["bed"], log["component"]
+        elif said.endswith((b"\0load\0", b"\0store\0")):
+            yield CLIENT
     except OSError:
         return
 
@@ -169,6 +275,7 @@ def privileges(pid: int) -> Privileges | None:
         return None
     said = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     has = 0
-    for name in (*SETS, *([MOST] if guarded._may_drop() else [])):
+    for name in (*SETS, *([MOST] if confined._may_drop() else [])):
         has |= int(said[name], 16)
-    return Privileges(program.decode(errors="replace"), has, said["NoNewPrivs"] == "0")
+    user = int(said["Uid"].split()[1])
+    return Privileges(program.decode(errors="replace"), user, has, said["NoNewPrivs"] == "0")

@@ -21,7 +21,7 @@ from tollbar.libraries import Provider
 
 LOST = r"the machine of the role web \(192\.0\.2\.7\) is lost: "
 HELLO = {
-    "accounts": "192.0.2.7:4000", "host": "web-1", "directory": "/there", "account": None, "core": 1, "boot_id": "one",
+    "accounts": "192.0.2.7:4000", "host": "web-1", "directory": "/there", "core": 1, "boot_id": "one",
     "fingerprint": {"cpu": "Example CPU"},
 }  # fmt: skip
 FOUND: dict[str, Any] = {"versions": {}, "programs": {}, "tools": {}, "places": {}}
@@ -45,7 +45,7 @@ class Says:
 
 def node(at: Sandbox, line: bytes) -> Node:
     """A machine of the role `web` that answers so."""
-    return Node(Place("web", "192.0.2.7"), at, Says(line), said={"directory": "/there", "account": None})  # type: ignore[arg-type]
+    return Node(Place("web", "192.0.2.7"), at, Says(line), said={"directory": "/there"})  # type: ignore[arg-type]
 
 
 def done(said: Any) -> bytes:
@@ -71,7 +71,7 @@ def test_what_no_agent_answers_is_a_machine_that_is_lost(at: Sandbox, line: byte
     ("what", "said"),
     [
         *((what, said) for what in ("hello", "find", "endpoint", "start", "prove") for said in (5, None, [], {}, "x")),
-        ("hello", {**HELLO, "account": {"user": "x"}}),
+        ("hello", {**HELLO, "core": "x"}),
         ("hello", {**HELLO, "accounts": "192.0.2.7"}),
         ("hello", {**HELLO, "directory": ""}),
         ("hello", {**HELLO, "core": "1"}),

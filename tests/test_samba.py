@@ -21,7 +21,8 @@ from conftest import here
 from patience import PATIENCE_S
 from tollbar import beds
 from tollbar.beds import driver
-from tollbar.beds.sandbox import Sandbox, account
+from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import confined
 
 COUNT = ACCOUNTS["accounts"]
 # One account each, of so many groups.
@@ -43,6 +44,8 @@ OF_THE_SYSTEM = [Path(folder) for folder in ("/var/log/samba", "/var/lib/samba",
 class Domain:
     """The service, started, and how its clients are."""
 
+    account: confined.Account | None
+    """Its own, in root's lab."""
     server: driver.Server
     folder: Path
 
@@ -55,7 +58,7 @@ class Domain:
         return self.text("hosts").split()[0]
 
     def text(self, name: str) -> str:
-        return (self.work_dir / name).read_text()
+        return (self.server.given["directory"] / name).read_text()
 
     def password(self, name: str) -> str:
         return dict(line.split("\t")[:2] for line in self.text("accounts.tsv").splitlines())[name]
@@ -85,7 +88,7 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", share.of(os.environ["XDG_CACHE_HOME"], str(tmp_path_factory.mktemp("cache"))))
         with Sandbox() as at, driver.start(at, before("samba")) as server:
-            yield Domain(server, tmp_path_factory.mktemp("client"))
+            yield Domain(at.account_of("samba/directory"), server, tmp_path_factory.mktemp("client"))
             assert server.fault() is None
     assert before_it == of_the_system()
 
@@ -110,12 +113,14 @@ def test_every_account_has_its_own_password(domain: Domain) -> None:
 
 
 def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
-    """Of the account that servers have, which reads its keytab; and none is in a command, a log or what is shown."""
-    owner = account()
+    """Samba's account has them, and the lab what it hands on; none is in a command, a log or what is shown."""
+    owner = domain.account.number if domain.account else os.geteuid()
     for name in ("accounts.tsv", "bind.password", "tls.key", "krb5.conf", *(f"{host}.keytab" for host in ENCRYPTIONS)):
         about = (domain.work_dir / name).stat()
-        assert (0o600, owner.user_id if owner else os.geteuid()) == (stat.S_IMODE(about.st_mode), about.st_uid)
-    said = domain.server.configuration + domain.text("directory.log")
+        assert (0o600, owner) == (stat.S_IMODE(about.st_mode), about.st_uid)
+    for path in domain.server.given["directory"].iterdir():
+        assert (0o600, os.geteuid()) == (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid)
+    said = domain.server.configuration + domain.server.logs["directory"].read_text()
     said += "".join(commands_of(tree_of(domain.server)))
     secrets = [domain.password(name) for name in OF_GROUPS.values()] + [domain.text("bind.password")]
     assert [] == [secret for secret in secrets if secret in said]
@@ -185,8 +190,7 @@ def test_the_certificate_is_trusted_by_its_file(domain: Domain) -> None:
 
 def test_winbindd_answers_the_account_of_servers(domain: Domain) -> None:
     """A right password and a wrong one, by Samba's client library with the private folder of this winbindd."""
-    owner = account()
-    words = [] if owner is None else ["setpriv", f"--reuid={owner.user}", f"--regid={owner.group_id}", "--clear-groups"]
+    words = confined.words(domain.account)
     said = domain.run(
         *words,
         "ntlm_auth",
@@ -199,7 +203,7 @@ def test_winbindd_answers_the_account_of_servers(domain: Domain) -> None:
     assert ["OK", "ERR"] == said.stdout.split(), said.stderr
     # For what a web server passes on, there is another socket in here.
     about = (domain.work_dir / "state" / "winbindd_privileged").stat()
-    assert (owner.user_id if owner else os.geteuid()) == about.st_uid
+    assert (domain.account.number if domain.account else os.geteuid()) == about.st_uid
 
 
 def test_a_port_that_is_denied_is_said() -> None:

@@ -23,9 +23,10 @@ from component_lab import PATIENCE_S, commands_of, tree_of
 from conftest import here
 from tollbar import beds
 from tollbar.beds import driver, proc
-from tollbar.beds.configuration import rendered, write_files
+from tollbar.beds.configuration import rendered
 from tollbar.beds.driver import NotStarted, Server
 from tollbar.beds.sandbox import Sandbox
+from tollbar.files import write
 
 # Those of the run. What is started for a trial stands before a directory, and is tried with that (`test_negotiate`).
 SERVICES = sorted(name for name, bed in beds.services().items() if bed.frontend.lifetime == "run")
@@ -48,7 +49,7 @@ def started(at: Sandbox, name: str) -> Server:
     if not folder.exists():
         folder.mkdir()
         folder.chmod(0o711)
-        write_files({"tables.sql": TABLES}, folder, at.account)
+        write(folder / "tables.sql", TABLES.encode(), 0o600)
     return driver.start(at, before(name, {"tables": str(folder / "tables.sql")}))
 
 
@@ -168,7 +169,7 @@ def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapp
 
 def ask_samba(server: Server, folder: Path) -> None:
     """Accounts sign on and bind to the directory, which knows their groups; `test_samba` asks for more."""
-    directory = server.work_dirs["directory"]
+    directory = server.given["directory"]
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
     env = {"KRB5_CONFIG": str(directory / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
     address, _ = (directory / "hosts").read_text().split()
@@ -203,7 +204,10 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
                 pids = tree_of(server)
                 QUESTIONS[name](server, tmp_path)
                 for component, work_dir in server.work_dirs.items():
-                    owner = at.account.user_id if at.account and component != "web" else os.geteuid()
+                    # MIT's KDC and its directory are of one preparation.
+                    own = component.replace("kdc", "directory")
+                    account = at.account_of("embedded/web" if component == "web" else f"{name}/{own}")
+                    owner = account.number if account else os.geteuid()
                     owners: set[int] = set()
                     for pid in proc.tree(server.components[component])[1:]:
                         # What answered the questions above may end meanwhile.
@@ -269,7 +273,7 @@ def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
     """No password or key is in a configuration, a command line, a log or a file that another user can read."""
     with started(at, name) as server:
         secret_words = [WEB_PASSWORD]
-        for work_dir in server.work_dirs.values():
+        for work_dir in (*server.work_dirs.values(), *server.given.values()):
             for file in ("accounts.tsv", "bind.password"):
                 if (work_dir / file).exists():
                     secret_words += (work_dir / file).read_text().split()[1:2] or [(work_dir / file).read_text()]

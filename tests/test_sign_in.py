@@ -339,7 +339,7 @@ def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
         words = secrets_of(lab, server)
         commands = commands_of(tree_of(server))
         assert commands
-        seen = [server.configuration, *commands, *(path.read_text() for path in lab.directory.glob("*/*.log"))]
+        seen = [server.configuration, *commands, *(path.read_text() for path in lab.directory.glob("logs/*.log"))]
         assert [] == [word for word, text in itertools.product(words, seen) if word in text]
         for folder in (server.work_dirs["web"], *lab.directory.glob("accounts-*")):
             for path in filter(Path.is_file, folder.rglob("*")):

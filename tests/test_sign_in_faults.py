@@ -91,7 +91,7 @@ def nothing(server: Server) -> Iterator[None]:
 @contextmanager
 def no_keytab(server: Server) -> Iterator[None]:
     """The web server's key is not there."""
-    keytab = server.work_dirs["directory"] / "web1.keytab"
+    keytab = server.given["directory"] / "web1.keytab"
     kept = keytab.rename(keytab.with_suffix(".kept"))
     try:
         yield
@@ -102,28 +102,33 @@ def no_keytab(server: Server) -> Iterator[None]:
 @contextmanager
 def unreadable_keytab(server: Server) -> Iterator[None]:
     """The web server's key is there, and not for its account."""
-    keytab = server.work_dirs["directory"] / "web1.keytab"
-    owner = keytab.stat()
-    # Where root's lab has given the key to the workers' account, it is root's now.
-    os.chown(keytab, os.geteuid(), os.getegid())
-    keytab.chmod(0)
+    keytab = server.given["directory"] / "web1.keytab"
+    # Root's lab copies what only root may read. This one is for all, in a folder that is closed to the web server.
+    keytab.chmod(0o604 if os.geteuid() == 0 else 0)
     try:
         yield
     finally:
-        os.chown(keytab, owner.st_uid, owner.st_gid)
-        keytab.chmod(owner.st_mode & 0o777)
+        keytab.chmod(0o600)
 
 
 @contextmanager
 def strangers(server: Server) -> Iterator[None]:
     """Users ask of whom the directory has never heard."""
-    accounts = server.work_dirs["directory"] / "accounts.tsv"
-    known = accounts.read_text()
-    accounts.write_text(known.replace("u005", "x005"))
+    given = server.given["directory"]
+    table = given / "accounts.tsv"
+    known = table.read_text()
+
+    def tell(text: str) -> None:
+        table.write_text(text)
+        # Clients of other trials have copies, which are made once.
+        for copy in given.parent.glob(f"client-*/given/{given.name}-accounts.tsv"):
+            copy.unlink()
+
+    tell(known.replace("u005", "x005"))
     try:
         yield
     finally:
-        accounts.write_text(known)
+        tell(known)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tollbar import beds, upgrading
-from tollbar.beds import sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider, open_provider
 from tollbar.runners import all_platforms
@@ -175,8 +174,6 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copytree(beds.all_beds()["httpd"].folder, folder / name)
     monkeypatch.setenv("TOLLBAR_PATH", str(folder.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    # Others do not pass through folders of a test.
-    monkeypatch.setattr(sandbox, "account", lambda: None)
     return folder
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench.parity import trace
 from tollbar import beds, plan, study, workloads
+from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.records import Outcome, failed
@@ -147,9 +148,11 @@ def of_runner(cell: Cell, row: Row, work: Work) -> Row:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         said = folder / "said"
+        # The client has an account of its own, where the lab is root's.
+        folder.chmod(0o777)
         # A session keeps standard error for itself.
         command = ["sh", "-c", 'said=$1; shift; exec "$@" 2>"$said"', "sh", str(said), *work.command]
-        session = stack.enter_context(Session(command, {**work.task, "lead": False}))
+        session = stack.enter_context(Session(command, {**work.task, "lead": False}, account=work.account))
         session.ready(LIMIT_S)
         # The first chunk may make something ready that the next ones have.
         session.advance(0.0, operations, LIMIT_S)
@@ -172,11 +175,12 @@ def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
     front = [*work.server.components][-1]
     port = f":{work.server.address.rpartition(':')[2]}->"
     is_engine = isinstance(cell.bed, beds.Bed) and cell.bed.name == "embedded"
-    log, root = work.server.work_dirs[front] / f"{front}.log", work.server.components[front]
+    assert isinstance(work.server, Server), "rows are counted of servers that are started here"
+    log, root = work.server.logs[front], work.server.components[front]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         task = {**work.task, "load": {**work.task["load"], "lead": False}}
-        session = stack.enter_context(Session(work.command, task))
+        session = stack.enter_context(Session(work.command, task, account=work.account))
         session.ready(LIMIT_S)
         before = _asked(log, root) if is_engine else Counter[str]()
         with _attached(work.server.components, folder):

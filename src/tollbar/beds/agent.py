@@ -16,12 +16,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
 from tollbar import __version__, beds, machine
-from tollbar.beds import Bed, Component, Installed, NotStarted, loading, masking, prepared, proc, remote, shipping
+from tollbar.beds import Bed, Component, Installed, NotStarted, handing, loading, masking, proc, remote, shipping
 from tollbar.beds.configuration import Endpoint, Rendered, Request
 from tollbar.beds.driver import free_port
 from tollbar.beds.guarded import KEPT_LOG_BYTES
@@ -31,6 +31,7 @@ from tollbar.errors import TollbarError, interrupts_kept
 from tollbar.libraries import Provider, engine_build
 from tollbar.records import Outcome
 from tollbar.runner import engine
+from tollbar.runner.confined import Account
 from tollbar.runner.process import Ended, Process
 
 # It listens as soon as it is started.
@@ -72,12 +73,10 @@ class Agent:
             listening = json.loads(self._accounts.hear(ACCOUNTS_LIMIT_S))["listening"]
         except Ended as ended:
             raise TollbarError(f"its account agent cannot be started: {ended.reason}") from None
-        account = self._sandbox.account
         return {
             "accounts": listening,
             "host": socket.gethostname(),
             "directory": str(self._sandbox.directory),
-            "account": asdict(account) if account else None,
             "core": self._core,
             "boot_id": proc.boot_id(),
             "fingerprint": machine.fingerprint(),
@@ -117,19 +116,14 @@ class Agent:
     ) -> Said:
         """Starts a component in the work directory of this name, and returns when it is ready. Raises NotStarted."""
         sandbox, found, asked = self._sandbox, self._found(bed), self._component(bed, component)
-        shipping.unpack(files, sandbox.directory, self._lab_directory, sandbox.account)
+        shipping.unpack(files, sandbox.directory, self._lab_directory)
         told = Rendered(**shipping.renamed(rendered, self._lab_directory, str(sandbox.directory)))
-        account = sandbox.account_of(asked)
         work_dir = sandbox.directory / name
         work_dir.mkdir()
         work_dir.chmod(0o711)
-        if account:
-            os.chown(work_dir, account.user_id, account.group_id)
-        for folder in asked.writable:
-            sandbox.folder_for_workers(work_dir / folder)
-        request = Request(found, _provider(provider), settings, account=sandbox.account)
-        if asked.prepare:
-            prepared.unpack(request, asked, asked.prepare, sandbox, work_dir)
+        request = Request(found, _provider(provider), settings)
+        account = self._account(bed, asked, told)
+        told = handing.lay_out(sandbox, request, asked, told, work_dir, account)
         running = self._running[name] = Running(
             asked,
             found.programs[component],
@@ -139,14 +133,17 @@ class Agent:
             endpoint=Endpoint(**endpoint),
             cores=() if self._core is None else (self._core,),
             environment=shipping.renamed(environment, self._lab_directory, str(sandbox.directory)),
+            account=account,
+            reaches=request.reaches(asked),
         )
         try:
             running.wait_until_ready()
         except BaseException:
             running.end()
             raise
-        given = [path for pattern in asked.gives for path in sorted(work_dir.glob(pattern))]
-        files = shipping.packed(given, sandbox.directory, sandbox.account)
+        store = sandbox.given_by(work_dir)
+        handing.collect(work_dir, told.files, asked.gives, store)
+        files = shipping.packed([store] if asked.gives else [], sandbox.directory)
         return {"pid": running.pid, "said": dict(running.said), "files": files}
 
     def prove(self, pid: int, bed: str, provider: Said, encrypted: bool, cpu: str) -> Said:
@@ -184,6 +181,14 @@ class Agent:
         """Ends what the sandbox does not."""
         if self._accounts is not None:
             self._accounts.kill()
+
+    def _account(self, bed: str, component: Component, told: Rendered) -> Account | None:
+        """Return the account of a component, which may connect to the sockets of all that was started before it."""
+        own = self._sandbox.account_of(f"{bed}/{component.name}")
+        started = [one.account for one in self._running.values()]
+        shared = (one.account for one in self._running.values() if one.component == told.account)
+        account = next(shared, own) if told.account else own
+        return account and replace(account, groups=handing.groups(started))
 
     def _component(self, bed: str, component: str) -> Component:
         return next(one for one in _bed(bed).components if one.name == component)

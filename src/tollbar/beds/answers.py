@@ -20,18 +20,10 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class _Account(_Answer):
-    user: StrictStr
-    user_id: StrictInt
-    group: StrictStr
-    group_id: StrictInt
-
-
 class _Hello(_Answer):
     accounts: Annotated[StrictStr, Field(pattern=r"^[0-9.]+:[0-9]{1,5}$")]
     host: StrictStr
     directory: Annotated[StrictStr, Field(pattern="^/.")]
-    account: _Account | None
     core: StrictInt | None
     boot_id: StrictStr
     fingerprint: dict[StrictStr, Any]

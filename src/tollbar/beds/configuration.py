@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tollbar.beds import Component, Installed, NotStarted, Preparation
 from tollbar.beds.description import repeated
-from tollbar.beds.sandbox import PREFIX, Account, account, folder_for_all
-from tollbar.files import write
+from tollbar.beds.sandbox import PREFIX, folder_for_all
 from tollbar.libraries import Provider
 from tollbar.records import Outcome
 
@@ -49,6 +47,8 @@ class Location(NamedTuple):
 
     work_dir: Path
     endpoint: Endpoint
+    given: Path
+    """The folder of what it gives to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,6 @@ class Request:
     is_encrypted: bool = False
     """Whether its provider encrypts what passes between the frontend and its clients."""
     documents: Path = SHOWN / "documents"
-    account: Account | None = field(default_factory=account)
     cores: tuple[int, ...] = ()
     """Those that it is to work on at once, where the cell says how many threads; else there is the one of its start."""
     peers: tuple[str, ...] = (LOOPBACK,)
@@ -100,6 +99,10 @@ class Request:
         parts = [(request, component) for request in asked for component in request.found.bed.components]
         return sorted(parts, key=lambda part: part[1].lifetime == "trial")
 
+    def reaches(self, component: Component) -> tuple[str, ...]:
+        """Return the files of the provider that the component loads, which may be in a folder of the user's."""
+        return (self.provider.path,) if component.on_provider and self.provider.path else ()
+
     @property
     def without_keys(self) -> Request:
         """The same to be shown."""
@@ -116,6 +119,8 @@ class Rendered:
     stdin: str | None
     ready: tuple[str, ...]
     """The command that says whether it is ready, where that is how it is known."""
+    account: str = ""
+    """The component whose account it has; empty: one of its own."""
 
     def shown(self, program: Path) -> str:
         """For people: the command, and every file under its name."""
@@ -143,6 +148,7 @@ def render(request: Request, component: Component, locations: Mapping[str, Locat
         files=fill.files(component.render),
         stdin=fill.file(component.stdin) if component.stdin else None,
         ready=fill.words(component.ready.command),
+        account=fill.words((component.account,))[0],
     )
 
 
@@ -226,20 +232,14 @@ def text_of(folder: Path, name: str) -> str:
     return found
 
 
-def write_files(files: Mapping[str, str], work_dir: Path, account: Account | None) -> None:
-    """Writes files for this account alone; without one, for the lab's own."""
-    for name, text in files.items():
-        write(work_dir / name, text.encode(), 0o600)
-        if account:
-            os.chown(work_dir / name, account.user_id, account.group_id, follow_symlinks=False)
-
-
 def rendered(request: Request) -> str:
     """The configuration of a bed's servers, for people; nothing is started or made."""
     locations = {
         # Not started, a component has no ports yet.
         component.name: Location(
-            SHOWN / component.name, Endpoint(ADDRESS, component.port or 0, dict.fromkeys(component.ports, 0))
+            SHOWN / component.name,
+            Endpoint(ADDRESS, component.port or 0, dict.fromkeys(component.ports, 0)),
+            SHOWN / f"{component.name}-given",
         )
         for _, component in request.parts
     }
@@ -256,7 +256,7 @@ def shown(request: Request, locations: Mapping[str, Location]) -> str:
 
 
 def _context(request: Request, component: Component, locations: Mapping[str, Location]) -> dict[str, Any]:
-    work_dir, endpoint = locations[component.name]
+    work_dir, endpoint, _ = locations[component.name]
     ports = {
         name: port
         for component_name, location in locations.items()
@@ -272,11 +272,8 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
         "addresses": {name: location.endpoint.address for name, location in locations.items()},
         "ports": {name: port or "PORT" for name, port in ports.items()},
         "directories": {name: str(location.work_dir) for name, location in locations.items()},
-        "user": request.account.user if request.account else None,
-        "group": request.account.group if request.account else None,
-        "group_id": request.account.group_id if request.account else None,
-        # Whom processes without rights belong to.
-        "user_id": request.account.user_id if request.account else os.geteuid(),
+        # Files of other components are read there, and their sockets are in their directories.
+        "given": {name: str(location.given) for name, location in locations.items()},
         "peers": request.peers,
         "files_limit": files_limit(),
         "cores": request.cores,

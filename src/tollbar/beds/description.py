@@ -72,6 +72,8 @@ class Preparation(Strict):
     environment: Mapping[str, str] = Field(default_factory=dict)
     render: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    has_name: bool = False
+    """Whether its commands look the name of their account up, and refuse to run without one."""
     limit: Seconds = 60.0
 
 
@@ -105,16 +107,14 @@ class Component(Strict):
     """Without it, one that is free. A component with an address of its own may have a fixed one."""
     ports: tuple[str, ...] = ()
     """Names of further ports that it listens on, each one that is free."""
-    run_as: Literal["lab", "unprivileged"] = "lab"
-    """The account it is started under when the lab is root."""
-    capabilities: tuple[Annotated[str, Field(pattern="^[a-z_]+$")], ...] = ()
-    """Those of root's that it keeps when the lab is root, as `setpriv` names them; it can gain no others. The right to
-    a port below 1024 it has where it needs one."""
+    account: str = ""
+    """The template of the name of the component whose account it needs, when the lab is root; empty: none, and it has
+    one of its own. It has no right of root's but to a port below 1024, where it needs one."""
     prepare: Preparation | None = None
     render: tuple[str, ...] = ()
     """Files to make in its directory, each from the template of that name, or as it is where there is no template."""
     writable: tuple[str, ...] = ()
-    """Folders to make in its directory, for the account that its workers have when the lab is root."""
+    """Folders to make in its directory: clients and components behind which it stands reach sockets in them."""
     start: tuple[str, ...]
     stdin: str | None = None
     """The template of its standard input: the one place where a key may be."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from tollbar.beds import Component, NotStarted, prepared
+from tollbar.beds import Component, NotStarted, handing
 from tollbar.beds.configuration import ADDRESS, Endpoint, Location, Rendered, Request, readable, render, rendered, shown
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.nodes import Elsewhere, Node
@@ -25,6 +25,7 @@ from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
+from tollbar.runner.confined import Account
 
 __all__ = ["NotStarted", "Request", "Sandbox", "Server", "rendered", "start"]
 
@@ -40,7 +41,7 @@ def start(sandbox: Sandbox, request: Request, core: int | None = None, *, begins
     `begins_on`: where the trial's own components are at first; those of the whole run serve others on `core` meanwhile.
     Raises NotStarted.
     """
-    request = replace(request, documents=sandbox.documents, account=sandbox.account)
+    request = replace(request, documents=sandbox.documents)
     server = Server(sandbox, replace(request, peers=sandbox.peers) if sandbox.peers else request)
     try:
         for size in request.sizes:
@@ -93,6 +94,16 @@ class Server:
         return {name: location.work_dir for name, location in self._locations().items()}
 
     @property
+    def logs(self) -> dict[str, Path]:
+        """What each component has written to standard error, in a file."""
+        return {name: running.log for name, running in self._running.items()}
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """The folder of what each component gives to others."""
+        return {name: location.given for name, location in self._locations().items()}
+
+    @property
     def addresses(self) -> dict[str, str]:
         """Where each component listens, or what its socket's name is made of."""
         return {name: str(location.endpoint) for name, location in self._locations().items()}
@@ -101,6 +112,16 @@ class Server:
     def nodes(self) -> dict[str, Node]:
         """The machine of each component that is on another one."""
         return {name: one.node for name, one in self._running.items() if isinstance(one, Elsewhere)}
+
+    def client_account(self, like: str | None = None) -> Account | None:
+        """Return the account of a client of these components, or of one that needs the account of the component `like`.
+
+        None where the lab is not root.
+        """
+        running = [one for one in self._running.values() if isinstance(one, Running)]
+        own = self._running.get(like) if like else None
+        account = own.account if isinstance(own, Running) else self._sandbox.account_of("client")
+        return account and replace(account, groups=handing.groups(one.account for one in running))
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """How a server ended that was not stopped, or that ends within this time; None: all run."""
@@ -207,7 +228,7 @@ class Server:
                     return node.start(request, component, self._locations(), environment)
                 continue
             endpoint = free_endpoint(component)
-            work_dir, configured = self._work_dir(request, component, endpoint)
+            work_dir, configured, account = self._work_dir(request, component, endpoint)
             running = Running(
                 component,
                 request.found.programs[component.name],
@@ -217,10 +238,13 @@ class Server:
                 endpoint=endpoint,
                 cores=request.cores or (() if core is None else (core,)),
                 environment=environment,
+                account=account,
+                reaches=request.reaches(component),
             )
             self._running[component.name] = running
             try:
                 running.wait_until_ready()
+                handing.collect(work_dir, configured.files, component.gives, self._sandbox.given_by(work_dir))
                 return running
             except PortTaken:
                 running.stop()
@@ -230,21 +254,29 @@ class Server:
                 raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
 
-    def _work_dir(self, request: Request, component: Component, endpoint: Endpoint) -> tuple[Path, Rendered]:
-        """A new directory for one start of the component, with its prepared state, and its configuration there."""
-        name = f"{request.found.bed.name}-{component.name}"
-        work_dir = self._sandbox.work_dir(name, self._sandbox.account_of(component))
+    def _work_dir(
+        self, request: Request, component: Component, endpoint: Endpoint
+    ) -> tuple[Path, Rendered, Account | None]:
+        """Make a directory for one start of the component, with all that it reads, and say whose it is."""
+        work_dir = self._sandbox.work_dir(f"{request.found.bed.name}-{component.name}")
         try:
-            locations = {**self._locations(), component.name: Location(work_dir, endpoint)}
-            configured = render(request, component, locations)
-            for folder in component.writable:
-                self._sandbox.folder_for_workers(work_dir / folder)
-            if component.prepare:
-                prepared.unpack(request, component, component.prepare, self._sandbox, work_dir)
+            location = Location(work_dir, endpoint, self._sandbox.given_by(work_dir))
+            configured = render(request, component, {**self._locations(), component.name: location})
+            account = self._account(request, component, configured)
+            return work_dir, handing.lay_out(self._sandbox, request, component, configured, work_dir, account), account
         except BaseException:
             shutil.rmtree(work_dir, ignore_errors=True)
             raise
-        return work_dir, configured
+
+    def _account(self, request: Request, component: Component, configured: Rendered) -> Account | None:
+        """Return the component's account: its own, or that of the component that it names as one it needs to share.
+
+        It may connect to the sockets of all that was started before it.
+        """
+        before = {name: one.account for name, one in self._running.items() if isinstance(one, Running)}
+        own = self._sandbox.account_of(f"{request.found.bed.name}/{component.name}")
+        account = before.get(configured.account, own) if configured.account else own
+        return account and replace(account, groups=handing.groups(before.values()))
 
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:
@@ -270,10 +302,10 @@ class Server:
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "configuration").write_text(self.configuration, "utf-8")
-            for running in self._running.values():
+            for name, running in self._running.items():
                 text = running.log.read_bytes()[-KEPT_LOG_BYTES:]
                 if text:
-                    (folder / running.log.name).write_bytes(text)
+                    (folder / f"{name}.log").write_bytes(text)
 
     def _cell(self) -> str:
         """A folder's name for this provider and these settings."""
@@ -281,7 +313,11 @@ class Server:
         return re.sub(r"[^A-Za-z0-9.+_-]+", "-", "_".join(words))[:200]
 
     def _locations(self) -> dict[str, Location]:
-        return {name: Location(running.work_dir, running.endpoint) for name, running in self._running.items()}
+        given_by = self._sandbox.given_by
+        return {
+            name: Location(running.work_dir, running.endpoint, given_by(running.work_dir))
+            for name, running in self._running.items()
+        }
 
 
 def free_endpoint(component: Component) -> Endpoint:

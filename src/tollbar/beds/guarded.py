@@ -7,15 +7,16 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from tollbar.beds import NotStarted, proc
-from tollbar.beds.sandbox import Account, Sandbox, wait
+from tollbar.beds.sandbox import Sandbox, wait
 from tollbar.records import Outcome
-from tollbar.runner import start_engine
+from tollbar.runner import confined, start_engine
+from tollbar.runner.confined import Account
 
 # A program that was asked to stop and has not by then is killed.
 TERM_GRACE_S = 2.0
@@ -27,8 +28,6 @@ KEPT_LOG_BYTES = 16 * 1024
 KEPT = ("TOLLBAR_COUNT_CALLS",)
 # The guard's status when a process outlived SIGKILL.
 NOT_ENDED = 125
-# The kernel's number of the capability to drop others for good.
-CAP_SETPCAP = 8
 
 
 class Guarded:
@@ -42,7 +41,7 @@ class Guarded:
         work_dir: Path,
         log: Path,
         account: Account | None = None,
-        keeps: Collection[str] | None = None,
+        reaches: Iterable[str | Path] = (),
         low_port: bool = False,
         stop: str = "TERM",
         grace_s: float = TERM_GRACE_S,
@@ -51,11 +50,11 @@ class Guarded:
         stdin: IO[bytes] | None = None,
         stdout: int | IO[bytes] | None = None,
     ) -> None:
-        """`log` is in the sandbox; `stdout` is the log too, unless it is given. Raises OSError.
+        """Start it. `log` is in the sandbox; `stdout` is the log too, unless it is given. Raises OSError.
 
-        `account` is whose processes they are; `low_port` lets that account listen on a port below 1024. `keeps`: of the
-        capabilities of root's lab it has these alone, and can gain none; None: what the lab has. Without `cores` it
-        stays where the lab is.
+        `account` is whose processes they are in root's lab; `low_port` lets that account listen on a port below 1024,
+        and `reaches` are the files besides the program that it must be able to read, wherever they are. Without `cores`
+        it stays where the lab is.
         """
         self.name = Path(words[0]).name
         self.log = log
@@ -67,9 +66,11 @@ class Guarded:
         pinned = ["--core", ",".join(map(str, cores))] if cores else []
         guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
-        with open(log, "ab") as output:
+        keeps = [confined.LOW_PORT] if low_port else []
+        limits = confined.words(account, keeps=keeps, reaches=(words[0], *reaches))
+        with _opened(log, account) as output:
             self.process = start_engine(
-                [*guard, "--", *_confined(account, keeps, low_port=low_port), *words],
+                [*guard, "--", *limits, *words],
                 stdin=stdin or subprocess.DEVNULL,
                 stdout=output if stdout is None else stdout,
                 stderr=output,
@@ -77,7 +78,7 @@ class Guarded:
                 env={**_plain_environment(work_dir), **(environment or {})},
                 # Ctrl-C in the terminal is for the lab, which then stops its servers.
                 start_new_session=True,
-                # A server's workers may have another account than the server, and read what it makes for them.
+                # Whoever may use its sockets reaches them by its group.
                 umask=0o022,
             )
         sandbox.running.append(self)
@@ -168,25 +169,12 @@ class Guarded:
             self.end()
 
 
-def _confined(account: Account | None, keeps: Collection[str] | None, *, low_port: bool) -> list[str]:
-    """The words before a program of root's lab that leave it no more than this; none for another user's lab."""
-    options = []
-    bind = {"net_bind_service"} if low_port else set()
+def _opened(log: Path, account: Account | None) -> IO[bytes]:
+    """Open a log for the account to append to. Its folder is the lab's: nobody else can replace it."""
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     if account:
-        options += [f"--reuid={account.user}", f"--regid={account.group_id}", "--clear-groups"]
-        options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in bind]
-    if keeps is not None and os.geteuid() == 0:
-        options += ["--no-new-privs"]
-        if _may_drop():
-            options += ["--bounding-set=" + ",".join(["-all", *(f"+{name}" for name in sorted({*keeps} | bind))])]
-    return ["setpriv", *options, "--"] if options else []
-
-
-def _may_drop() -> bool:
-    """Whether this process may take capabilities from what it starts: a container's root may not."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return bool(effective >> CAP_SETPCAP & 1)
+        account.owns(handle)
+    return os.fdopen(handle, "ab")
 
 
 def _plain_environment(work_dir: Path) -> dict[str, str]:

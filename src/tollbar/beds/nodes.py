@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import __version__, machine
-from tollbar.beds import Component, Installed, NotStarted, answers, loading, proc, shipping
-from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request, render, write_files
+from tollbar.beds import Component, Installed, NotStarted, answers, handing, loading, proc, shipping
+from tollbar.beds.configuration import LOOPBACK, Endpoint, Location, Request, render
 from tollbar.beds.places import CLIENT, Place
 from tollbar.beds.running import PortTaken
-from tollbar.beds.sandbox import Account, Sandbox
+from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.libraries import Provider, engine_build
@@ -146,23 +146,20 @@ class Node:
         self, request: Request, component: Component, locations: Mapping[str, Location], environment: Mapping[str, str]
     ) -> Elsewhere:
         """Starts a component there. Raises NotStarted, and PortTaken where another endpoint will do."""
-        account = self.said["account"]
         bed = request.found.bed.name
         of_lab = request
-        request = replace(request, found=self.found(request.found), account=Account(**account) if account else None)
+        request = replace(request, found=self.found(request.found))
         endpoint = self._endpoint(component, self.ask("endpoint", bed=bed, component=component.name))
-        # Here is what it gives to others; there, under the same name, where it runs.
+        # Its directory has the same name here, where nothing is in it, and there, where it runs.
         work_dir = self.sandbox.work_dir(f"{bed}-{component.name}")
-        locations = {**locations, component.name: Location(work_dir, endpoint)}
+        store = self.sandbox.given_by(work_dir)
+        locations = {**locations, component.name: Location(work_dir, endpoint, store)}
         configured = render(request, component, locations)
         texts = [*shipping.texts_of(asdict(configured)), *environment.values()]
         try:
-            files = shipping.packed(
-                shipping.named(texts, self.sandbox.directory), self.sandbox.directory, self.sandbox.account
-            )
+            files = shipping.packed(shipping.named(texts, self.sandbox.directory), self.sandbox.directory)
         except TollbarError as error:
             raise NotStarted(Outcome.UNSUPPORTED, f"{component.name} on another machine: {error}") from error
-        reader = self.sandbox.account_of(component)
         said = self.ask(
             "start",
             limit_s=START_LIMIT_S,
@@ -178,9 +175,8 @@ class Node:
         )
         # A krb5.conf can name modules to load: what others read of its configuration is the lab's own, and stays.
         rendered = render(of_lab, component, locations).files
-        own = {name: text for name, text in rendered.items() if shipping.is_given(name, component.gives)}
-        write_files(own, work_dir, reader)
-        shipping.take(said["files"], work_dir, component.gives, self.said["directory"], reader)
+        handing.collect(work_dir, rendered, component.gives, store)
+        shipping.take(said["files"], store, component.gives, self.said["directory"])
         return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
 
     def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
@@ -247,7 +243,7 @@ class Elsewhere:
     @property
     def log(self) -> Path:
         """A copy of the end of its log."""
-        path = self.work_dir / f"{self.name}.log"
+        path = self.node.sandbox.log_of(self.work_dir, self.name)
         write(path, str(self.node.ask("log", name=self.work_dir.name)).encode(), 0o600)
         return path
 
@@ -269,7 +265,8 @@ class Elsewhere:
     def stop(self) -> str | None:
         """Ends it and removes its directory, there and here."""
         left: str | None = self.node.ask("stop", name=self.work_dir.name)
-        shutil.rmtree(self.work_dir, ignore_errors=True)
+        for folder in (self.work_dir, self.node.sandbox.given_by(self.work_dir)):
+            shutil.rmtree(folder, ignore_errors=True)
         return left
 
 
@@ -285,7 +282,7 @@ def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
         for place in places:
             if place.role == CLIENT:
                 continue
-            node = Node(place, sandbox, Process(place.agent), token_file=str(token_file))
+            node = Node(place, sandbox, Process(place.agent, is_lab=True), token_file=str(token_file))
             stack.callback(node.close)
             node.hello(token)
             sandbox.nodes[place.role] = node

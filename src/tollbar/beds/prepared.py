@@ -15,25 +15,40 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import glob
 from pathlib import Path
 
 from tollbar.beds import Component, NotStarted, Preparation
-from tollbar.beds.configuration import Request, render_preparation, text_of, write_files
+from tollbar.beds.configuration import Request, render_preparation, text_of
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
-from tollbar.files import cache_folder
+from tollbar.files import cache_folder, write
 from tollbar.records import Outcome
+from tollbar.runner.confined import Account
 
 # For a gigabyte on a slow disk; a directory of 10,000 accounts takes less than a second.
 TAR_LIMIT_S = 120.0
 # State that no run has used for so long is removed when other state is kept.
 UNUSED_LIMIT_S = 90 * 86400.0
 POLL_S = 0.05
+# Of what an archive may hold. Those of format 1 were made under an account that other programs have too, and could have
+# been changed by them.
+FORMAT = 2
+# Where a system's own accounts have names, and the account of a run has none, this library gives it one.
+NAME_LIBRARIES = ("/usr/lib/*/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so")
 
 
-def unpack(request: Request, component: Component, preparation: Preparation, sandbox: Sandbox, work_dir: Path) -> None:
-    """Puts the component's prepared state into its work directory; prepares it first, unless that was done before.
+def unpack(
+    request: Request,
+    component: Component,
+    preparation: Preparation,
+    sandbox: Sandbox,
+    work_dir: Path,
+    account: Account | None,
+) -> None:
+    """Put the component's prepared state into its work directory; prepare it first, unless that was done before.
 
+    `account` owns the directory, and has all processes that read or write the state: none of them is root's.
     Raises NotStarted where the preparation fails, or takes too long.
     """
     cache = _cache_folder()
@@ -42,10 +57,10 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
     with _locked(folders[0], component, preparation):
         archive = next((folder / name for folder in folders if (folder / name).exists()), None)
         if archive is None:
-            archive = _prepare(sandbox.directory / name, request, component, preparation, sandbox)
+            archive = _prepare(sandbox.directory / name, request, component, preparation, sandbox, account)
             archive = _keep(archive, cache) if cache else archive
         packed = open(archive, "rb")  # noqa: SIM115
-    log = sandbox.directory / f"{work_dir.name}-unpack.log"
+    log = sandbox.log_of(work_dir, "unpack")
     logs = sandbox.logs / request.found.bed.name if sandbox.logs else None
     with packed:
         # Says when the state was last used.
@@ -55,9 +70,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             sandbox=sandbox,
             work_dir=work_dir,
             log=log,
-            # Its files are then of the account that the component has.
-            account=sandbox.account_of(component),
-            keeps=component.capabilities,
+            account=account,
             stdin=packed,
         )
         try:
@@ -74,6 +87,7 @@ def key(request: Request, component: Component, preparation: Preparation) -> str
     """The name of a component's prepared state; with another version, text or setting it is another one."""
     folder = request.found.bed.folder
     depends_on = {
+        "format": FORMAT,
         "bed": request.found.bed.name,
         "component": component.name,
         "version": request.found.versions[component.name],
@@ -85,15 +99,29 @@ def key(request: Request, component: Component, preparation: Preparation) -> str
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _prepare(archive: Path, request: Request, component: Component, preparation: Preparation, sandbox: Sandbox) -> Path:
-    """Runs the commands in an empty directory, and packs what is in it then. Returns the archive."""
-    account = sandbox.account_of(component)
-    directory = sandbox.work_dir(f"{component.name}-prepare", account)
-    log = sandbox.directory / f"{directory.name}.log"
+def _prepare(
+    archive: Path,
+    request: Request,
+    component: Component,
+    preparation: Preparation,
+    sandbox: Sandbox,
+    account: Account | None,
+) -> Path:
+    """Run the commands in an empty directory, and pack what is in it then. Returns the archive."""
+    directory = sandbox.work_dir(f"{component.name}-prepare")
+    log = sandbox.log_of(directory, "commands")
     logs = sandbox.logs / request.found.bed.name if sandbox.logs else None
     try:
         rendered = render_preparation(request, component, preparation, directory)
-        write_files(rendered.files, directory, account)
+        owner = account.number if account else None
+        for name, text in rendered.files.items():
+            write(directory / name, text.encode(), 0o600, owner)
+        environment = {
+            **rendered.environment,
+            **(_named(directory, account, component) if preparation.has_name else {}),
+        }
+        if account:
+            os.chown(directory, account.number, account.number)
         deadline = time.monotonic() + preparation.limit
         for words in rendered.commands:
             command = Guarded(
@@ -102,8 +130,7 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
                 work_dir=directory,
                 log=log,
                 account=account,
-                keeps=component.capabilities,
-                environment=rendered.environment,
+                environment=environment,
             )
             _finish(command, component, deadline, "preparing", logs)
         # Not compressed: unpacking is what every start waits for.
@@ -115,7 +142,6 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
                 work_dir=directory,
                 log=log,
                 account=account,
-                keeps=component.capabilities,
                 stdout=packed,
             )
             _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "packing", logs)
@@ -126,6 +152,31 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
         log.unlink(missing_ok=True)
         shutil.rmtree(directory, ignore_errors=True)
     return archive
+
+
+def names_library() -> str | None:
+    """Return the library that has programs find names in files of their own; None: it is not installed."""
+    return next((path for pattern in NAME_LIBRARIES for path in sorted(glob(pattern))), None)
+
+
+def _named(directory: Path, account: Account | None, component: Component) -> dict[str, str]:
+    """Return the environment in which commands find a name for their account. Raises NotStarted without the library."""
+    if account is None:
+        return {}
+    library = names_library()
+    if library is None:
+        reason = f"preparing the component {component.name}: its commands need a name for the account that root's lab"
+        hint = "gives them, and libnss_wrapper is not installed; to have it: apt-get install libnss-wrapper"
+        raise NotStarted(Outcome.UNSUPPORTED, f"{reason} {hint}")
+    number = account.number
+    texts = {"PASSWD": f"tollbar:x:{number}:{number}::/:/bin/false\n", "GROUP": f"tollbar:x:{number}:\n"}
+    for name, text in texts.items():
+        # Beside the directory, which is packed as a whole.
+        write(directory.with_name(f"{directory.name}-{name.lower()}"), text.encode(), 0o644)
+    return {
+        "LD_PRELOAD": library,
+        **{f"NSS_WRAPPER_{name}": str(directory.with_name(f"{directory.name}-{name.lower()}")) for name in texts},
+    }
 
 
 def _finish(command: Guarded, component: Component, deadline: float, doing: str, logs: Path | None) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from tollbar.beds import proc
 from tollbar.errors import TollbarError
+from tollbar.runner.confined import Account
 
 # It opens the socket of a service that it starts on demand, and keeps it: none of the service's work is its own.
 SOCKET_ACTIVATION = "systemd"
@@ -34,6 +35,7 @@ class Remote:
     nodes: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Its processes are known on this machine alone."""
     work_dirs: Mapping[str, Path] = field(default_factory=dict, compare=False)
+    given: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -65,6 +67,10 @@ class Remote:
 
     def complaint(self) -> str | None:
         """Nothing is known of its log."""
+        return None
+
+    def client_account(self, like: str | None = None) -> Account | None:
+        """Its clients read nothing that others have made, and stay the lab's."""
         return None
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from tollbar.beds import Component, NotStarted, proc
-from tollbar.beds.configuration import Endpoint, Rendered, write_files
+from tollbar.beds.configuration import Endpoint, Rendered
 from tollbar.beds.guarded import TERM_GRACE_S, Guarded
 from tollbar.beds.sandbox import Sandbox, wait
 from tollbar.records import Outcome
+from tollbar.runner.confined import Account
 
 # Loopback refuses at once, so a try costs microseconds; a start takes some ten milliseconds.
 POLL_S = 0.002
@@ -49,11 +50,14 @@ class Running(Guarded):
         endpoint: Endpoint,
         cores: Sequence[int],
         environment: Mapping[str, str],
+        account: Account | None,
+        reaches: Sequence[str],
     ) -> None:
-        account = sandbox.account_of(component)
         self.endpoint = endpoint
+        self.account = account
         self.said: Mapping[str, Any] = {}
         """What it said on standard output when it was ready."""
+        self.component = component.name
         self._component = component
         self._ready_command = rendered.ready
         self._ready_bytes = 0
@@ -64,15 +68,14 @@ class Running(Guarded):
             "sandbox": sandbox,
             "work_dir": work_dir,
             "account": account,
-            "keeps": component.capabilities,
+            "reaches": reaches,
             "environment": {**environment, **rendered.environment},
         }
-        write_files(rendered.files, work_dir, account)
         with _standard_input(rendered.stdin) as stdin:
             super().__init__(
                 [str(program), *rendered.arguments],
                 **self._common,
-                log=work_dir / f"{component.name}.log",
+                log=sandbox.log_of(work_dir, component.name),
                 low_port=endpoint.port < 1024,
                 stop=component.stop,
                 cores=cores,
@@ -83,7 +86,9 @@ class Running(Guarded):
     def stop(self) -> str | None:
         """Ends its processes and removes its work directory. Says what could not be ended."""
         left = self.end()
-        shutil.rmtree(self.work_dir, ignore_errors=True)
+        for folder in (self.work_dir, self._sandbox.given_by(self.work_dir)):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
         return left
 
     def complaint(self) -> str | None:
@@ -148,7 +153,7 @@ class Running(Guarded):
         return False
 
     def _command_succeeds(self, deadline: float) -> bool:
-        log = self.work_dir / f"{self._component.name}-ready.log"
+        log = self._sandbox.log_of(self.work_dir, f"{self._component.name}-ready")
         command = Guarded(self._ready_command, **self._common, log=log)
         with suppress(subprocess.TimeoutExpired):
             succeeds = command.ends_well(deadline)

@@ -6,10 +6,8 @@ it. What a power cut leaves is swept by the next run.
 
 from __future__ import annotations
 
-import grp
 import itertools
 import os
-import pwd
 import re
 import secrets
 import selectors
@@ -20,29 +18,21 @@ import tempfile
 import threading
 from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol
 
-from tollbar.beds import Component, leftovers
+from tollbar.beds import leftovers
 from tollbar.beds.leftovers import PREFIX as PREFIX
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner import start_engine
+from tollbar.runner.confined import ACCOUNTS, Account, free_accounts
 
+# The folder of what servers and commands write to standard error.
+LOGS = "logs"
 # The keeper itself tries for ten seconds to remove a directory.
 REMOVED_LIMIT_S = 12.0
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The unprivileged account of servers and their workers when the lab is root."""
-
-    user: str
-    user_id: int
-    group: str
-    group_id: int
 
 
 class Ending(Protocol):
@@ -61,7 +51,8 @@ class Sandbox:
     def __init__(self, logs: Path | None = None) -> None:
         self.logs = logs
         self.directory = Path(folder_for_all(), PREFIX + secrets.token_hex(4))
-        self.account = account()
+        self._accounts: dict[str, Account] = {}
+        self._free = iter(free_accounts()) if os.geteuid() == 0 else iter(())
         self.running: list[Ending] = []
         """What has to end before the directory goes."""
         self.shared: dict[Hashable, Any] = {}
@@ -73,6 +64,7 @@ class Sandbox:
         self._keeper: subprocess.Popen[bytes] | None = None
         self._hold: IO[bytes] | None = None
         self._work_dirs = itertools.count(1)
+        self._naming = threading.Lock()
         self.starting = threading.Lock()
         """Held for the moment in which one of several threads makes what all of them use."""
 
@@ -97,9 +89,13 @@ class Sandbox:
             raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
         try:
             self._hold = leftovers.hold(self.directory)
-            for folder in (self.documents, self.documents / "bytes"):
+            for folder, mode in (
+                (self.documents, 0o755),
+                (self.documents / "bytes", 0o755),
+                (self.directory / LOGS, 0o711),
+            ):
                 folder.mkdir()
-                folder.chmod(0o755)
+                folder.chmod(mode)
             # What the readiness probe requests.
             self.lay_out(0)
         except BaseException:
@@ -124,25 +120,38 @@ class Sandbox:
         for node in self.nodes.values():
             node.check()
 
-    def work_dir(self, name: str, account: Account | None = None) -> Path:
-        """A new directory, for one start of one server; the account's own where it is given."""
+    def work_dir(self, name: str) -> Path:
+        """Make a new directory, for one start of one server. It is the lab's until the lab has written all files."""
         work_dir = self.directory / f"{name}-{next(self._work_dirs)}"
         work_dir.mkdir()
-        # The workers of a server that was started by root may have another account, and pass through.
+        # Clients and servers behind it pass through to its sockets.
         work_dir.chmod(0o711)
-        if account:
-            os.chown(work_dir, account.user_id, account.group_id)
         return work_dir
 
-    def folder_for_workers(self, folder: Path) -> None:
-        """Makes a folder in which the workers of a server that was started by root can write as well."""
-        folder.mkdir(mode=0o700)
-        if self.account:
-            os.chown(folder, self.account.user_id, self.account.group_id)
+    def log_of(self, work_dir: Path, name: str) -> Path:
+        """Return where what runs in this directory writes its log: where it cannot lay a link in the log's place."""
+        return self.directory / LOGS / f"{work_dir.name}-{name}.log"
 
-    def account_of(self, component: Component) -> Account | None:
-        """The account that this component is started under; None: the lab's own."""
-        return self.account if component.run_as == "unprivileged" else None
+    def given_by(self, work_dir: Path) -> Path:
+        """Return the folder of what the component in this directory gives to others; only the lab writes it."""
+        return self.directory / f"{work_dir.name}-given"
+
+    def account_of(self, name: str) -> Account | None:
+        """Return the account of the component or client of this name, the same for the whole run.
+
+        None for a lab that is not root's: everything has its account. Raises TollbarError where a run has too many.
+        """
+        if os.geteuid() != 0:
+            return None
+        with self._naming:
+            if name not in self._accounts:
+                number = next(self._free, None)
+                if number is None:
+                    raise TollbarError(
+                        f"more than {ACCOUNTS} components in one run", hint="measure fewer servers at once"
+                    )
+                self._accounts[name] = Account(number)
+            return self._accounts[name]
 
     def folder_of(self, name: str) -> Path:
         """The place of a folder that is the same for the whole run; the first that needs it makes it."""
@@ -216,14 +225,3 @@ def others_can_pass(folder: Path) -> bool:
     with suppress(OSError):
         return all(path.stat().st_mode & stat.S_IXOTH for path in (here, *here.parents))
     return False
-
-
-def account() -> Account | None:
-    """The account without rights that servers of root's lab have; None: the lab is not root, and they have its own."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("nobody", "www-data"):
-        with suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Account(name, entry.pw_uid, grp.getgrgid(entry.pw_gid).gr_name, entry.pw_gid)
-    return None

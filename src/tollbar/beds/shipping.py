@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from tollbar.beds.sandbox import Account
 from tollbar.errors import TollbarError
 from tollbar.files import write
 
@@ -20,7 +19,7 @@ _NAMED = r"(/[^\s'\"`;:,(){}<>|&]+)"
 
 # Of one component: keytabs, certificates, and accounts, which are some ten bytes each.
 MOST_GIVEN = 64
-MOST_GIVEN_BYTES = 16 * 1024 * 1024
+MOST_GIVEN_BYTES = 16 << 20
 # Less than a file's name may have: it is written under a longer one first.
 MOST_OF_NAME = 200
 
@@ -47,13 +46,13 @@ def texts_of(said: Any) -> Iterator[str]:
             yield from texts_of(value)
 
 
-def packed(paths: Iterable[Path], directory: Path, account: Account | None) -> Bundle:
+def packed(paths: Iterable[Path], directory: Path) -> Bundle:
     """These files and folders of the directory. Raises TollbarError for what is on one machine only."""
-    return [_entry(path, directory, account) for path in dict.fromkeys(one for path in paths for one in _below(path))]
+    return [_entry(path, directory) for path in dict.fromkeys(one for path in paths for one in _below(path))]
 
 
-def unpack(bundle: Bundle, directory: Path, sender: str, account: Account | None) -> None:
-    """Lays them out below a directory, those of the account to this machine's. What is there already stays.
+def unpack(bundle: Bundle, directory: Path, sender: str) -> None:
+    """Lay them out below a directory, as files of the lab. What is there already stays.
 
     `sender` is the sender's directory, in whose place they name this one then. Raises TollbarError for a path that
     leads out of the directory.
@@ -71,17 +70,35 @@ def unpack(bundle: Bundle, directory: Path, sender: str, account: Account | None
             continue
         data = base64.b64decode(entry["data"]).replace(sender.encode(), str(directory).encode())
         write(path, data, int(entry["mode"]) & 0o777)
-        if entry["of_account"] and account:
-            os.chown(path, account.user_id, account.group_id)
 
 
 def is_given(name: str, gives: Sequence[str]) -> bool:
-    """Whether a file of this name in a component's directory is for others to read."""
+    """Return whether a file of this name in a component's directory is for others to read."""
     return "/" not in name and any(fnmatchcase(name, pattern) for pattern in gives)
 
 
-def take(bundle: Bundle, work_dir: Path, gives: Sequence[str], sender: str, account: Account | None) -> None:
-    """Lays what another machine gives of a component into its work directory here, for its account alone.
+def plain_file(path: Path, most_bytes: int) -> bytes:
+    """Return what a file holds that another account may have put there: never what a link, a pipe or a device leads to.
+
+    Raises TollbarError for these, and for more than `most_bytes`.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise TollbarError(f"cannot be read as a plain file: {error.strerror}", where=str(path)) from error
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise TollbarError("not a plain file, which a component can give to others", where=str(path))
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise TollbarError(
+            f"files of a component for others must be at most {MOST_GIVEN_BYTES >> 20} MiB", where=str(path)
+        )
+    return data
+
+
+def take(bundle: Bundle, store: Path, gives: Sequence[str], sender: str) -> None:
+    """Lay what another machine gives of a component into the folder `store` here, which only the lab writes.
 
     That machine may be another's by now: it can write files that the component `gives`, by their names, and none that
     is there already, and they are plain files. Raises TollbarError for anything else.
@@ -94,23 +111,19 @@ def take(bundle: Bundle, work_dir: Path, gives: Sequence[str], sender: str, acco
     for entry in bundle:
         folder, _, name = str(entry.get("path")).rpartition("/")
         is_name = name.isprintable() and len(name.encode()) <= MOST_OF_NAME
-        if folder != work_dir.name or not is_given(name, gives) or "link" in entry or not is_name:
+        if folder != store.name or not is_given(name, gives) or "link" in entry or not is_name:
             raise TollbarError(f"a file came back that the component does not give: {entry.get('path')!r}")
         try:
-            data = base64.b64decode(entry["data"], validate=True).replace(
-                sender.encode(), str(work_dir.parent).encode()
-            )
+            data = base64.b64decode(entry["data"], validate=True).replace(sender.encode(), str(store.parent).encode())
         except (KeyError, TypeError, ValueError):
             raise TollbarError(f"a file came back that cannot be read: {entry['path']}") from None
         left_bytes -= len(data)
         if left_bytes < 0:
             raise TollbarError(f"more than {MOST_GIVEN_BYTES // 1024**2} MiB of files came back")
-        path = work_dir / name
-        if os.path.lexists(path):
-            continue
-        write(path, data, 0o600)
-        if account:
-            os.chown(path, account.user_id, account.group_id)
+        store.mkdir(mode=0o700, exist_ok=True)
+        path = store / name
+        if not os.path.lexists(path):
+            write(path, data, 0o600)
 
 
 def renamed(said: Any, one: str, other: str) -> Any:
@@ -130,16 +143,15 @@ def _below(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _entry(path: Path, directory: Path, account: Account | None) -> dict[str, Any]:
+def _entry(path: Path, directory: Path) -> dict[str, Any]:
     about = path.lstat()
     where = {"path": str(path.relative_to(directory))}
     if stat.S_ISLNK(about.st_mode):
         return {**where, "link": os.readlink(path)}
     if not stat.S_ISREG(about.st_mode):
         raise TollbarError("a socket or a device: what uses it has to be on the same machine", where=str(path))
-    of_account = account is not None and about.st_uid == account.user_id
-    data = base64.b64encode(path.read_bytes()).decode()
-    return {**where, "mode": stat.S_IMODE(about.st_mode), "of_account": of_account, "data": data}
+    data = base64.b64encode(plain_file(path, MOST_GIVEN_BYTES)).decode()
+    return {**where, "mode": stat.S_IMODE(about.st_mode), "data": data}
 
 
 def _make_folders(folder: Path, directory: Path) -> None:

@@ -83,7 +83,7 @@ def _start(
         workload = workloads.of(cell)
         member.work = work = stack.enter_context(workload.up(cell, seed, sandbox, core, begins_on=begins_on))
         at_first = work.core if work.begins_on is None else work.begins_on
-        member.session = stack.enter_context(Session(work.command, work.task, core=at_first))
+        member.session = stack.enter_context(Session(work.command, work.task, core=at_first, account=work.account))
     except NotStarted as error:
         member.fault = failed(error.reason, error.outcome)
     except Stopped as stopped:

@@ -169,7 +169,7 @@ class Tried:
     def _trial(self, cell: Cell) -> Pace:
         started_s = time.monotonic()
         up = workloads.of(cell).up(cell, self.seed, self.sandbox, self.core)
-        with up as work, Session(work.command, work.task, core=work.core) as session:
+        with up as work, Session(work.command, work.task, core=work.core, account=work.account) as session:
             session.ready(READY_LIMIT_S)
             ready_s = time.monotonic()
             session.advance(0.0, work.fewest, CHUNK_LIMIT_S)

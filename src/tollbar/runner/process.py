@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tollbar.errors import TollbarError
+from tollbar.runner import confined
+from tollbar.runner.confined import Account
 
 # A line holds a chunk or a record: some kilobytes. A runner that says more than this is not answering.
 MOST_BYTES = 16 * 1024 * 1024
@@ -84,9 +86,21 @@ class Ended(Exception):
 class Process:
     """A runner that is spoken to line by line. It ends with the lab, and what it started ends with it."""
 
-    def __init__(self, command: Sequence[str], *, core: int | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        core: int | None = None,
+        account: Account | None = None,
+        is_lab: bool = False,
+    ) -> None:
+        """Start it. Of root's lab it has this account, or else root's, and no capability that it does not need.
+
+        `is_lab`: it starts servers on another machine for the lab, and has all rights of the lab.
+        """
         pinned = ["--core", str(core)] if core is not None else []
-        guarded = ["guard", "--tree", "--child-of", str(os.getpid()), *pinned, "--", *command]
+        limits = [] if is_lab else confined.words(account, reaches=[word for word in command if word.startswith("/")])
+        guarded = ["guard", "--tree", "--child-of", str(os.getpid()), *pinned, "--", *limits, *command]
         self._process = start_engine(
             guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
@@ -233,8 +247,9 @@ class Process:
         if not messages:
             return how
         last = messages.splitlines()[-1]
-        if last.startswith(without_engine := f"guard: cannot start {engine()}: "):
-            raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
+        for without_engine in (f"guard: cannot start {engine()}: ", f"setpriv: failed to execute {engine()}: "):
+            if last.startswith(without_engine):
+                raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
         return f"{how}: {last}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tollbar.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
+from tollbar.runner.confined import Account
 from tollbar.runner.process import Ended, Process
 
 Said = TypeVar("Said", bound=BaseModel)
@@ -33,9 +34,16 @@ class Stopped(Exception):
         super().__init__(record.reason)
 
 
-def ask(command: Sequence[str], task: Mapping[str, Any], *, limit_s: float, core: int | None = None) -> Record:
+def ask(
+    command: Sequence[str],
+    task: Mapping[str, Any],
+    *,
+    limit_s: float,
+    core: int | None = None,
+    account: Account | None = None,
+) -> Record:
     """Hands a task that is answered by one record to a fresh process of this runner; `limit_s` seconds at most."""
-    process = Process(command, core=core)
+    process = Process(command, core=core, account=account)
     try:
         process.say({"contract": CONTRACT, **task})
         process.end_input()
@@ -57,8 +65,15 @@ class Session:
     Whatever goes wrong is `Stopped` with a record that says why, and from then on the session is of no use.
     """
 
-    def __init__(self, command: Sequence[str], task: Mapping[str, Any], *, core: int | None = None) -> None:
-        self._process = Process(command, core=core)
+    def __init__(
+        self,
+        command: Sequence[str],
+        task: Mapping[str, Any],
+        *,
+        core: int | None = None,
+        account: Account | None = None,
+    ) -> None:
+        self._process = Process(command, core=core, account=account)
         self._process.say({"contract": CONTRACT, **task})
 
     def __enter__(self) -> Session:

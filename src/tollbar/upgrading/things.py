@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tollbar import beds, runners
-from tollbar.beds import Installed, sandbox
+from tollbar.beds import Installed
 from tollbar.errors import TollbarError, nearest
 from tollbar.libraries import Provider, libcryptos, look_up, normal
 from tollbar.upgrading import builds, fetching
@@ -137,7 +137,6 @@ def _in(place: Path, said: str) -> Thing | None:
         found = beds.find(bed)
         if isinstance(found, beds.Unavailable):
             raise TollbarError(found.reason, where=said)
-        _reachable(found, said)
         return replace(_opened(said, str(bed.build_of), bed.runs_on[0]), bed=found)
     if runtime := builds.runtime_in(place, said):
         kind, spec, program = runtime
@@ -148,17 +147,6 @@ def _in(place: Path, said: str) -> Thing | None:
     if os.path.isdir(place) and not any(place.rglob(_LIBRARY)):
         return None
     return _libcrypto(said, _library_in(place, said))
-
-
-def _reachable(found: Installed, said: str) -> None:
-    """Raises TollbarError where the account that a server runs under cannot reach its program."""
-    for component in found.bed.components:
-        account, program = sandbox.account(), found.programs[component.name]
-        if component.run_as == "unprivileged" and account and not sandbox.others_can_pass(program.parent):
-            what = f"{account.user}, under which {found.bed.title} runs, cannot reach {program}"
-            raise TollbarError(
-                what, where=said, hint="have it in a folder that others can search, or set XDG_CACHE_HOME"
-            )
 
 
 def _package(said: str, name: str, version: str) -> Thing:

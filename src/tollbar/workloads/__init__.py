@@ -25,6 +25,7 @@ from tollbar.metrics import BACKGROUND
 from tollbar.plan import Cell
 from tollbar.records import RUNNER, ChunkRecord, LoadRecord, Observations, Outcome, Proven, Record
 from tollbar.runner import ask
+from tollbar.runner.confined import Account
 
 __all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 
@@ -73,6 +74,8 @@ class Work:
     task: Mapping[str, Any]
     core: int | None
     """Where the runner is kept in rounds."""
+    account: Account | None = None
+    """The runner's, in root's lab; None: it stays the lab's."""
     paid_on: int | None = None
     """The one core on which what is measured is paid for, where a probe tells of the moment; None: there is no such."""
     paid_elsewhere: tuple[tuple[str, ...], ...] = ()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tollbar import beds, families, machine
-from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver, loading, proc
+from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver, handing, loading, proc
 from tollbar.beds.configuration import Request, rendered
 from tollbar.beds.nodes import Node
 from tollbar.beds.remote import Remote
@@ -35,6 +35,7 @@ from tollbar.records import (
     failed,
 )
 from tollbar.runner import engine
+from tollbar.runner.confined import Account
 from tollbar.study import NOT_SETTINGS, Load, is_paced
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.operation import OperationWorkload
@@ -66,6 +67,9 @@ class Target(Protocol):
     def nodes(self) -> Mapping[str, Node]: ...
     @property
     def work_dirs(self) -> Mapping[str, Path]: ...
+    @property
+    def given(self) -> Mapping[str, Path]: ...
+    def client_account(self, like: str | None = None) -> Account | None: ...
     def fault(self, within_s: float = 0.0) -> str | None: ...
     def complaint(self) -> str | None: ...
 
@@ -122,8 +126,8 @@ class RequestWorkload(Workload):
             return alone
         try:
             with self._server(cell, seed, given.sandbox, None) as server:
-                task = self._task(cell, "verify", seed, server, given.sandbox)
-                record = given.ask(command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
+                task, account = self._handed(cell, "verify", seed, server, given.sandbox)
+                record = given.ask(command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core(), account=account)
                 record = _with_fault(record, server)
         except NotStarted as error:
             return unproven(cell, error.outcome, error.reason)
@@ -148,11 +152,12 @@ class RequestWorkload(Workload):
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
             in_rounds, in_stretch = _client_cores(cell, server, core)
-            task = self._task(cell, "measure", seed, server, sandbox)
+            task, account = self._handed(cell, "measure", seed, server, sandbox)
             yield RequestWork(
                 command(),
                 {**task, "load": {**task["load"], "threads": len(cores), "cores": [*cores]}} if cores else task,
                 in_rounds,
+                account=account,
                 paid_on=_paid_on(cell, server, core),
                 metrics=(*families.family(cell.family).metrics, *(NETWORK if _is_elsewhere(cell, server) else ())),
                 fewest=fewest_of(cell),
@@ -202,6 +207,20 @@ class RequestWorkload(Workload):
             raise NotStarted(Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.bed.name}, works on one core")
         with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server
+
+    def account_like(self, cell: Cell) -> str | None:
+        """The component whose account its client needs in root's lab; None: it has one of its own."""
+        return None
+
+    def _handed(
+        self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None
+    ) -> tuple[dict[str, Any], Account | None]:
+        """Return the load client's task, with its own copies of the files that it reads, and its account."""
+        task = self._task(cell, mode, seed, server, sandbox)
+        account = server.client_account(self.account_like(cell))
+        if sandbox is None:
+            return task, account
+        return handing.own_copies(sandbox, task, handing.client_folder(sandbox, account), account), account
 
     def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
         """What the load client requests where, as how many users, and what it is to expect."""

@@ -85,6 +85,11 @@ class FamilyWorkload(RequestWorkload):
         sign_in = _part(cell, SIGN_IN)
         return _requests(sign_in).exchange(sign_in, server, sandbox)
 
+    def account_like(self, cell: Cell) -> str | None:
+        """As its sign-in needs it."""
+        sign_in = _part(cell, SIGN_IN)
+        return _requests(sign_in).account_like(sign_in)
+
     def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
         """What its load client is to find of the rows as well."""
         task = super()._task(cell, mode, seed, server, sandbox)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import stat
 import string
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tollbar import beds, families, machine, tls
-from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver
+from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver, handing
 from tollbar.beds.configuration import ADDRESS, SHOWN, Request, rendered
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
@@ -21,6 +23,7 @@ from tollbar.families import Degree, Standing
 from tollbar.plan import Cell
 from tollbar.records import CLIENT, RUNNER, Outcome, Proven, Record, failed
 from tollbar.runner import engine
+from tollbar.runner.confined import Account
 from tollbar.tls import Certificates
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.request import settings_of
@@ -51,6 +54,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 # Of MariaDB, the one that the setting `log` is about.
 REDO_LOG = "data/ib_logfile*"
+# MariaDB asks for the name of the account at the other end of the socket, and of those here only the lab's has one: its
+# client is the lab's user, without the lab's rights.
+BY_NAME = "unix-socket"
 # The user that the servers' files of configuration let in over their sockets.
 USER = "tollbar"
 # Where each server's socket is, in its directory (PostgreSQL takes the folder), and the database in it.
@@ -117,12 +123,14 @@ class FamilyWorkload(Workload):
         """A fresh database, and the client that fills it before it is ready. Raises NotStarted."""
         assert sandbox is not None, "databases need a sandbox"
         with self._database(cell, sandbox, core, begins_on) as database:
+            task, account = self._handed(cell, "measure", seed, database, sandbox)
             yield StorageWork(
                 _command(),
-                self._task(cell, "measure", seed, database),
+                task,
                 # A client in a loop waits for each answer. On a core of its own, both would sleep and be woken for
                 # every row, which costs more than the row, and twice as much in one moment as in the next.
                 core,
+                account=account,
                 paid_on=core,
                 metrics=tuple(families.family(cell.family).metrics),
                 fewest=self.fewest(cell),
@@ -148,9 +156,10 @@ class FamilyWorkload(Workload):
 
     def _proved(self, cell: Cell, seed: int, given: Given, database: _Database, **inputs: str) -> Record:
         """What the engine proves of the cell in a database without a table."""
-        task = self._task(cell, "verify", seed, database)
+        assert given.sandbox is not None, "databases need a sandbox"
+        task, account = self._handed(cell, "verify", seed, database, given.sandbox)
         task["inputs"] = {**task["inputs"], **inputs}
-        record = given.ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
+        record = given.ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core(), account=account)
         record = _with_fault(record, database)
         if record.outcome is Outcome.OK and record.proof is None:
             return failed("the store verified nothing")
@@ -167,17 +176,23 @@ class FamilyWorkload(Workload):
             reason = f"{cell.bed.title} is measured by itself on the lab's own machine: leave --roles out"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
         if cell.bed is None:
+            account = sandbox.account_of("client")
             directory = sandbox.work_dir("store")
             directory.chmod(0o700)
+            if account:
+                os.chown(directory, account.number, account.number)
             try:
-                yield _Database(cell, directory, None)
+                yield _Database(cell, directory, None, account=account)
             finally:
                 shutil.rmtree(directory, ignore_errors=True)
             return
         assert isinstance(cell.bed, Bed)
         made = tls.certificates_of(sandbox)
         with driver.start(sandbox, _request(cell, beds.here(cell.bed), made), core, begins_on=begins_on) as server:
-            yield _Database(cell, server.work_dirs[cell.bed.frontend.name], server, made)
+            account = server.client_account()
+            if account and cell.choice.name == BY_NAME:
+                account = replace(account, number=os.geteuid())
+            yield _Database(cell, server.work_dirs[cell.bed.frontend.name], server, made, account=account)
 
     def _check(self, cell: Cell) -> None:
         """Raises NotStarted where the database has no such choice or operation."""
@@ -195,6 +210,17 @@ class FamilyWorkload(Workload):
         if cell.bed and cell.coordinates["op"] == "open":
             raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
 
+    def _handed(
+        self, cell: Cell, mode: str, seed: int, database: _Database, sandbox: Sandbox
+    ) -> tuple[dict[str, Any], Account | None]:
+        """Return the client's task, with its own copies of the files that it reads, and its account in root's lab."""
+        task, account = self._task(cell, mode, seed, database), database.account
+        folder = handing.client_folder(sandbox, account)
+        if database.server is not None:
+            # It times flushes there, on the file system of the server's own directory.
+            task["store"] = {**task["store"], "directory": str(folder)}
+        return handing.own_copies(sandbox, task, folder, account), account
+
     def _task(self, cell: Cell, mode: str, seed: int, database: _Database) -> dict[str, Any]:
         """The cell's task, and where its database is."""
         self._check(cell)
@@ -205,10 +231,18 @@ class _Database:
     """A database for one trial: files in a directory, and where it is a server's, that server."""
 
     def __init__(
-        self, cell: Cell, directory: Path, server: driver.Server | None, made: Certificates | None = None
+        self,
+        cell: Cell,
+        directory: Path,
+        server: driver.Server | None,
+        made: Certificates | None = None,
+        *,
+        account: Account | None = None,
     ) -> None:
         self.directory = directory
         """Where all of its files are."""
+        self.account = account
+        """Its client's, in root's lab."""
         self.server = server
         self._frontend = cell.bed.frontend.name if isinstance(cell.bed, Bed) else ""
         pooler = _pooler(cell)
@@ -317,10 +351,10 @@ def _files_with(directory: Path, mark: bytes) -> list[str]:
 
 
 def _has(path: Path, mark: bytes) -> bool:
-    # A socket of a server that has just stopped may still be there.
-    if not path.is_file():
+    # A socket of a server that has just stopped may still be there; and a link may lead out of the directory.
+    if not stat.S_ISREG(path.lstat().st_mode):
         return False
-    with open(path, "rb") as file:
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         kept = b""
         while piece := file.read(PIECE_BYTES):
             if mark in kept + piece:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 import sqlite3
 import threading
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tollbar.beds.sandbox import Account, Sandbox
+from tollbar.beds.sandbox import Sandbox
 from tollbar.files import write
 
 if TYPE_CHECKING:
@@ -131,11 +130,9 @@ KEYS: Mapping[str, Callable[[], PrivateKeyTypes]] = {"rs256": _rsa, "es256": _p2
 class Accounts:
     """So many accounts, whose passwords and stores are made when they are first asked for. Raises OSError."""
 
-    def __init__(self, folder: Path, count: int, account: Account | None) -> None:
-        """`account` is who reads the stores beside root; None: the lab's own."""
+    def __init__(self, folder: Path, count: int) -> None:
         self._folder = folder
         self._count = count
-        self._account = account
         self._secret = secrets.token_bytes(32)
         self._web_password = secrets.token_urlsafe(24)
         self._expired_token = secrets.token_urlsafe(24)
@@ -154,18 +151,18 @@ class Accounts:
     @property
     def passwords(self) -> Path:
         """A line for each: name, password and the number of groups, for the load client alone."""
-        return self._made("accounts.tsv", None, lambda: self._lines("{name}\t{password}\t0"))
+        return self._made("accounts.tsv", lambda: self._lines("{name}\t{password}\t0"))
 
     def passwords_of(self, stored: str) -> Path:
         """The same where this is stored of all, which is of the first ones' passwords where it is dear."""
         first = [one.password for one in self][: self.usable(stored)]
         line = "{name}\t{password}\t0"
-        return self._made(f"accounts-{len(first)}.tsv", None, lambda: self._lines(line, first))
+        return self._made(f"accounts-{len(first)}.tsv", lambda: self._lines(line, first))
 
     @property
     def pepper(self) -> Path:
         """The key of keyed hashes."""
-        return self._made("pepper", self._account, lambda: PEPPER)
+        return self._made("pepper", lambda: PEPPER)
 
     def usable(self, stored: str) -> int:
         """How many of the first accounts can sign in where this is stored of their passwords."""
@@ -173,48 +170,48 @@ class Accounts:
 
     def file(self, stored: str) -> Path:
         """`name:stored`, a line each."""
-        return self._made(f"{stored}.txt", self._account, lambda: self._stored_lines(stored))
+        return self._made(f"{stored}.txt", lambda: self._stored_lines(stored))
 
     def sqlite(self, stored: str) -> Path:
         """A table `accounts` of names and what is stored."""
-        return self._made(f"{stored}.sqlite", self._account, lambda: self._database(stored))
+        return self._made(f"{stored}.sqlite", lambda: self._database(stored))
 
     def postgresql(self, stored: str) -> Path:
         """SQL that makes a table `accounts` of names and what is stored, and the role `web`, which may read it."""
-        return self._made(f"{stored}.sql", self._account, lambda: self._tables(stored))
+        return self._made(f"{stored}.sql", lambda: self._tables(stored))
 
     @property
     def web_password(self) -> Path:
         """The password of the role `web`, as PostgreSQL's clients read it."""
-        return self._made("web.password", self._account, lambda: f"*:*:*:web:{self._web_password}\n".encode())
+        return self._made("web.password", lambda: f"*:*:*:web:{self._web_password}\n".encode())
 
     @property
     def tokens(self) -> Path:
         """A table `held`: of each password, which stands for a token here, its hash; of a spare one, and an expired."""
-        return self._made("tokens.sqlite", self._account, self._tokens)
+        return self._made("tokens.sqlite", self._tokens)
 
     @property
     def sessions(self) -> Path:
         """A table `held` of as many rows, of the same length: a session of each account, whose text is not kept."""
-        return self._made("sessions.sqlite", self._account, self._sessions)
+        return self._made("sessions.sqlite", self._sessions)
 
     @property
     def expired_token(self) -> Path:
         """That one."""
-        return self._made("expired.token", None, self._expired_token.encode)
+        return self._made("expired.token", self._expired_token.encode)
 
     @property
     def spare_token(self) -> Path:
         """One that no account shows, so that a proof may end it."""
-        return self._made("spare.token", None, self._spare_token.encode)
+        return self._made("spare.token", self._spare_token.encode)
 
     def issuer_key(self, signature: str) -> Path:
         """With which tokens are signed: PEM, or the secret."""
-        return self._made(f"{signature}.key", None, lambda: self._key_pair(signature)[0])
+        return self._made(f"{signature}.key", lambda: self._key_pair(signature)[0])
 
     def verification_key(self, signature: str) -> Path:
         """With which a server verifies them: PEM, or the same secret."""
-        return self._made(f"{signature}.pub", self._account, lambda: self._key_pair(signature)[1])
+        return self._made(f"{signature}.pub", lambda: self._key_pair(signature)[1])
 
     def _key_pair(self, signature: str) -> tuple[bytes, bytes]:
         if signature not in self._keys:
@@ -244,15 +241,14 @@ class Accounts:
         until_s = int(time.time()) + TOKEN_S
         return _held((secrets.token_urlsafe(18), one.name, until_s) for one in self)
 
-    def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
+    def _made(self, name: str, content: Callable[[], bytes]) -> Path:
+        """Make a file of the lab's own, of which each server and client that is told of it has a copy."""
         path = self._folder / name
         with self._making:
             if not path.exists():
                 self._folder.mkdir(exist_ok=True)
                 self._folder.chmod(0o711)
                 write(path, content(), 0o600)
-                if account:
-                    os.chown(path, account.user_id, account.group_id)
         return path
 
     def _lines(self, line: str, passwords: Sequence[str] = ()) -> bytes:
@@ -306,7 +302,7 @@ def _held(texts: Iterable[tuple[str, str, int]]) -> bytes:
 class UnmadeAccounts(Accounts):
     """Where accounts would be, to be shown: nothing is made."""
 
-    def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
+    def _made(self, name: str, content: Callable[[], bytes]) -> Path:
         return self._folder / name
 
 
@@ -318,4 +314,4 @@ def accounts_of(sandbox: Sandbox, count: int) -> Accounts:
     """The accounts of a run, of which there are so many."""
     with _MAKING:
         of_run = _OF_RUNS.setdefault(sandbox, {})
-        return of_run.setdefault(count, Accounts(sandbox.directory / f"accounts-{count}", count, sandbox.account))
+        return of_run.setdefault(count, Accounts(sandbox.directory / f"accounts-{count}", count))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from glob import glob
 from typing import Any
 
 from tollbar import beds, libraries, tls
-from tollbar.beds import Bed, Installed, NotStarted
+from tollbar.beds import Bed, Installed, NotStarted, handing, prepared
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families.web_auth.accounts import Accounts, UnmadeAccounts, accounts_of
@@ -32,8 +31,6 @@ FORMS = ("form", "session-cookie")
 GIVES_TOKENS = ("embedded",)
 # Where a password is looked up, for a choice that leaves nothing to choose there.
 LOOKED_UP = {"session-cookie": "sql"}
-# Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
-NAME_LIBRARIES = ("/usr/lib/*/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so")
 
 
 def _file(settings: Plain, accounts: Accounts) -> dict[str, Any]:
@@ -53,11 +50,12 @@ def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     """Where it is, templates read of what was started before; over TLS, the library that makes its name known."""
     if (settings["store"], settings["directory"]) != ("ldaps", "samba"):
         return {"store": {}}
-    found = [path for pattern in NAME_LIBRARIES for path in sorted(glob(pattern))]
-    if not found:
+    # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
+    found = prepared.names_library()
+    if found is None:
         reason = "not available here: libnss_wrapper, for the name in Samba's certificate, is not installed"
         raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; to have it: apt-get install libnss-wrapper")
-    return {"store": {"names": found[0]}}
+    return {"store": {"names": found}}
 
 
 # What each server can look passwords up in, and what its templates are told of that.
@@ -178,7 +176,7 @@ class FamilyWorkload(RequestWorkload):
             return None
         operation = str(cell.coordinates["op"])
         if _negotiates(settings):
-            return _negotiation(settings, operation, server)
+            return _negotiation(settings, operation, server, sandbox)
         made, told = _accounts(settings, sandbox), _of_scheme(settings)
         if "directory" in settings:
             accounts = _of_directory(settings, server)
@@ -195,15 +193,25 @@ class FamilyWorkload(RequestWorkload):
         if cell.choice.name in FORMS and isinstance(cell.bed, Bed) and cell.bed.name in GIVES_TOKENS:
             told = {**told, "token": True}
         cache = {**_cache(settings), "hit_percent": settings["hit-share"]} if _is_remembered(settings) else None
-        store = OWN_STORES.get(cell.choice.name) if "verified" in settings else None
         # On another machine it is out of the proof's reach, which says that this was not tried.
-        if store and settings.get("store") != "file" and "web" not in server.nodes:
+        if (store := _own_store(cell)) and "web" not in server.nodes:
             told = {**told, "store": str(server.work_dirs.get("web", SHOWN / "web") / store)}
         return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, "cache": cache, **told}
+
+    def account_like(self, cell: Cell) -> str | None:
+        """The server's, where a proof revokes a credential in the store that the server has in its directory."""
+        return "web" if _own_store(cell) else None
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
         """Nothing: without a server and its users there is no sign-in."""
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())
+
+
+def _own_store(cell: Cell) -> str | None:
+    """The file in the server's directory by which it knows credentials, so that a proof may revoke one there."""
+    settings = settings_of(cell)
+    store = OWN_STORES.get(cell.choice.name) if "verified" in settings else None
+    return store if settings.get("store") != "file" else None
 
 
 def _transport(settings: Plain) -> dict[str, str | int]:
@@ -227,7 +235,7 @@ def _count(settings: Plain) -> int:
 def _accounts(settings: Plain, sandbox: Sandbox | None) -> Accounts:
     """Those that are made for the run; without a sandbox, to be shown."""
     count = _count(settings)
-    return accounts_of(sandbox, count) if sandbox else UnmadeAccounts(SHOWN / f"accounts-{count}", count, None)
+    return accounts_of(sandbox, count) if sandbox else UnmadeAccounts(SHOWN / f"accounts-{count}", count)
 
 
 def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
@@ -240,8 +248,8 @@ def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
     if settings.get("directory-cache") == "on":
         most = RETURNING
     # One that is only shown is nowhere.
-    work_dir = server.work_dirs.get("directory", SHOWN / "directory")
-    return {"file": str(work_dir / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
+    given = server.given.get("directory", SHOWN / "directory-given")
+    return {"file": str(given / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
 
 
 def _negotiates(settings: Plain) -> bool:
@@ -272,7 +280,7 @@ def _negotiated(settings: Plain) -> dict[str, Any]:
     }
 
 
-def _negotiation(settings: Plain, operation: str, server: Target) -> dict[str, Any]:
+def _negotiation(settings: Plain, operation: str, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
     """How users get tickets and answer challenges."""
     accounts, host = _of_directory(settings, server), _host(settings)
     common = {"scheme": settings["choice"], "operation": operation, "accounts": accounts, "service": f"HTTP@{host}"}
@@ -282,12 +290,13 @@ def _negotiation(settings: Plain, operation: str, server: Target) -> dict[str, A
     if asks_often:
         accounts["count"] = min(accounts["count"], TICKETS)
     directory = "kdc" if settings["directory"] == "mit" else "directory"
-    work_dir = server.work_dirs.get(directory, SHOWN / directory)
+    given = server.given.get(directory, SHOWN / f"{directory}-given")
+    own = handing.client_folder(sandbox, server.client_account()) if sandbox else SHOWN / "client"
     return {
         **common,
-        "krb5_config": str(work_dir / "krb5.conf"),
+        "krb5_config": str(given / "krb5.conf"),
         # A user has a ticket for hours, and fetching those of all would take most of each trial's time.
-        "tickets": str(work_dir / "tickets"),
+        "tickets": str(own / f"tickets-{given.name}"),
         # Any other one that the directory knows.
         "another_service": "HTTP@" + next(f"{name}.{REALM}" for name in HOSTS.values() if not host.startswith(name)),
         "persistence": settings["persistence"],

@@ -1,0 +1,105 @@
+"""What a process that root's lab starts may do: it has an account of its own, and the capabilities that it needs.
+
+A lab of another user starts everything under that user's account, and nothing of this applies.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tollbar.errors import TollbarError
+
+# No distribution gives these numbers to anyone: systemd's table of user ids (UIDS-GIDS) has 60578 to 61183 as unused,
+# and of these its newer versions take those below 60706 for greeters.
+FIRST_ACCOUNT, LAST_ACCOUNT = 60706, 61183
+# Of one run: thirteen components ship, and a user may add as many.
+ACCOUNTS = 32
+# The kernel's number of the capability to drop others for good.
+CAP_SETPCAP = 8
+READ_ALL, LOW_PORT = "dac_read_search", "net_bind_service"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An unprivileged account that one run has: a number for which the system has no name."""
+
+    number: int
+    """Of the user, and of the user's only own group."""
+    groups: tuple[int, ...] = ()
+    """The groups of others whose sockets it may connect to."""
+
+    def owns(self, handle: int) -> None:
+        """Give the open file or folder to this account. Raises OSError."""
+        os.fchown(handle, self.number, self.number)
+
+
+def free_accounts() -> Iterable[int]:
+    """Return the numbers that a run may give to its accounts: no process has one of them at this moment.
+
+    Raises TollbarError where every number is in use.
+    """
+    used = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            used.add(os.stat(f"/proc/{name}").st_uid)
+    blocks = [range(first, first + ACCOUNTS) for first in range(FIRST_ACCOUNT, LAST_ACCOUNT - ACCOUNTS + 2, ACCOUNTS)]
+    free = [block for block in blocks if used.isdisjoint(block)]
+    if not free:
+        raise TollbarError(
+            f"all accounts from {FIRST_ACCOUNT} to {LAST_ACCOUNT} are in use; a run of root needs {ACCOUNTS}",
+            hint="wait for other runs to end: `tollbar doctor` names what is left of runs that were killed",
+        )
+    return secrets.choice(free)
+
+
+def words(
+    account: Account | None = None, *, keeps: Collection[str] = (), reaches: Iterable[str | Path] = ()
+) -> list[str]:
+    """Return the words before a command of root's lab that leave it this account and no more than it needs.
+
+    Empty for a lab of another user. Without an account the command stays root's. It keeps the capabilities that
+    `keeps` names, and the one to read all files if a folder above one of the paths in `reaches` is closed to it.
+    """
+    if os.geteuid() != 0:
+        return []
+    number = account.number if account else 0
+    kept = {*keeps, *([READ_ALL] if any(not can_reach(path, number) for path in reaches) else [])}
+    options = ["--no-new-privs"]
+    if account:
+        options += [f"--reuid={number}", f"--regid={number}"]
+        groups = ",".join(map(str, account.groups))
+        options += [f"--groups={groups}" if groups else "--clear-groups"]
+        # A change of account forgets what the guard asked the kernel for.
+        options += ["--pdeathsig=KILL"]
+        options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in sorted(kept)]
+    if _may_drop():
+        options += ["--bounding-set=" + ",".join(["-all", *(f"+{name}" for name in sorted(kept))])]
+    return ["setpriv", *options, "--"]
+
+
+def can_reach(path: str | Path, number: int) -> bool:
+    """Return whether a user who is neither root nor in root's groups can pass to this file and read it."""
+    with suppress(OSError):
+        for place in (Path(path), Path(path).resolve()):
+            for folder in place.absolute().parents:
+                if not _may(folder.stat(), number, stat.S_IXUSR, stat.S_IXOTH):
+                    return False
+        return _may(os.stat(path), number, stat.S_IRUSR, stat.S_IROTH)
+    return False
+
+
+def _may(about: os.stat_result, number: int, own: int, others: int) -> bool:
+    return bool(about.st_mode & (own if about.st_uid == number else others))
+
+
+def _may_drop() -> bool:
+    """Return whether this process may take capabilities from what it starts: a container's root may not."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return bool(effective >> CAP_SETPCAP & 1)
