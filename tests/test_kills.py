@@ -23,13 +23,7 @@ from bench.survive import outcome
 import share
 from conftest import here, lacking
 
-<<<<<<< Updated upstream
-pytestmark = pytest.mark.timeout(600)
-
 KILLS = 26
-=======
-KILLS = 20
->>>>>>> Stashed changes
 # A run may end before its moment; about one in five does.
 ATTEMPTS = 5
 # A run that is refused more of something may do with what it has, each time.

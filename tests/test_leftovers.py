@@ -21,8 +21,6 @@ from conftest import here
 from tollbar.beds import leftovers
 from tollbar.beds.sandbox import Sandbox
 
-pytestmark = pytest.mark.timeout(600)
-
 DIGEST = """
 question  = "?"
 family    = "digest"

@@ -19,12 +19,8 @@ import pytest
 
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from conftest import here
-<<<<<<< Updated upstream
-from tollbar.beds import leftovers, proc, sandbox
-=======
 from patience import PATIENCE_S
-from tollbar.beds import proc, sandbox
->>>>>>> Stashed changes
+from tollbar.beds import leftovers, proc, sandbox
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
