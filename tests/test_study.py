@@ -54,7 +54,7 @@ BAD_SERVED = {
     "unknown bed": ('"embedded"', '"nginz"', "no such bed: `nginz`", "`nginx`"),
     "no load": ("[load]", "[judge]", "`judge.users`: no such key", None),
     "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
-    "no users": ("[1, 8]", "[0]", "whole numbers above zero", None),
+    "no users": ("[1, 8]", "[0]", "at least one user", None),
     "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates` or `utilisation`", None),
     "rate of zero": ("users   = [1, 8]", "shape = 'open'\nrates = ['0 /s']\nusers = [8]", "or `unpaced`", None),
     "rates and a share": (
@@ -100,7 +100,7 @@ BAD = {
     "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such key", None),
     "no unit": ('"10 ms"', "10", "`measure.chunk`: say the unit", None),
     "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),
-    "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: longer than nothing", None),
+    "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: `0.0` is out of range", None),
     "no rounds": ("blocks = 6", "blocks = 6\nrounds = 0", "at least one round", None),
     "no blocks": ("blocks = 6", "blocks = 0", "at least one block", None),
     "unknown family": ('"digest"', '"digests"', "no such family: `digests`", "`digest`"),

@@ -12,11 +12,24 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.
 # The decimal and the binary names mean what they say: 1 KB is 1,000 bytes and 1 KiB is 1,024.
 BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
-_COUNT = re.compile(r"\s*([0-9][0-9_]*)(?:\^([0-9]{1,2}))?\s*")
+# More digits than any number here has: one of thousands would take long, and fill a screen where it is quoted.
+_MOST_LETTERS = 40
+
+_COUNT = re.compile(r"\s*([0-9][0-9_]{0,39})(?:\^([0-9]{1,2}))?\s*")
 _THOUSANDS = re.compile(r"\s*([0-9]+)\s*([kKmM])\s*")
 _POWERS = {"k": 1, "m": 2}
 _FIGURE = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*((?![eE][-+]?[0-9])[A-Za-zµ%×].*?)\s*")
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
+
+
+def quoted(value: object) -> str:
+    """Return a value as a message quotes it: the beginning, if it is long."""
+    try:
+        text = str(value)
+    except ValueError:
+        # Python writes no number of more than 4,300 digits.
+        return "a number of thousands of digits"
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
 def seconds(text: str | int | float) -> float:
@@ -26,7 +39,7 @@ def seconds(text: str | int | float) -> float:
 
 def size_bytes(text: str | int | float) -> int:
     """`"4 KiB"` as bytes. Raises ValueError that says how to write it."""
-    match = _NUMBER_AND_UNIT.fullmatch(str(text))
+    match = _NUMBER_AND_UNIT.fullmatch(quoted(text))
     # Half of the world's K are 1,000 and the other half 1,024.
     meant = [unit for unit in BYTES if match and match[2] and unit != "B" and unit[0] == match[2].upper()]
     if match and meant:
@@ -37,17 +50,17 @@ def size_bytes(text: str | int | float) -> int:
         raise ValueError(f"say the unit, as in `{match[1]} KiB` or `{match[1]} MiB`")
     value = _read(text, BYTES, "4 KiB")
     if value != int(value):
-        raise ValueError(f"`{text}` is not a whole number of bytes")
+        raise ValueError(f"`{quoted(text)}` is not a whole number of bytes")
     return int(value)
 
 
 def count(text: str | int) -> int:
     """A whole number as it is written: `600000`, `600_000`, `2^17`. Raises ValueError that says how to write it."""
-    match = _COUNT.fullmatch(str(text))
+    match = _COUNT.fullmatch(quoted(text))
     if not match:
-        short = _THOUSANDS.fullmatch(str(text))
+        short = _THOUSANDS.fullmatch(quoted(text))
         meant = f": `{short[1]}{'_000' * _POWERS[short[2].lower()]}`" if short else ""
-        raise ValueError(f"`{text}` is not a whole number{meant}")
+        raise ValueError(f"`{quoted(text)}` is not a whole number{meant}")
     number, power = int(match[1].replace("_", "")), match[2]
     return number if power is None else number ** int(power)
 
@@ -74,7 +87,7 @@ def arrivals(text: str | int | float) -> float:
         return 0.0
     found = per_second(text)
     if found <= 0:
-        raise ValueError(f"`{text}`: a rate above zero, or `{UNPACED}`")
+        raise ValueError(f"`{quoted(text)}`: a rate above zero, or `{UNPACED}`")
     return found
 
 
@@ -84,7 +97,7 @@ def utilisation(text: str | int | float) -> int:
         return 0
     percent = share(text) * 100
     if not 1 <= percent <= MOST_BUSY or abs(percent - round(percent)) > 1e-9:
-        raise ValueError(f"`{text}`: a whole percentage of 1 to {MOST_BUSY}, or `{UNPACED}`")
+        raise ValueError(f"`{quoted(text)}`: a whole percentage of 1 to {MOST_BUSY}, or `{UNPACED}`")
     return round(percent)
 
 
@@ -97,9 +110,9 @@ def published(text: str) -> tuple[float, str]:
 
 
 def _read(text: str | int | float, units: dict[str, float] | dict[str, int], example: str) -> float:
-    match = _NUMBER_AND_UNIT.fullmatch(str(text))
+    match = _NUMBER_AND_UNIT.fullmatch(quoted(text))
     if not match:
-        raise ValueError(f'`{text}` is not a number with a unit, as in "{example}"')
+        raise ValueError(f'`{quoted(text)}` is not a number with a unit, as in "{example}"')
     number, unit = match.groups()
     if not unit:
         raise ValueError(f'say the unit, as in "{example}"')

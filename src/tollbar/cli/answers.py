@@ -17,6 +17,7 @@ from tollbar.errors import TollbarError
 if TYPE_CHECKING:
     from tollbar.present.blocks import Brief
     from tollbar.results import Run
+    from tollbar.study.limits import Limits
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -89,7 +90,17 @@ def read_run(run: Path) -> Run:
 
 def read_seconds(option: str, said: str) -> float:
     """What an option says, in seconds. Raises TollbarError."""
+    from tollbar.study.limits import LONGEST_S
+
     try:
-        return units.seconds(said)
+        return LONGEST_S.check(units.seconds(said))
     except ValueError as error:
-        raise TollbarError(str(error), where=f"{option} {said}") from error
+        raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
+
+
+def check_number(option: str, number: float, limits: Limits) -> None:
+    """Raise TollbarError where an option's number is out of range."""
+    try:
+        limits.check(number)
+    except ValueError as error:
+        raise TollbarError(f"`{option}`: {error}") from error

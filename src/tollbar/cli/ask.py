@@ -15,8 +15,8 @@ from tollbar.cli.options import (
     Libraries,
     command_line,
     full_paths,
+    read_precision,
     read_seconds,
-    read_share,
     show,
     status_of,
     write_anew,
@@ -93,9 +93,10 @@ def ask(
     if family is None:
         hint = f"known: {', '.join(families.families())}; then its choices, as in `tollbar ask digest sha-256 blake3`"
         raise TollbarError("which family?", where=study.ASKED, hint=hint)
-    within_s = read_seconds("--for", for_ or (DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION))
+    usual = DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION
+    within_s = read_seconds("--for", usual if for_ is None else for_)
     question = study.of_words(family, words, against)
-    half = None if precision is None else read_share("--precision", precision)
+    half = None if precision is None else read_precision(precision)
     named = full_paths(library)
     planned = plan.make((_read(question, FEWEST_BLOCKS),), seed=seed or 0, named_libraries=named)
     _refuse_beyond_memory(planned, words)

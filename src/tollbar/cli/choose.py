@@ -97,7 +97,8 @@ def choose(
     if run is not None:
         found = _from_run(asked, given, run)
     else:
-        within = read_seconds("--for", for_ or (DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR))
+        usual = DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR
+        within = read_seconds("--for", usual if for_ is None else for_)
         near = _nearby(asked, given)
         if not near.candidates:
             raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)

@@ -14,6 +14,7 @@ from tollbar.beds.places import Place, read_places
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
 from tollbar.cli.answers import Layout as Layout
+from tollbar.cli.answers import check_number as check_number
 from tollbar.cli.answers import command_line as command_line
 from tollbar.cli.answers import read_run as read_run
 from tollbar.cli.answers import read_seconds as read_seconds
@@ -22,7 +23,7 @@ from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
-from tollbar.study import Study
+from tollbar.study import Study, limits
 from tollbar.tls.url import DEFAULT_USERS, of_urls, with_servers
 
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
@@ -72,12 +73,18 @@ class Options:
     """Write `report.html` into the run's directory."""
 
     def __post_init__(self) -> None:
-        if self.blocks is not None and self.blocks < 1:
-            raise TollbarError("`--blocks`: at least one block")
+        if self.blocks is not None:
+            check_number("--blocks", self.blocks, limits.BLOCKS)
+        for users in self.users:
+            check_number("--users", users, limits.USERS)
+        for pid in self.server_pid:
+            check_number("--server-pid", pid, limits.PROCESS)
         if self.for_ is not None and self.precision is None:
             raise TollbarError("`--for` is how long a `--precision` may take, and there is none")
-        if any(users < 1 for users in self.users):
-            raise TollbarError("`--users`: at least one user")
+        if self.precision is not None:
+            read_precision(self.precision)
+        if self.for_ is not None:
+            read_seconds("--for", self.for_)
         if self.against is not None and self.url is None:
             raise TollbarError("`--against` is compared with a `--url`, and there is none")
 
@@ -150,10 +157,17 @@ def read_share(option: str, said: str) -> float:
     try:
         share = units.share(said)
     except ValueError as error:
-        raise TollbarError(str(error), where=f"{option} {said}") from error
+        raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
     if not 0 < share < 1:
-        raise TollbarError("a share above nothing, as in 2%", where=f"{option} {said}")
+        raise TollbarError("a share above nothing, as in 2%", where=f"{option} {units.quoted(said)}")
     return share
+
+
+def read_precision(said: str) -> float:
+    """Return the share of a `--precision`. Raises TollbarError."""
+    half = read_share("--precision", said)
+    check_number("--precision", half, limits.PRECISION)
+    return half
 
 
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:

@@ -77,7 +77,7 @@ def price(
     today = date.today()
     then = today if on is None else day(on)
     asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
-    within_s = read_seconds("--for", for_ or ("0 s" if run else DEFAULT_FOR))
+    within_s = read_seconds("--for", for_ if for_ is not None else "0 s" if run else DEFAULT_FOR)
     read = inventory.read(file)
     known = [read_run(one) for one in run]
     found = inventory.price(read, asked, then, today, known)

@@ -13,8 +13,8 @@ from tollbar.cli.options import (
     command_line,
     full_paths,
     places_for,
+    read_precision,
     read_seconds,
-    read_share,
     resumed,
     show,
     status_of,
@@ -63,7 +63,7 @@ def run(
 
         return run_on(studies, options, on, nodes, simulate)
     asked = resumed(options.resume, studies, options) if options.resume else studies_of(studies, options)
-    half = None if options.precision is None else read_share("--precision", options.precision)
+    half = None if options.precision is None else read_precision(options.precision)
     asked = lab.with_precision(asked, half, None if options.for_ is None else read_seconds("--for", options.for_))
     places = places_for(asked, options)
     if options.resume is not None:

@@ -56,7 +56,7 @@ def size(
     """
     if for_ is not None and not check:
         raise TollbarError("`--for` is how long a `--check` may take, and there is none")
-    within_s = read_seconds("--for", for_ or DEFAULT_FOR)
+    within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     mix = sizing.read(file)
     sized = sizing.size(mix, [read_run(one) for one in run], date.today())
     side_by_side = _checked(sized, within_s, runs) if check and sized.cores is not None else None

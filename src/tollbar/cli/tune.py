@@ -85,7 +85,7 @@ def _read_size(said: str) -> int:
     try:
         size = units.size_bytes(said)
     except ValueError as error:
-        raise TollbarError(str(error), where=f"--memory {said}") from error
+        raise TollbarError(str(error), where=f"--memory {units.quoted(said)}") from error
     if size <= 0:
-        raise TollbarError("more than nothing", where=f"--memory {said}")
+        raise TollbarError("more than nothing", where=f"--memory {units.quoted(said)}")
     return size

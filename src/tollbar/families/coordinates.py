@@ -14,7 +14,7 @@ is every number that can be, so that equal ones are one text; arrivals a second 
 
 def whole(number: float) -> int | float:
     """The number as a whole one where it is: 200.0 and 200 are one coordinate."""
-    return int(number) if number == int(number) else number
+    return number if isinstance(number, float) and not number.is_integer() else int(number)
 
 
 def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:

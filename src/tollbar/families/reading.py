@@ -19,7 +19,7 @@ from tollbar.families.choices import Answer, Choice, Level
 from tollbar.families.coordinates import Unsupported, Value
 from tollbar.families.definition import DEFAULT_PROVIDERS, Family
 from tollbar.families.made_of import Member, made_of
-from tollbar.families.settings import Setting, SettingValue, Unit
+from tollbar.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
 from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
 from tollbar.metrics import METRICS, Metric
 from tollbar.wire import Plain, Wire, read
@@ -340,6 +340,13 @@ def _unknown_threats(key: str, mitigates: Mitigations, family: Family) -> Iterat
             yield f"`{key}.mitigates`: the family has no threat `{name}`; {known}"
 
 
+def _most(setting: Setting) -> int | None:
+    """Return the limit of a setting whose family says none; None where it has no number."""
+    if setting.is_share or not setting.is_number:
+        return None
+    return MOST_BYTES if setting.unit in IN_BYTES else MOST
+
+
 def _setting(name: str, wire: _WireSetting) -> Setting:
     given = {key: value for key, value in wire if key not in ("value", "least", "most", "multiple_of", "least_each")}
     given["unsupported"] = _unsupported(wire.unsupported)
@@ -348,11 +355,11 @@ def _setting(name: str, wire: _WireSetting) -> Setting:
     bounded = replace(
         setting,
         least=None if wire.least is None else int(setting.read(wire.least)),
-        most=None if wire.most is None else int(setting.read(wire.most)),
+        most=_most(setting) if wire.most is None else int(setting.read(wire.most)),
         multiple_of=1 if wire.multiple_of is None else int(setting.read(wire.multiple_of)),
         least_each={other: int(setting.read(least)) for other, least in wire.least_each.items()},
     )
-    if bounded.values is not None or (bounded.unit is None and not bounded.is_count):
+    if bounded.values is not None or not bounded.is_number:
         return bounded
     try:
         return replace(bounded, default=bounded.read(wire.default))

@@ -15,6 +15,10 @@ Unit = Literal["bytes", "memory", "percent", "power-of-two"]
 """What a number is: the size of the data in bytes, memory that an operation takes in bytes, a share in percent, or a
 power of two, which may be written `2^17`."""
 IN_BYTES = ("bytes", "memory")
+MOST_BYTES = 1 << 30
+"""Limit of a setting in bytes that says no other: the engine takes no task of more."""
+MOST = 10_000_000
+"""Limit of a setting that is a number and says no other, such as the rows of a table: more take hours to make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,11 @@ class Setting:
         """Whether any whole number within its bounds is a value, written as such."""
         return self.unit is None and self.values is None and isinstance(self.default, int)
 
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers."""
+        return self.unit is not None or self.is_count
+
     def applies(self, coordinates: Mapping[str, Value], *, only: Mapping[str, tuple[str, ...]] | None = None) -> bool:
         """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …).
 
@@ -66,16 +75,16 @@ class Setting:
     def read(self, value: object) -> Value:
         """A study's value for this setting. Raises ValueError in words that fit behind the key's name."""
         if not isinstance(value, str | int):
-            raise ValueError(f"`{value}` is neither a word nor a whole number")
+            raise ValueError(f"`{units.quoted(value)}` is neither a word nor a whole number")
         if self.is_share:
             return _percent(value)
-        if self.unit is not None or self.is_count:
+        if self.is_number:
             number = units.size_bytes(value) if self.unit in IN_BYTES else units.count(value)
             self._check(number, value)
             return number
         if self.values is not None and value not in self.values:
             known = ", ".join(f"`{v}`" for v in self.values)
-            raise ValueError(f"`{value}` is not one of {known}")
+            raise ValueError(f"`{units.quoted(value)}` is not one of {known}")
         return value
 
     def words(self, value: Value) -> str:
@@ -94,7 +103,7 @@ class Setting:
         if self.least is not None and number < self.least:
             raise ValueError(f"`{said}` is too small: {self.words(self.least)} at least")
         if self.most is not None and number > self.most:
-            raise ValueError(f"`{said}` is too large: {self.words(self.most)} at most")
+            raise ValueError(f"`{units.quoted(said)}` is too large: {self.words(self.most)} at most")
         if self.unit == "power-of-two" and number & (number - 1):
             below = number.bit_length() - 1
             near = " or ".join(f"`2^{power}` ({1 << power:,})" for power in (below, below + 1))

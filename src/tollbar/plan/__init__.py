@@ -17,6 +17,7 @@ from tollbar.libraries import Broken, Provider, look_up
 from tollbar.plan.pairs import claimed, matching, tabled
 from tollbar.records import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
+from tollbar.study.limits import SEED
 
 Task = Mapping[str, Any]
 """One task of the runner contract."""
@@ -150,6 +151,10 @@ def key_of(coordinates: Coordinates) -> str:
 
 def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] = ()) -> Plan:
     """The plan of these studies. Raises TollbarError for a provider that is not here or a study without cells."""
+    try:
+        SEED.check(seed)
+    except ValueError as error:
+        raise TollbarError(f"`--seed`: {error}") from error
     names = [study.name for study in studies]
     for name in names:
         if names.count(name) > 1:

@@ -21,6 +21,8 @@ from tollbar.study.reading import nearest_setting
 ASKED = "ask"
 """What a study is called that was asked for without a file."""
 
+# Of a number of users or threads.
+MOST_DIGITS = 18
 # The server that needs nothing installed.
 DEFAULT_BED = "embedded"
 _EXAMPLES = {
@@ -167,9 +169,10 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
     if name in family.settings:
         return _of_setting(family.settings[name], said, word)
     if name in ("users", "threads"):
-        if not said.isdecimal() or int(said) < 1:
+        # The study itself has narrower limits; Python reads no number of thousands of digits.
+        if not said.isdecimal() or not 1 <= len(said) <= MOST_DIGITS or int(said) < 1:
             hint = f"as in `{name}={'1,8' if name == 'users' else '1,2'}`"
-            raise TollbarError(f"`{said}` is not a number of {name}", where=word, hint=hint)
+            raise TollbarError(f"`{units.quoted(said)}` is not a number of {name}", where=word, hint=hint)
         if name == "threads" and (lack := machine.lacks_cores(int(said))) is not None:
             raise TollbarError(lack, where=word, hint=f"up to `threads={len(machine.CORES)}`")
         return int(said)
@@ -186,7 +189,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
 
 def _of_setting(setting: Setting, said: str, word: str) -> Value:
     """A setting's value as a study writes it: whole numbers as such, sizes and shares with the unit that was said."""
-    of_number = setting.values and isinstance(setting.default, int) and said.isdecimal()
+    of_number = setting.values and isinstance(setting.default, int) and said.isdecimal() and len(said) <= MOST_DIGITS
     value: Value = int(said) if of_number else said
     try:
         read = setting.read(value)

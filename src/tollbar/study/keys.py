@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import inf
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from tollbar import units
 from tollbar.families import Value
+from tollbar.study import limits
 from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_WORTH,
@@ -18,6 +19,7 @@ from tollbar.study.definition import (
     Cost,
     Statistic,
 )
+from tollbar.study.limits import Limits
 from tollbar.wire import Plain, Wire
 
 # What studies of earlier versions say, and what is said instead.
@@ -34,9 +36,19 @@ def _unit(reader: object) -> BeforeValidator:
     return BeforeValidator(reader)  # type: ignore[arg-type]
 
 
+def _within(limits: Limits) -> AfterValidator:
+    return AfterValidator(limits.check)
+
+
+def _arrivals(text: str | int | float) -> float:
+    rate_hz = units.arrivals(text)
+    # Zero is that of users who do not wait.
+    return limits.RATE_HZ.check(rate_hz) if rate_hz else rate_hz
+
+
 Seconds = Annotated[float, _unit(units.seconds)]
 Share = Annotated[float, _unit(units.share)]
-Rate = Annotated[float, _unit(units.arrivals)]
+Rate = Annotated[float, _unit(_arrivals)]
 Utilisation = Annotated[int, _unit(units.utilisation)]
 Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
 
@@ -52,16 +64,16 @@ class WireRequest(Wire):
 
 
 class WireExpect(Wire):
-    status: int = 200
-    bytes: int | str | None = None
+    status: Annotated[int, _within(limits.STATUS)] = 200
+    bytes: Annotated[int, _within(limits.BODY_BYTES)] | str | None = None
 
 
 class WireLoad(Wire):
     shape: Literal["closed", "open"] = "closed"
-    users: tuple[int, ...] = (1,)
+    users: tuple[Annotated[int, _within(limits.USERS)], ...] = (1,)
     rates: tuple[Rate, ...] = ()
     utilisation: tuple[Utilisation, ...] = ()
-    think: Seconds = 0.0
+    think: Annotated[Seconds, _within(limits.THINK_S)] = 0.0
     client: tuple[ClientPlace, ...] = ()
     connection: Literal["new", "user"] | None = None
     request: WireRequest = WireRequest()
@@ -69,8 +81,8 @@ class WireLoad(Wire):
 
     @model_validator(mode="after")
     def _is_one_of_two_shapes(self) -> WireLoad:
-        if not self.users or min(self.users) < 1:
-            raise ValueError("`users` are whole numbers above zero")
+        if not self.users:
+            raise ValueError("`users` is empty; say the number of users, for example `users = [8]`")
         if bool(self.rates) + bool(self.utilisation) != (self.shape == "open"):
             raise ValueError("an open load gives `rates` or `utilisation`, a closed one `users`")
         if self.shape == "open" and len(self.users) > 1:
@@ -80,16 +92,16 @@ class WireLoad(Wire):
 
 class WireMeasure(Wire):
     cost: Cost | None = None
-    chunk: Seconds = DEFAULT_MEASURE.chunk_s
-    rounds: int = DEFAULT_MEASURE.rounds
-    blocks: int = DEFAULT_MEASURE.blocks
-    precision: Share | None = None
-    longest: Seconds | None = None
+    chunk: Annotated[Seconds, _within(limits.CHUNK_S)] = DEFAULT_MEASURE.chunk_s
+    rounds: Annotated[int, _within(limits.ROUNDS)] = DEFAULT_MEASURE.rounds
+    blocks: Annotated[int, _within(limits.BLOCKS)] = DEFAULT_MEASURE.blocks
+    precision: Annotated[Share, _within(limits.PRECISION)] | None = None
+    longest: Annotated[Seconds, _within(limits.LONGEST_S)] | None = None
     cells: Cells = "all"
 
 
 class WireJudge(Wire):
-    worth: Share = DEFAULT_WORTH
+    worth: Annotated[Share, _within(limits.WORTH)] = DEFAULT_WORTH
 
 
 class WireClaim(Wire):

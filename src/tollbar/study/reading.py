@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from string import Formatter
 from typing import TypeVar
@@ -31,6 +33,7 @@ from tollbar.study.definition import (
     default_load,
 )
 from tollbar.study.keys import GONE, WireClaim, WireStudy, WireTable
+from tollbar.study.limits import THREADS
 from tollbar.wire import parse
 
 # What a claim may be about in every family; in one whose work has no users; in one whose users ask a server.
@@ -40,6 +43,9 @@ NOTICED = ("throughput", "latency-p50")
 
 # How many a study may have: all combinations of two values each are up at once, on one core.
 FACTORS = (2, 3)
+
+# A length: digits and coordinates.
+_LENGTH = re.compile(r"(?:[0-9]|\{[^{}]+\}){1,10}")
 
 Named = TypeVar("Named", bound=Value)
 
@@ -143,6 +149,10 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
     _check_template(wire.request.get or "", "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
+    if expected is not None and not _is_length(expected, family):
+        what = f"`load.expect.bytes`: `{units.quoted(expected)}` is no length of a body"
+        hint = 'say a whole number of bytes, or the coordinate that gives it, for example `bytes = "{bytes}"`'
+        raise TollbarError(what, where=where, hint=hint)
     return Load(
         users=wire.users,
         rates_hz=wire.rates,
@@ -160,31 +170,34 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
 def _check_template(template: str, key: str, family: Family, where: str) -> None:
     known = [*NOT_SETTINGS, *family.settings]
     try:
-        names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+        fields = [(name, how, kind) for _, name, how, kind in Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise TollbarError(
             f"`{key}`: {error}", where=where, hint="a brace that stands for itself is doubled"
         ) from error
-    for name in names:
+    for name, how, kind in fields:
         if name not in known:
             raise unknown("coordinate", name, known, where=f"{where}: `{key}`")
+        if how or kind:
+            # A width of a billion would take as much memory.
+            what = f"`{key}`: `{{{name}}}` stands alone in its braces; remove what follows the name"
+            raise TollbarError(what, where=where)
+
+
+def _is_length(template: str, family: Family) -> bool:
+    """Whether a template gives a whole number at every cell."""
+    names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    numbers = [name for name in names if name in family.settings and family.settings[name].is_number]
+    return _LENGTH.fullmatch(template) is not None and len(numbers) == len(names)
 
 
 def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
     measure = wire.measure
-    if measure.blocks < 1:
-        raise TollbarError("`measure.blocks`: at least one block", where=where)
-    if measure.rounds < 1:
-        raise TollbarError("`measure.rounds`: at least one round", where=where)
-    if measure.chunk <= 0:
-        raise TollbarError("`measure.chunk`: longer than nothing", where=where)
     costs = _costs(wire, family)
     cost = measure.cost or costs[0]
     if cost not in costs:
         hint = f"this is `{'` or `'.join(costs)}`"
         raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=hint)
-    if measure.precision is not None and not 0 < measure.precision < 1:
-        raise TollbarError('`measure.precision`: a share above nothing, as in "2 %"', where=where)
     if measure.longest is not None and measure.precision is None:
         raise TollbarError(
             "`measure.longest` is how long a `measure.precision` may take, and there is none", where=where
@@ -338,11 +351,16 @@ class _Reader:
     def _numbers(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         numbers = [whole(value) for value in given if not isinstance(value, str)]
         are_whole = name not in ("users", "threads") or all(isinstance(number, int) for number in numbers)
-        if len(numbers) < len(given) or not are_whole or (name == "threads" and min(numbers) < 1):
+        if len(numbers) < len(given) or not are_whole or not all(0 <= number < inf for number in numbers):
             wanted = (
                 f"{name} are whole numbers" if name in ("users", "threads") else f"{name} is a number, without its unit"
             )
-            raise TollbarError(f"`{key}`: {wanted} here{', from 1 on' * (name == 'threads')}", where=self.where)
+            raise TollbarError(f"`{key}`: {wanted} here", where=self.where)
+        try:
+            for number in numbers if name == "threads" else ():
+                THREADS.check(number)
+        except ValueError as error:
+            raise TollbarError(f"`{key}`: {error}", where=self.where) from error
         return tuple(numbers)
 
     def _known(self, key: str, name: str) -> None:
