@@ -65,10 +65,7 @@ def own_copies(sandbox: Sandbox, told: Any, folder: Path, account: Account | Non
             copy = folder / COPIES / str(path.relative_to(sandbox.directory)).replace("/", "-")
             _copy(path, copy, account)
             copies[str(path)] = str(copy)
-    # The longest name first: another one may begin with it.
-    for name, own in sorted(copies.items(), reverse=True):
-        told = shipping.renamed(told, name, own)
-    return told
+    return shipping.replaced(told, sandbox.directory, copies)
 
 
 def collect(work_dir: Path, rendered: Mapping[str, str], gives: Sequence[str], store: Path) -> None:

@@ -15,7 +15,7 @@ from tollbar.errors import TollbarError
 from tollbar.files import write
 
 # What ends a path in a configuration; none of a run's own has any of these in it.
-_NAMED = r"(/[^\s'\"`;:,(){}<>|&]+)"
+_NAMED = r"/[^\s'\"`;:,(){}<>|&]+"
 
 # Of one component: keytabs, certificates, and accounts, which are some ten bytes each.
 MOST_GIVEN = 64
@@ -29,9 +29,21 @@ Bundle = list[dict[str, Any]]
 
 def named(texts: Iterable[str], directory: Path) -> list[Path]:
     """What these texts name in this directory, and is there: files, and all that is in folders."""
-    pattern = re.compile(re.escape(str(directory)) + _NAMED)
-    paths = dict.fromkeys(Path(str(directory) + match) for text in texts for match in pattern.findall(text))
+    paths = dict.fromkeys(Path(match) for text in texts for match in _paths_in(directory).findall(text))
     return [path for path in paths if path.exists()]
+
+
+def replaced(said: Any, directory: Path, names: Mapping[str, str]) -> Any:
+    """Return the same value, where all paths in this directory that `names` has are the ones that it gives for them."""
+    if isinstance(said, str):
+        return _paths_in(directory).sub(lambda match: names.get(match.group(), match.group()), said)
+    if isinstance(said, Mapping):
+        return {name: replaced(value, directory, names) for name, value in said.items()}
+    return [replaced(value, directory, names) for value in said] if isinstance(said, list | tuple) else said
+
+
+def _paths_in(directory: Path) -> re.Pattern[str]:
+    return re.compile(re.escape(str(directory)) + _NAMED)
 
 
 def texts_of(said: Any) -> Iterator[str]:
@@ -86,9 +98,10 @@ def plain_file(path: Path, most_bytes: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise TollbarError(f"cannot be read as a plain file: {error.strerror}", where=str(path)) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise TollbarError("not a plain file, which a component can give to others", where=str(path))
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise TollbarError("not a plain file, which a component can give to others", where=str(path))
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise TollbarError(

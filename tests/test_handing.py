@@ -1,0 +1,164 @@
+"""What components of root's lab find in their directories, and what one gives to another."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from component_lab import FakeBed, start
+from conftest import lacking
+from tollbar.beds import handing, shipping
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.runner import confined
+
+GIVES = ["*.keytab", "krb5.conf"]
+
+
+@pytest.fixture
+def work_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "directory-1"
+    folder.mkdir()
+    return folder
+
+
+def test_what_the_lab_has_rendered_is_given_as_it_was_rendered(work_dir: Path, tmp_path: Path) -> None:
+    """A component that has changed its own krb5.conf changes nothing for others."""
+    (work_dir / "krb5.conf").write_text("include /of/another")
+    (work_dir / "web1.keytab").write_text("key")
+    (work_dir / "other.so").write_text("code")
+    handing.collect(work_dir, {"krb5.conf": "the lab's", "smb.conf": ""}, GIVES, tmp_path / "given")
+    assert {"krb5.conf": "the lab's", "web1.keytab": "key"} == {
+        path.name: path.read_text() for path in (tmp_path / "given").iterdir()
+    }
+    assert 0o700 == stat.S_IMODE((tmp_path / "given").stat().st_mode)
+    assert {0o600} == {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "given").iterdir()}
+
+
+def of_another(path: Path) -> None:
+    """A link to a file that only the lab can read."""
+    path.symlink_to("/etc/shadow")
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def too_large(path: Path) -> None:
+    with open(path, "wb") as file:
+        file.truncate(shipping.MOST_GIVEN_BYTES + 1)
+
+
+HOSTILE = {
+    "a link": (of_another, "cannot be read as a plain file"),
+    "a link to a device": (endless, "cannot be read as a plain file"),
+    "a pipe": (os.mkfifo, "not a plain file"),
+    "a folder": (Path.mkdir, "not a plain file"),
+    "a large file": (too_large, "at most 16 MiB"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_plain_file_is_not_given(work_dir: Path, tmp_path: Path, name: str) -> None:
+    lay, words = HOSTILE[name]
+    lay(work_dir / "web1.keytab")  # type: ignore[operator]
+    with pytest.raises(TollbarError, match=words):
+        handing.collect(work_dir, {}, GIVES, tmp_path / "given")
+    assert [] == [*(tmp_path / "given").iterdir()]
+
+
+def test_too_many_files_are_not_given(work_dir: Path, tmp_path: Path) -> None:
+    for number in range(shipping.MOST_GIVEN + 1):
+        (work_dir / f"{number}.keytab").touch()
+    with pytest.raises(TollbarError, match="may give 64 files"):
+        handing.collect(work_dir, {}, GIVES, tmp_path / "given")
+
+
+def test_each_reader_has_copies_of_its_own(at: Sandbox) -> None:
+    """Of the files that only the lab can read, and of no others; the longest name is the right one."""
+    if os.geteuid() != 0:
+        lacking("accounts of their own are for what root has started")
+    store, reader = at.directory / "directory-1-given", at.directory / "web-2"
+    for folder in (store, reader):
+        folder.mkdir()
+    for name, mode in (("key", 0o600), ("key.pub", 0o644), ("key2", 0o600)):
+        (store / name).write_text(name)
+        (store / name).chmod(mode)
+    (store / "link").symlink_to("/etc/shadow")
+    account = at.account_of("nginx/web")
+    assert account is not None
+    told = {"environment": {"A": f"x {store}/key, {store}/key2"}, "files": [f"{store}/key.pub {store}/link"]}
+    own = handing.own_copies(at, told, reader, account)
+    copies = f"{reader}/given/directory-1-given-key"
+    assert {"A": f"x {copies}, {copies}2"} == own["environment"]
+    assert told["files"] == own["files"]
+    assert ["directory-1-given-key", "directory-1-given-key2"] == sorted(os.listdir(reader / "given"))
+    for path in (reader / "given").iterdir():
+        assert (account.number, 0o600) == (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode))
+    assert told == handing.own_copies(at, told, reader, None)
+
+
+def test_accounts_are_a_run_s_own(at: Sandbox) -> None:
+    """The same one for each start of a component, another for each other one, and none that has a name."""
+    if os.geteuid() != 0:
+        assert at.account_of("nginx/web") is None
+        return
+    names = [f"bed-{number}/web" for number in range(confined.ACCOUNTS)]
+    accounts = [at.account_of(name) for name in names]
+    assert confined.ACCOUNTS == len({account.number for account in accounts if account})
+    assert accounts == [at.account_of(name) for name in names]
+    known = {line.split(":")[2] for line in Path("/etc/passwd").read_text().splitlines()}
+    assert known.isdisjoint(str(account.number) for account in accounts if account)
+    with pytest.raises(TollbarError, match="more than 32 components"):
+        at.account_of("one more")
+
+
+def test_accounts_with_processes_are_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of which none has a process are drawn; where there are none it is one line."""
+    used = {confined.FIRST_ACCOUNT + confined.ACCOUNTS * number for number in range(13)}
+    real = os.stat
+
+    def listed(path: str) -> list[str]:
+        return [str(number) for number in used] if path == "/proc" else []
+
+    def seen(path: str, *more: object, **options: object) -> os.stat_result:
+        name = str(path).removeprefix("/proc/")
+        if name.isdigit() and int(name) in used:
+            return os.stat_result((0, 0, 0, 0, int(name), 0, 0, 0, 0, 0))
+        return real(path, *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "listdir", listed)
+    monkeypatch.setattr(os, "stat", seen)
+    assert {confined.FIRST_ACCOUNT + 13 * confined.ACCOUNTS} == {min(confined.free_accounts()) for _ in range(20)}
+    used.add(confined.FIRST_ACCOUNT + 13 * confined.ACCOUNTS)
+    with pytest.raises(TollbarError, match="accounts from 60706 to 61183 are in use"):
+        confined.free_accounts()
+
+
+def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeBed, tmp_path: Path) -> None:
+    """Logs are in a folder of the lab's, and are opened as the files that they are."""
+    victim = tmp_path / "victim"
+    victim.write_text("as it was")
+    found = fake.of(fake.component())
+    (at.directory / "logs" / f"{found.bed.name}-web-1-web.log").symlink_to(victim)
+    with suppress(Exception), start(at, found):
+        pass
+    assert "as it was" == victim.read_text()
+
+
+def test_what_others_can_reach(tmp_path: Path) -> None:
+    """A file is reached through folders that all may pass, both those of the link and those of what it leads to."""
+    (tmp_path / "closed").mkdir(mode=0o700)
+    inner = tmp_path / "closed" / "program"
+    inner.write_text("")
+    inner.chmod(0o755)
+    (tmp_path / "link").symlink_to(inner)
+    assert confined.can_reach("/bin/sh", confined.FIRST_ACCOUNT)
+    assert not confined.can_reach(inner, confined.FIRST_ACCOUNT)
+    assert not confined.can_reach(tmp_path / "link", confined.FIRST_ACCOUNT)
+    assert not confined.can_reach(tmp_path / "nothing", confined.FIRST_ACCOUNT)
+    assert os.geteuid() != 0 or not confined.can_reach("/etc/shadow", confined.FIRST_ACCOUNT)
