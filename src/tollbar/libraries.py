@@ -31,6 +31,8 @@ NOT_BUILT_YET = "is built when a study first asks for it"
 
 # Where programs that bring their own OpenSSL, or people who build one, put it.
 FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*", "/opt/*/lib*")
+# How a provider is named by its file.
+EXAMPLES = {"libcrypto": "libcrypto:/usr/local/lib/libcrypto.so.3", "runner": "runner:./mine"}
 # Listing is one process; a library or a virtual machine on a cold disk may take its time.
 LIST_LIMIT_S = 30.0
 
@@ -242,6 +244,10 @@ def open_provider(spec: str) -> Provider | Broken:
             provider = replace(provider, runner=runners.command_of(platform), ready_s=platform.ready)
     except NotBuilt as error:
         return replace(provider, runner=(), fault=(error.outcome, error.reason))
+    named = Path(label) if kind == "runner" or (kind == "libcrypto" and "/" in label) else None
+    # A pipe would hold up whoever opens it until the list's time is over.
+    if named is not None and named.exists() and not named.is_file():
+        return Broken(spec, str(named), f"is no regular file; name the file itself, for example `{EXAMPLES[kind]}`")
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}
     record = ask(provider.runner, task, limit_s=LIST_LIMIT_S)
     path = provider.path
