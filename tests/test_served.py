@@ -319,7 +319,7 @@ def test_a_load_client_that_goes_wrong_is_a_row(
         found += lab.prove(lab.study()).values()
     else:
         found += [trial for trials in lab.trials(lab.study()).values() for trial in trials]
-    assert {outcome} == {one.outcome for one in found}
+    assert {outcome} == {one.outcome for one in found}, [one.reason for one in found]
     assert all(words in (one.reason or "") for one in found)
 
 
