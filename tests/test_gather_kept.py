@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +16,12 @@ from typing import Any
 import pytest
 from bench.fleet import fingerprint, run_of
 
+import tollbar
 from gather_lab import cost
-from tollbar import gathering
+from tollbar import gathering, judge, results
+from tollbar.errors import TollbarError
 from tollbar.families import Standing
-from tollbar.gathering.kept import FILE, KeptToll, read_kept
+from tollbar.gathering.kept import FILE, JUDGED_BY, KeptToll, read_kept
 from tollbar.gathering.reading import Found
 from tollbar.judge import Verdict
 
@@ -112,3 +119,104 @@ def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> N
         assert {Standing.RECOMMENDED} == {row.standing for row in gathering.gather(order).rows}
     without = [replace(runs[0], began_s=None), runs[1]]
     assert {Standing.RECOMMENDED} == {row.standing for row in gathering.gather(without).rows}
+
+
+def _sql(statement: str) -> Callable[[Path], object]:
+    def change(run: Path) -> None:
+        with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+            assert database.execute(statement).rowcount > 0
+
+    return change
+
+
+CHANGED: Mapping[str, Callable[[Path], object]] = {
+    "chunks": _sql(
+        "update observation set by_round = replace(by_round, '[', '[9') where metric = 'cpu' and trial in"
+        " (select id from trial where cell like '%sha-512%')"
+    ),
+    "a trial": _sql("update trial set outcome = 'failed', reason = 'none' where block = 0"),
+    "its cells": _sql("update cell set strength = 7 where position = 1"),
+    "what was set aside": _sql(
+        "insert into set_aside select study, key, 1, 2, 3, 'none', 4.0, null from cell where position = 1"
+    ),
+    "what was left out": _sql("insert into left_out select study, coordinates, 'none' from cell limit 1"),
+    "a study": lambda run: (run / "studies/digests.toml").write_text(
+        (run / "studies/digests.toml").read_text() + "# other\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_judgement_of_other_results_is_not_believed(own_run: Path, what: str) -> None:
+    """What is shown is what `judge` shows."""
+    before = read_kept(own_run)
+    assert before is not None
+    CHANGED[what](own_run)
+    assert read_kept(own_run) is None
+    (found,) = gathering.read([own_run])
+    assert isinstance(found, Found)
+    again = read_kept(own_run)
+    assert again is not None
+    assert before.of != again.of
+
+
+def test_tripled_chunks_are_seen(own_run: Path) -> None:
+    (found,) = gathering.read([own_run])
+    CHANGED["chunks"](own_run)
+    (changed,) = gathering.read([own_run])
+    assert isinstance(found, Found)
+    assert isinstance(changed, Found)
+    assert found.studies[0].tolls != changed.studies[0].tolls
+
+
+def test_a_look_and_a_copy_change_no_judgement(own_run: Path, tmp_path: Path) -> None:
+    """Only the results count, and neither how often they were opened nor where they are."""
+    before = read_kept(own_run)
+    assert before is not None
+    for _ in range(2):
+        store = results.reopen(own_run)
+        store.look()
+        store.close()
+    assert before == read_kept(own_run)
+    gathering.keep(judge.judge(results.read(own_run)))
+    assert before == read_kept(own_run)
+    assert before == read_kept(Path(shutil.copytree(own_run, tmp_path / "copy")))
+    (own_run / "results.sqlite-wal").touch()
+    assert before == read_kept(own_run)
+
+
+def test_a_run_whose_log_is_left_keeps_its_judgement(own_run: Path) -> None:
+    """It was ended by force: what is in the log counts, too."""
+    with closing(sqlite3.connect(own_run / "results.sqlite")) as database:
+        database.execute("pragma journal_mode = wal")
+        database.execute("update cell set title = 'another'")
+        database.commit()
+        ended = Path(shutil.copytree(own_run, own_run.with_name("ended")))
+    assert (ended / "results.sqlite-wal").stat().st_size > 0
+    assert read_kept(ended) is None
+    gathering.read([ended])
+    assert read_kept(ended) is not None
+
+
+def test_numbers_of_no_run_are_one_line(own_run: Path) -> None:
+    _sql("update trial set started_s = 9e15")(own_run)
+    with pytest.raises(TollbarError, match="`began_s` of its judgement"):
+        gathering.keep(judge.judge(results.read(own_run)))
+
+
+# Loaded by judging, and no part of it: how a run is found, opened and written, and what a study may be measured with.
+NOT_JUDGING = ("beds", "runner", "runners", "errors", "files", "machine", "plan/__init__.py", "results/__init__.py",
+               "results/changes.py", "results/database.py", "results/directory.py", "results/export.py",
+               "results/store.py", "__init__.py")  # fmt: skip
+
+
+def test_a_judgement_is_of_all_code_that_judges() -> None:
+    """Another version of any module that judging loads judges again."""
+    show = "import sys, tollbar.judge; print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('tollbar')))"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    package = Path(tollbar.__file__).parent
+    loaded = {str(Path(file).relative_to(package)) for file in done.stdout.split()}
+    hashed = {str(path.relative_to(package)) for pattern in JUDGED_BY for path in package.glob(pattern)}
+    assert all(any(package.glob(pattern)) for pattern in JUDGED_BY)
+    left = {one for one in loaded - hashed if not one.startswith(NOT_JUDGING)}
+    assert set() == left

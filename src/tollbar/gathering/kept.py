@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,15 +12,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 import tollbar
+from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.files import write_atomically
 from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
-from tollbar.results import Row, present
-from tollbar.results.directory import JUDGED
+from tollbar.results import Row
+from tollbar.results.directory import JUDGED, RESULTS, RESULTS_FILES, open_file, read_text
 from tollbar.stats import FEWEST_BLOCKS, Moments
 from tollbar.study import Study
 from tollbar.wire import Strict, check_characters, read_json
@@ -28,14 +30,15 @@ FILE = JUDGED
 # Of a digest: as many hexadecimal digits as tell two states apart for certain.
 _DIGITS = 32
 # What a judgement is made by. A run that another version judged is judged again.
-_JUDGED_BY = (
-    "judge/*.py",
-    "gathering/kept.py",
-    "results/reading.py",
-    "study/definition.py",
-    "moments.py",
-    "stats.py",
+JUDGED_BY = (
+    *("families/*.py", "judge/*.py", "plan/pairs.py", "records/*.py", "study/*.py", "gathering/kept.py"),
+    *("results/observations.py", "results/reading.py", "results/run.py", "results/stored.py"),
+    *("arrays.py", "libraries.py", "metrics.py", "moments.py", "stats.py", "units.py", "wire.py"),
 )
+# Bytes of a database's first page that SQLite changes where only a look is noted: whether it has a log, how often it
+# was changed, and by which version. See "The Database Header" in its file format.
+_HEAD, _OF_THE_LAST_WRITER = 100, (slice(18, 20), slice(24, 28), slice(92, 100))
+_READ = 1 << 20
 
 
 # Twenty times those of a run of a thousand cells.
@@ -132,13 +135,24 @@ class KeptJudgement(Kept):
 
 
 def keep(judged: Judgement) -> KeptJudgement:
-    """Keeps in its directory what was judged of a run, where that can be written, and hands it on."""
+    """Keeps in its directory what was judged of a run, where that can be written, and hands it on.
+
+    Raises TollbarError where a number of it is none of a run.
+    """
     trials = [trial for one in judged.studies for row in one.rows for trial in row.all_trials]
-    kept = KeptJudgement(
-        of=state(judged.run.directory),
-        began_s=min((trial.started_s for trial in trials), default=None),
-        studies=[_study(one) for one in judged.studies],
-    )
+    try:
+        kept = KeptJudgement(
+            of=state(judged.run.directory),
+            began_s=min((trial.started_s for trial in trials), default=None),
+            studies=[_study(one) for one in judged.studies],
+        )
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"]))
+        what = f"not as Tollbar writes it: `{key}` of its judgement: {fault['msg']}"
+        raise TollbarError(what, where=str(judged.run.directory)) from error
+    except OSError as error:
+        raise TollbarError(f"cannot be read: {error.strerror}", where=str(judged.run.directory)) from error
     # What is no text of Unicode, such as a file's name, is in no judgement that is kept.
     with suppress(OSError, ValueError):
         write_atomically(judged.run.directory / FILE, kept.model_dump_json() + "\n")
@@ -151,7 +165,7 @@ def read_kept(directory: Path) -> KeptJudgement | None:
     Raises TollbarError where its results cannot be read, or a text in it would steer a terminal.
     """
     try:
-        text = (directory / FILE).read_text("utf-8")
+        text = read_text(directory / FILE)
         said = read_json(text, MOST_VALUES)
         kept = KeptJudgement.model_validate(said)
     except (OSError, ValueError):
@@ -183,13 +197,30 @@ def _agrees(toll: KeptToll, margin: float, *, has_twins: bool) -> bool:
 
 
 def state(directory: Path) -> str:
-    """A digest of all that a run's judgement is made from, chunks by the number of trials, and of what judges it."""
+    """Return a digest of all that a run's judgement is made from, and of the code that judges it. Raises OSError."""
     digest = hashlib.sha256(_edition().encode())
     for path in (directory / "run.json", *sorted(_texts(directory))):
-        content = path.read_bytes()
+        with os.fdopen(open_file(path), "rb") as file:
+            content = file.read()
         digest.update(f"{path.relative_to(directory)} {len(content)}\n".encode() + content)
-    digest.update(repr(sorted(present(directory).items())).encode())
+    for name in RESULTS_FILES:
+        with suppress(FileNotFoundError):
+            _add_pages(digest, directory / name)
     return digest.hexdigest()[:_DIGITS]
+
+
+def _add_pages(digest: hashlib._Hash, path: Path) -> None:
+    """Add the content of a database: as rows of SQLite it would take ten times as long."""
+    with os.fdopen(open_file(path), "rb") as file:
+        if size := os.fstat(file.fileno()).st_size:
+            digest.update(f"{path.name} {size}\n".encode())
+            head = bytearray(file.read(_HEAD))
+            if path.name == RESULTS:
+                for part in _OF_THE_LAST_WRITER:
+                    head[part] = bytes(len(head[part]))
+            digest.update(head)
+            while content := file.read(_READ):
+                digest.update(content)
 
 
 def _texts(directory: Path) -> Iterator[Path]:
@@ -200,7 +231,7 @@ def _texts(directory: Path) -> Iterator[Path]:
 def _edition() -> str:
     package = Path(tollbar.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in _JUDGED_BY for path in package.glob(pattern)):
+    for path in sorted(path for pattern in JUDGED_BY for path in package.glob(pattern)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
