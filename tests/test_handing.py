@@ -93,11 +93,14 @@ def test_each_reader_has_copies_of_its_own(at: Sandbox) -> None:
     assert account is not None
     told = {"environment": {"A": f"x {store}/key, {store}/key2"}, "files": [f"{store}/key.pub {store}/link"]}
     own = handing.own_copies(at, told, reader, account)
-    copies = f"{reader}/given/directory-1-given-key"
+    copies = f"{reader}-copies/directory-1-given-key"
     assert {"A": f"x {copies}, {copies}2"} == own["environment"]
     assert told["files"] == own["files"]
-    assert ["directory-1-given-key", "directory-1-given-key2"] == sorted(os.listdir(reader / "given"))
-    for path in (reader / "given").iterdir():
+    assert ["directory-1-given-key", "directory-1-given-key2"] == sorted(os.listdir(at.copies_of(reader)))
+    # The folder is the lab's: no process of the account can put a link in the place of a copy.
+    about = at.copies_of(reader).stat()
+    assert (os.geteuid(), 0o711) == (about.st_uid, stat.S_IMODE(about.st_mode))
+    for path in at.copies_of(reader).iterdir():
         assert (account.number, 0o600) == (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode))
     assert told == handing.own_copies(at, told, reader, None)
 

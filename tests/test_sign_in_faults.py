@@ -121,7 +121,7 @@ def strangers(server: Server) -> Iterator[None]:
     def tell(text: str) -> None:
         table.write_text(text)
         # Clients of other trials have copies, which are made once.
-        for copy in given.parent.glob(f"client-*/given/{given.name}-accounts.tsv"):
+        for copy in given.parent.glob(f"client-*-copies/{given.name}-accounts.tsv"):
             copy.unlink()
 
     tell(known.replace("u005", "x005"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,6 @@ from tollbar.beds.shipping import MOST_GIVEN, MOST_GIVEN_BYTES, is_given, plain_
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner.confined import Account
-
-# Where a reader's own copies are, in its directory.
-COPIES = "given"
 
 
 def lay_out(
@@ -39,7 +35,9 @@ def lay_out(
         _give(work_dir, Account(os.geteuid()) if account else None)
     for name in component.writable:
         folder = work_dir / name
-        folder.mkdir(mode=0o750)
+        folder.mkdir()
+        # Whatever the user's mask is.
+        folder.chmod(0o750)
         _give(folder, account)
     told = Rendered(**own_copies(sandbox, asdict(told), work_dir, account))
     owner = account.number if account else None
@@ -53,7 +51,8 @@ def lay_out(
 def own_copies(sandbox: Sandbox, told: Any, folder: Path, account: Account | None) -> Any:
     """Return a value with all texts in it, where each file of the lab that only the lab can read is the reader's copy.
 
-    The copies are in a folder below `folder`, for the account alone. Without an account the value stays as it is.
+    The copies are the account's, in a folder that only the lab writes, beside the reader's own `folder`: no process of
+    the account can put a link in their way. Without an account the value stays as it is.
     """
     if account is None:
         return told
@@ -62,8 +61,11 @@ def own_copies(sandbox: Sandbox, told: Any, folder: Path, account: Account | Non
         about = path.lstat()
         is_closed = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & stat.S_IROTH
         if is_closed and not path.is_relative_to(folder):
-            copy = folder / COPIES / str(path.relative_to(sandbox.directory)).replace("/", "-")
-            _copy(path, copy, account)
+            copy = sandbox.copies_of(folder) / str(path.relative_to(sandbox.directory)).replace("/", "-")
+            copy.parent.mkdir(exist_ok=True)
+            copy.parent.chmod(0o711)
+            if not copy.exists():
+                write(copy, path.read_bytes(), 0o600, account.number)
             copies[str(path)] = str(copy)
     return shipping.replaced(told, sandbox.directory, copies)
 
@@ -97,14 +99,6 @@ def client_folder(sandbox: Sandbox, account: Account | None) -> Path:
             folder.mkdir(mode=0o700)
             _give(folder, account)
     return folder
-
-
-def _copy(path: Path, copy: Path, account: Account) -> None:
-    with suppress(FileExistsError):
-        copy.parent.mkdir(mode=0o700)
-        _give(copy.parent, account)
-    if not os.path.lexists(copy):
-        write(copy, path.read_bytes(), 0o600, account.number)
 
 
 def _give(folder: Path, account: Account | None) -> None:

@@ -86,7 +86,8 @@ class Running(Guarded):
     def stop(self) -> str | None:
         """Ends its processes and removes its work directory. Says what could not be ended."""
         left = self.end()
-        for folder in (self.work_dir, self._sandbox.given_by(self.work_dir)):
+        sandbox = self._sandbox
+        for folder in (self.work_dir, sandbox.given_by(self.work_dir), sandbox.copies_of(self.work_dir)):
             shutil.rmtree(folder, ignore_errors=True)
         self.log.unlink(missing_ok=True)
         return left

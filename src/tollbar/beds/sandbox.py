@@ -136,6 +136,10 @@ class Sandbox:
         """Return the folder of what the component in this directory gives to others; only the lab writes it."""
         return self.directory / f"{work_dir.name}-given"
 
+    def copies_of(self, folder: Path) -> Path:
+        """Return the folder of the copies of files for what runs in this one; only the lab writes it."""
+        return self.directory / f"{folder.name}-copies"
+
     def account_of(self, name: str) -> Account | None:
         """Return the account of the component or client of this name, the same for the whole run.
 
