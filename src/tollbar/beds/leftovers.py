@@ -88,6 +88,14 @@ def remove_unkept(directory: Path) -> None:
         directory.rmdir()
 
 
+def temporary_folder() -> str:
+    """Return where temporary files go; where nothing can be written anywhere, whoever tries to says so."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        return USUAL[0]
+
+
 def _notes() -> Path:
     return cache_folder() / "temporary-folders"
 
@@ -103,7 +111,7 @@ def _folders() -> list[Path]:
                     noted.append(folder)
                 else:
                     file.unlink()
-    return [*dict.fromkeys(Path(one) for one in (tempfile.gettempdir(), *USUAL, *noted))]
+    return [*dict.fromkeys(Path(one) for one in (temporary_folder(), *USUAL, *noted))]
 
 
 def _of_dead_runs(folders: Iterable[Path]) -> Iterator[Path]:

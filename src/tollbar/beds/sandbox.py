@@ -14,7 +14,6 @@ import selectors
 import shutil
 import stat
 import subprocess
-import tempfile
 import threading
 from collections.abc import Hashable
 from contextlib import suppress
@@ -217,7 +216,7 @@ def first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None
 
 def folder_for_all() -> str:
     """Where temporary files go; if root's are in a place of its own, where others can pass."""
-    candidates = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
+    candidates = [leftovers.temporary_folder(), "/tmp", "/var/tmp"]
     if os.geteuid() == 0:
         candidates = [folder for folder in candidates if others_can_pass(Path(folder))] or candidates
     return candidates[0]

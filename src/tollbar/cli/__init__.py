@@ -62,6 +62,7 @@ SHORTAGES = {
     errno.ENFILE: "file descriptors",
     errno.ENOMEM: "memory",
     errno.EAGAIN: "processes",
+    errno.EFBIG: "room in files",
     errno.ENOSPC: "room on the disk",
     errno.EDQUOT: "room on the disk",
 }
@@ -122,8 +123,8 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
 
         say_error(error)
         return ExitStatus.UNUSABLE
-    except (MemoryError, OSError) as error:
-        what = "memory" if isinstance(error, MemoryError) else SHORTAGES.get(error.errno or 0)
+    except (MemoryError, OSError, ImportError) as error:
+        what = _shortage(error)
         if what is None:
             raise
         # In so many words: what lays out more of them may want what there is none of.
@@ -133,6 +134,24 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
         )
         return ExitStatus.UNUSABLE
     return status
+
+
+# What the loader of shared objects says in an ImportError, which has no error number.
+NO_MEMORY = ("Cannot allocate memory", "failed to map segment")
+
+
+def _shortage(error: BaseException | None) -> str | None:
+    """Return what there is none of any more, by an error or what caused it; None if it is another error."""
+    match error:
+        case MemoryError():
+            return "memory"
+        case OSError():
+            return SHORTAGES.get(error.errno or 0)
+        case ImportError() if any(words in str(error) for words in NO_MEMORY):
+            return "memory"
+        case ImportError():
+            return _shortage(error.__cause__ or error.__context__)
+    return None
 
 
 class _Output(io.FileIO):

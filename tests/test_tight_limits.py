@@ -1,0 +1,56 @@
+"""Limits on memory and on the size of files under which a command cannot work: it says so, and shows no traceback."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+from bench.figures import TOLLBAR
+
+STUDY = """
+question  = "?"
+family    = "digest"
+choices   = ["md5", "sha-256"]
+providers = ["libcrypto"]
+[vary]
+op    = ["hash"]
+bytes = ["64 B"]
+"""
+
+
+def limited(folder: Path, kind: int, limit: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a command says that has so much of a resource."""
+    (folder / "study.toml").write_text(STUDY)
+    return subprocess.run(
+        [TOLLBAR, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),
+    )
+
+
+@pytest.mark.parametrize("mebibytes", [128, 64, 48])
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_command_without_memory_says_so(command: str, mebibytes: int, tmp_path: Path) -> None:
+    """Its modules cannot be imported, for which Python has an error of another kind."""
+    ended = limited(tmp_path, resource.RLIMIT_AS, mebibytes << 20, command, "study.toml")
+    assert "Traceback" not in ended.stderr
+    # Of the libraries, OpenBLAS ends the process in its own words.
+    assert "no memory left for it" in ended.stderr or ended.stderr.startswith("OpenBLAS error: ")
+
+
+def test_a_plan_needs_no_room_in_files(tmp_path: Path) -> None:
+    planned = limited(tmp_path, resource.RLIMIT_FSIZE, 0, "plan", "study.toml")
+    assert (0, "") == (planned.returncode, planned.stderr)
+
+
+def test_a_run_without_room_in_files_says_so(tmp_path: Path) -> None:
+    ended = limited(tmp_path, resource.RLIMIT_FSIZE, 0, "run", "study.toml")
+    assert 2 == ended.returncode
+    assert ended.stderr.startswith("error: ")
+    assert "File too large" in ended.stderr
+    assert "Traceback" not in ended.stderr
