@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from bench.figures import TOLLBAR
 
+from tollbar import plan, study
+from tollbar.errors import TollbarError
+
 CELLS = 20_000
 # A plan of so many takes some five seconds of CPU time. Where the time is quadratic it takes minutes.
 CPU_LIMIT_S = 30
@@ -64,3 +67,21 @@ def test_a_study_of_twenty_thousand_values_is_planned(text: str, tmp_path: Path)
 
     planned = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
     assert (0, "") == (planned.returncode, planned.stderr)
+
+
+WIDE = f"""
+question  = "?"
+family    = "password-hash"
+choices   = ["argon2id"]
+providers = ["rustcrypto"]
+[vary]
+passes = {[*range(1, 201)]}
+lanes  = {[*range(1, 65)]}
+memory = [{", ".join(f'"{kibibytes} KiB"' for kibibytes in range(512, 612))}]
+"""
+
+
+def test_combinations_without_end_are_refused_before_they_are_made() -> None:
+    """Three settings of two hundred, 64 and a hundred values are more than a million cells."""
+    with pytest.raises(TollbarError, match="more than 1,000,000 combinations"):
+        plan.make([study.read("wide", WIDE, where="wide.toml")], seed=1)

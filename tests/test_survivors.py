@@ -276,8 +276,10 @@ def test_a_run_goes_on_without_its_keeper(ground: Ground) -> None:
 
 
 @pytest.mark.share(0)
-def test_the_next_run_sweeps_what_was_left_without_a_keeper(ground: Ground) -> None:
+def test_the_next_run_sweeps_what_was_left_without_a_keeper(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a power cut, or when all are killed at once, the directory stays until the next run."""
+    # With a cache of its own: a test that runs at the same time would sweep first.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(ground.folder / ".cache"))
     run = ground.start(ground.study(50))
     until(lambda: trials_there(ground), run)
     ground.under_way(run)
@@ -328,8 +330,10 @@ def test_the_keeper_ends_what_its_guard_no_longer_can(ground: Ground) -> None:
     assert ground.left() == NOTHING
 
 
-def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground) -> None:
+def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """All three are killed at once, as by `pkill -9`: workers outlive them until the next run."""
+    # With a cache of its own: a test that runs at the same time would sweep first.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(ground.folder / ".cache"))
     run, guards = held_with_workers(ground)
     for pid in (*guards, keeper_of(ground), run.pid):
         os.kill(pid, signal.SIGKILL)

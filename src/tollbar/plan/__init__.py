@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, NamedTuple
 
 from tollbar import beds, libraries
@@ -22,6 +23,8 @@ from tollbar.study.limits import SEED
 Task = Mapping[str, Any]
 """One task of the runner contract."""
 
+# A study of as many takes a minute to plan, and weeks to measure.
+MOST_COMBINATIONS = 1_000_000
 # `json.dumps` makes a new encoder for each call, and a large study has a hundred thousand keys.
 _KEYS = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -265,12 +268,20 @@ class _Grid:
         """Those of a study, each once: what means nothing to a cell is not in its coordinates."""
         study, family = self.study, self.study.family
         known: set[tuple[tuple[str, Value], ...]] = set()
+        combined = 0
         for name, (bed, provider), op in itertools.product(
             study.choices, self.performers(), study.vary.get("op", family.operations)
         ):
             at: dict[str, Value] = {"choice": name, "provider": provider.spec, "op": op}
             at |= {"bed": bed.name} if bed else {}
             varied = self._varied(at)
+            combined += prod(map(len, varied.values()))
+            if combined > MOST_COMBINATIONS:
+                raise TollbarError(
+                    f"more than {MOST_COMBINATIONS:,} combinations of choices, providers and `vary`",
+                    where=study.name,
+                    hint="vary less at once, for example in several studies",
+                )
             for values in itertools.product(*varied.values()):
                 coordinates = self.normal({**at, **dict(zip(varied, values, strict=True))})
                 if (alike := tuple(coordinates.items())) in known:
