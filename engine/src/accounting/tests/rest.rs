@@ -8,7 +8,7 @@ use super::{Shell, used_ns};
 use crate::accounting::{Account, stood_still};
 
 /// A busy machine may keep a process from its rest for longer than that is waited for: so often it is tried.
-const ATTEMPTS: usize = 100;
+const ATTEMPTS: usize = 2000;
 /// Of those in which it came to rest, so many are enough. An interrupt, or a hypervisor, may add to what one of them reads.
 const AT_REST: usize = 9;
 

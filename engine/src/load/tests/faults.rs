@@ -112,7 +112,8 @@ fn dying_in_mid_run() {
         let server = Server::start(|stream, number| {
             say(stream, GOOD, if number == 100 { Then::Die } else { Then::GoOn })
         });
-        let reason = failing(&server, json!({"connection": connection, "users": 4}), 1);
+        // More than it answers, however slow the machine is.
+        let reason = failing(&server, json!({"connection": connection, "users": 4}), 1000);
         let expected = ["refused", "reset", "closed early"];
         assert!(kinds(&reason).iter().all(|kind| expected.contains(kind)), "{reason}");
         assert!(server.requests() >= 90, "{} requests", server.requests());
