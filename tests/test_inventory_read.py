@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from test_inventory import algorithm, made
+from test_inventory import algorithm, asset, made
 from tollbar import inventory
 from tollbar.errors import TollbarError
-from tollbar.inventory import reading
+from tollbar.inventory import mapping, reading
 from tollbar.inventory.mapping import mapped
 from tollbar.inventory.reading import parse
 
@@ -28,8 +30,16 @@ from tollbar.inventory.reading import parse
         (b'{"spdxVersion": "SPDX-2.3"}', "not CycloneDX"),
         (b'{"bomFormat": "CycloneDX", "specVersion": "1.4"}', "CycloneDX 1.4"),
         (b'{"bomFormat": "CycloneDX", "specVersion": 1.6}', "no `specVersion`"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b'{"bomFormat": "CycloneDX", "version": ' + b"9" * 5000 + b"}", "too long a number"),
+        (b"[" * 200_000, "not CycloneDX"),
+        (b'{"x": ' + b"[" * 200_000, "nested too deeply"),
+        (b'{"bomFormat": "CycloneDX", "version": ' + b"9" * 5000 + b"}", "no `specVersion`"),
+        (b"\0" * 100, "not JSON"),
+        (b"\x1f\x8b\x08\x00", "not text in UTF-8"),
+        (
+            b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": ["x"]}',
+            "`components\\[0\\]`: Expected 'object'",
+        ),
+        (b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "x": "\xff"}', "not text in UTF-8"),
     ],
 )
 def test_what_is_no_inventory_is_said_in_one_line(content: bytes, said: str) -> None:
@@ -56,7 +66,7 @@ def test_hostile_texts_are_shown_without_what_a_terminal_obeys() -> None:
         {"type": "cryptographic-asset", "name": "bad", "cryptoProperties": {"assetType": 7, "oid": {}}},
         {"type": "cryptographic-asset", "name": "bare"},
         {"type": "cryptographic-asset", "name": "new", "cryptoProperties": {"assetType": "hologram"}},
-        "no component",
+        {"type": "library"},
     )
     first, bad, bare, new = read.assets
     assert 80 >= len(first.name)
@@ -89,7 +99,7 @@ _TEXT = st.text(max_size=30) | st.sampled_from(
     ["RSA", "aes-gcm", "SHA256withRSA", "1.2.840.113549.1.1.1", "tls", "1.3", "r"]
 )
 _ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=6,
 )
@@ -125,7 +135,7 @@ _COMPONENTS = st.fixed_dictionaries(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(_COMPONENTS | _ANY, max_size=5))
+@given(st.lists(_COMPONENTS, max_size=5))
 def test_whatever_components_hold_each_is_an_asset_or_none(components: list[object]) -> None:
     """Nothing that JSON can hold ends the reader; each asset has a choice that exists, or a reason."""
     read = made(*components)
@@ -143,3 +153,88 @@ def test_whatever_a_file_holds_it_is_an_inventory_or_one_line(content: bytes) ->
         parse(content, Path("cbom.json"))
     except TollbarError as error:
         assert "\n" not in str(error)
+
+
+def key(name: str, *refers: str, **more: object) -> dict[str, object]:
+    related = [{"type": "algorithm", "ref": one} for one in refers]
+    return asset(name, "related-crypto-material", name, type="public-key", relatedCryptographicAssets=related, **more)
+
+
+def certificate(name: str, *keys: str) -> dict[str, object]:
+    related = [{"type": "publicKey", "ref": one} for one in keys]
+    return asset(name, "certificate", name, relatedCryptographicAssets=related)
+
+
+def test_each_asset_that_others_refer_to_is_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates, keys and algorithms of which each refers to all of the next kind: their product is not walked."""
+    names = {kind: [f"{kind}{number}" for number in range(60)] for kind in "cka"}
+    looked: list[str] = []
+
+    class Counted(dict[str, reading.Asset]):
+        def get(self, reference: str, default: object = None) -> Any:
+            looked.append(reference)
+            return super().get(reference)
+
+    read = made(
+        *(certificate(name, *names["k"]) for name in names["c"]),
+        *(key(name, *names["a"]) for name in names["k"]),
+        *(algorithm("RSA-2048", name) for name in names["a"]),
+    )
+    mapped(replace(read, by_reference=Counted(read.by_reference)))
+    assert 2 * 60 * 60 == len(looked)
+
+
+def test_a_certificate_is_what_its_keys_and_their_algorithms_say() -> None:
+    """What comes first counts, and the name is the last one's."""
+    read = made(
+        certificate("c", "k1", "k2"), key("k1", "a1"), key("k2", size=2048), algorithm("RSA", "a1", padding="pss")
+    )
+    texts = mapping._texts(read.assets[0], mapping._Followed(read))
+    assert {"name": "rsa", "size": "2048", "padding": "pss", "type": "public-key", "kind": "certificate"} == texts
+
+
+def test_references_in_a_circle_end() -> None:
+    read = made(*(key(f"k{number}", f"k{(number + 1) % 100}") for number in range(100)), certificate("c", "c", "k1"))
+    assert 101 == len(mapped(read))
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "components"),
+    [
+        ("MOST_ASSETS", 3, [algorithm("MD5")] * 4),
+        (
+            "MOST_ASSETS",
+            3,
+            [asset("p", "protocol", cipherSuites=[{"name": "s", "tlsGroups": ["a", "b"]}] * 2)],
+        ),
+        ("MOST_COMPONENTS", 3, [{"name": "library"}] * 4),
+        ("MOST_COMPONENTS", 3, [{"components": [{"components": [{"components": [{}]}]}]}]),
+        ("MOST_REFERENCES", 3, [certificate("c", "a", "b", "c", "d")]),
+        ("MOST_PLACES", 3, [algorithm("MD5") | {"evidence": {"occurrences": [{"location": x} for x in "abcd"]}}]),
+    ],
+)
+def test_more_than_a_limit_is_refused_in_one_line(
+    limit: str, most: int, components: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, limit, most)
+    with pytest.raises(TollbarError, match="more than 3 ") as raised:
+        made(*components)
+    assert ("cbom.json", True) == (raised.value.where, bool(raised.value.hint))
+
+
+def test_more_different_assets_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "MOST_DIFFERENT", 3)
+    assert 4 == len(mapped(made(*(algorithm(f"name {number % 3}") for number in range(4)))))
+    with pytest.raises(TollbarError, match="more than 3 assets that differ"):
+        mapped(made(*(algorithm(f"name {number}") for number in range(4))))
+
+
+def test_an_asset_with_properties_that_are_too_large_has_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_OF_ASSET", 1024 * 1024)
+    (one,) = made(algorithm("MD5", x="y" * 1024 * 1024)).assets
+    assert ("MD5", "`cryptoProperties`: it is larger than 1 MiB, the limit") == (one.name, one.fault)
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    content = json.dumps({"bomFormat": "CycloneDX", "specVersion": "1.6"}).encode("utf-8-sig")
+    assert () == parse(content, Path("cbom.json")).assets

@@ -12,13 +12,17 @@ from tomlkit.items import InlineTable, Table
 from tollbar.budgets.checked import Check
 from tollbar.policies import Processor
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Begins what editors of Windows write."""
+
 
 def accepted(text: str, check: Check, here: Processor, today: date) -> str:
     """The text of a `tollbar.toml` with today's standing of each use, and the new limit of each budget that has one.
 
     Comments, order and spaces are kept.
     """
-    document: dict[str, Any] = tomlkit.parse(text)
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    document: dict[str, Any] = tomlkit.parse(text.removeprefix(mark))
     for use in check.uses:
         if use.is_standing_sure and use.standing != use.use.standing:
             document["uses"][use.use.name]["standing"] = str(use.standing)
@@ -44,7 +48,7 @@ def accepted(text: str, check: Check, here: Processor, today: date) -> str:
         table["set-on"].update(set_on)
         if below:
             table["set-on"].value.body.extend(below)
-    return tomlkit.dumps(document)
+    return mark + tomlkit.dumps(document)
 
 
 def _taken_from_the_end(table: Table | InlineTable) -> list[Any]:

@@ -15,7 +15,7 @@ from tollbar import machine, policies
 from tollbar.budgets.checked import Check, Found, processor_of
 from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
-from tollbar.files import write
+from tollbar.files import read_bytes, write
 from tollbar.policies import Budget, Processor, Project
 from tollbar.present.decisions.check import answer
 
@@ -108,8 +108,8 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
 def _content(path: Path) -> str:
     """The file as it is, with the ends of its lines."""
     try:
-        return path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_bytes(path, pipes=False).decode()
+    except UnicodeDecodeError as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
 
 

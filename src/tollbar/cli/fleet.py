@@ -12,6 +12,7 @@ from tollbar.cli.answers import Layout, command_line, show_answer
 from tollbar.cli.options import Options, full_paths
 from tollbar.document.decisions.gather import document
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.files import read_text
 from tollbar.fleet import Fleets
 from tollbar.present.blocks import Paragraph
 from tollbar.present.decisions.gather import gather_answer, gather_page
@@ -78,7 +79,7 @@ def _begun(
     named = [name for name in studies if not _is_own(name)]
     files: dict[str, str] = {}
     for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):
-        if files.setdefault(path.name, text := path.read_text("utf-8")) != text:
+        if files.setdefault(path.name, text := read_text(path)) != text:
             raise TollbarError(f"two studies have this name: {path.stem}", where=str(path))
     return fleet.begin(
         options.runs.resolve(), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from string import Formatter
 from typing import Annotated
@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from tollbar import families, wire
+from tollbar.errors import TollbarError
 from tollbar.families import Family, Value, fits, settings_at
 from tollbar.inventory.reading import Asset, Inventory, shown
 
@@ -20,6 +21,9 @@ _TABLE = Path(__file__).with_name("mapping.toml")
 _CODE_POINTS = Path(__file__).with_name("code-points.toml")
 # Texts are from elsewhere, and no name of an algorithm is longer.
 _MOST_LETTERS = 200
+# Each takes 0.1 ms, and most of an inventory's assets have one of some hundred names.
+MOST_DIFFERENT = 25_000
+_MOST_REMEMBERED = 2**16
 _BETWEEN = re.compile(r"[\s_/.:]+")
 _BETWEEN_NAMES = "|"
 # What stands between the texts of a property that has several.
@@ -60,20 +64,25 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
     # Names differ in what says nothing: what is alike in what they say is looked up once.
     by_texts: dict[tuple[tuple[str, str], ...], Mapped] = {}
     by_facts: dict[str, Mapped] = {}
+    followed = _Followed(inventory)
     found = []
     for asset in inventory.assets:
         if asset.fault:
             found.append(Mapped(reason=f"not as CycloneDX has it: {asset.fault}"))
             continue
-        texts = tuple(_texts(asset, inventory).items())
+        texts = tuple(_texts(asset, followed).items())
         if texts not in by_texts:
+            if len(by_texts) >= MOST_DIFFERENT:
+                what = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
+                hint = "price it part by part: `jq` selects some of its `components`, for example"
+                raise TollbarError(what, where=str(inventory.path), hint=hint)
             facts = _Facts(dict(texts))
             key = repr(facts.found)
             if key not in by_facts:
                 by_facts[key] = _mapped(facts, known)
             by_texts[texts] = by_facts[key]
         what = by_texts[texts]
-        twice = _referred_twice(asset, inventory)
+        twice = followed.twice(asset)
         found.append(
             _but(what, f"`{shown(twice)}`, which it refers to, stands for several components") if twice else what
         )
@@ -86,35 +95,93 @@ def _but(what: Mapped, reason: str) -> Mapped:
     return Mapped(uses, None if uses else reason)
 
 
-def _referred_twice(asset: Asset, inventory: Inventory) -> str | None:
-    followed = [asset, *_referred(asset, "key", inventory)]
-    references = (one for each in followed for some in each.refers.values() for one in some)
-    return next((one for one in references if one in inventory.twice), None)
+class _Followed:
+    """What the assets of an inventory refer to: each is followed once, however many refer to it."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._merged: dict[int, tuple[Mapping[str, str], str]] = {}
+        self._twice: dict[int, str | None] = {}
+        self._joined: dict[int, str] = {}
+
+    def of(self, asset: Asset, by: str) -> Iterator[Asset]:
+        """The assets that one refers to by a property."""
+        found = map(self._inventory.by_reference.get, asset.refers.get(by, ()))
+        return (one for one in found if one is not None)
+
+    def merged(self, asset: Asset) -> tuple[Mapping[str, str], str]:
+        """What the algorithms of an asset say together, the first of them first; and the name of the last."""
+        if id(asset) not in self._merged:
+            self._merged[id(asset)] = _together(
+                (one.said, one.said.get("name", "")) for one in self.of(asset, "algorithm")
+            )
+        return self._merged[id(asset)]
+
+    def of_certificate(self, asset: Asset) -> tuple[Mapping[str, str], str]:
+        """The same of the keys of a certificate, and behind them of the algorithms of these."""
+        keys = [*self.of(asset, "key")]
+        said = [(key.said, key.said.get("name", "")) for key in keys]
+        return _together([*said, *map(self.merged, keys)])
+
+    def names(self, asset: Asset) -> str:
+        """The names of the algorithms of a cipher suite, as far as they are looked at."""
+        # One and the same for all groups of a suite.
+        references = asset.refers.get("algorithm", ())
+        if id(references) not in self._joined:
+            self._joined[id(references)] = _joined(map(_names, self.of(asset, "algorithm")))
+        return self._joined[id(references)]
+
+    def twice(self, asset: Asset) -> str | None:
+        """A reference of several components that an asset, or a key of it, refers to."""
+        if not self._inventory.twice:
+            return None
+        followed = (refs for one in (asset, *self.of(asset, "key")) for refs in one.refers.values())
+        return next((one for one in map(self._first_twice, followed) if one), None)
+
+    def _first_twice(self, references: tuple[str, ...]) -> str | None:
+        if id(references) not in self._twice:
+            self._twice[id(references)] = next((one for one in references if one in self._inventory.twice), None)
+        return self._twice[id(references)]
 
 
-def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
+def _together(several: Iterable[tuple[Mapping[str, str], str]]) -> tuple[Mapping[str, str], str]:
+    said: dict[str, str] = {}
+    last = ""
+    for one, name in several:
+        for key, text in one.items():
+            if key != "name":
+                said.setdefault(key, text)
+        last = name or last
+    return said, last
+
+
+def _joined(names: Iterable[str]) -> str:
+    joined = ""
+    for number, name in enumerate(names):
+        joined += _BETWEEN_NAMES + name if number else name
+        if len(joined) > _MOST_LETTERS:
+            # Half a name could be that of another.
+            return joined[:_MOST_LETTERS].rpartition(_BETWEEN_NAMES)[0]
+    return joined
+
+
+def _texts(asset: Asset, followed: _Followed) -> Mapping[str, str]:
     """All that is said of an asset, by property, with what it refers to."""
     said = dict(asset.said)
-    algorithms = [asset, *_referred(asset, "algorithm", inventory)]
-    if asset.kind == "certificate":
-        keys = _referred(asset, "key", inventory)
-        algorithms += keys + [one for key in keys for one in _referred(key, "algorithm", inventory)]
     if asset.kind == "cipher suite":
-        names = _BETWEEN_NAMES.join(_names(one) for one in algorithms[1:])
-        # Half a name could be that of another.
-        said["algorithms"] = (
-            names if len(names) <= _MOST_LETTERS else names[:_MOST_LETTERS].rpartition(_BETWEEN_NAMES)[0]
-        )
+        said["algorithms"] = followed.names(asset)
         said |= {name: _named(said.get(name, ""), of) for name, of in _code_points().of_properties.items()}
         if said.get("group"):
             # Told from the names of algorithms, which need not be those of groups.
             said["group"] = f"group {said['group']}"
     else:
-        # What a key does not say of itself its algorithm says.
-        for one in algorithms[1:]:
-            said = {**one.said, **{name: text for name, text in said.items() if name != "name" or len(algorithms) < 2}}
+        # What a key does not say of itself its algorithm says; its name is that of the last one.
+        more, name = followed.of_certificate(asset) if asset.kind == "certificate" else followed.merged(asset)
+        if more or name:
+            said.pop("name", None)
+            said = {**more, **said, **({"name": name} if name else {})}
     said |= {"kind": asset.kind, "oid": _table().oid.get(said.get("oid", ""), "")}
-    return {name: _less_nothing(name, _plain(text)) for name, text in said.items() if text}
+    return {name: _less_nothing(name, text) for name, text in said.items() if text}
 
 
 def _named(text: str, names: Mapping[str, str]) -> str:
@@ -127,11 +194,6 @@ def _named(text: str, names: Mapping[str, str]) -> str:
     return names.get(f"0x{number:04x}", text)
 
 
-def _referred(asset: Asset, by: str, inventory: Inventory) -> list[Asset]:
-    found = (inventory.by_reference.get(reference) for reference in asset.refers.get(by, ()))
-    return [one for one in found if one is not None]
-
-
 def _names(asset: Asset) -> str:
     said = filter(None, (asset.said.get(name) for name in ("name", "curve")))
     return " ".join(said).replace(_BETWEEN_NAMES, " ")
@@ -141,7 +203,9 @@ def _plain(text: str) -> str:
     return _BETWEEN.sub("-", text[:_MOST_LETTERS].lower())
 
 
+@lru_cache(_MOST_REMEMBERED)
 def _less_nothing(property_: str, text: str) -> str:
+    text = _plain(text)
     for pattern in _table().says_nothing.get(property_, ()):
         text = pattern.sub("", text)
     return text
@@ -200,10 +264,8 @@ class _Facts:
         table = _table()
         for name, properties in table.reads.items():
             for property_ in properties:
-                for text in _each(property_, texts.get(property_, "")):
-                    value = _first(table.fact[name], text)
-                    if value:
-                        self.found.setdefault(name, {}).setdefault(value, property_)
+                for value in _values(name, property_, texts[property_]) if property_ in texts else ():
+                    self.found.setdefault(name, {}).setdefault(value, property_)
         algorithms = self.found.get("algorithm", {})
         for less, more in table.less_than.items():
             if less in algorithms and not algorithms.keys().isdisjoint(more):
@@ -243,9 +305,27 @@ class _Facts:
             del self.found["bits"]
 
 
-def _first(patterns: Mapping[str, tuple[re.Pattern[str], ...]], text: str) -> str | None:
-    matches = ((value, pattern.search(text)) for value, some in patterns.items() for pattern in some) if text else ()
-    return next((match.expand(value) for value, match in matches if match), None)
+@lru_cache(_MOST_REMEMBERED)
+def _values(fact: str, property_: str, text: str) -> tuple[str, ...]:
+    """The values of a fact that the text of a property says: few texts are of one asset alone."""
+    found = (_first(fact, one) for one in _each(property_, text))
+    return tuple(one for one in found if one)
+
+
+def _first(fact: str, text: str) -> str | None:
+    # Most texts say nothing of most facts, which one search finds out.
+    if not text or not _any_of(fact).search(text):
+        return None
+    for value, some in _table().fact[fact].items():
+        for pattern in some:
+            if match := pattern.search(text):
+                return match.expand(value) if "\\" in value else value
+    return None
+
+
+@cache
+def _any_of(fact: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{p.pattern})" for some in _table().fact[fact].values() for p in some))
 
 
 def _each(property_: str, text: str) -> list[str]:

@@ -14,6 +14,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
+from tollbar.files import read_text
 from tollbar.study.asking import ASKED, Question, check_choices, coordinates_of, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
@@ -168,9 +169,8 @@ def _read(path: Traversable, where: str | None = None) -> Study:
             hint="rename the file with `mv`",
         )
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TollbarError(
-            f"cannot read the study: {error}", where=where or path.name, hint="give a study's name or a .toml file"
-        ) from error
+        text = read_text(path) if isinstance(path, Path) else path.read_text("utf-8")
+    except TollbarError as error:
+        what = f"cannot read the study: {error.what.removeprefix('cannot be read: ')}"
+        raise TollbarError(what, where=where or path.name, hint="give a study's name or a .toml file") from error
     return read(name, text, where=where or path.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Literal
 
@@ -192,21 +192,24 @@ def document(pricing: Pricing) -> Document:
             )
             for family, one in pricing.contradictions
         ],
-        lines=[_line(line) for line in pricing.lines],
+        lines=[*_lines(pricing.lines)],
     )
 
 
-def _line(line: Line) -> LineForm:
-    return LineForm(
-        kind=line.kind,
-        name=line.name,
-        names=line.names,
-        count=line.count,
-        places=list(line.places),
-        ruling=line.ruling.value,
-        uses=[_use(one) for one in line.uses],
-        reason=line.reason,
-    )
+def _lines(lines: Sequence[Line]) -> Iterator[LineForm]:
+    # Thousands of names may have one use.
+    uses = {id(one): _use(one) for one in {id(one): one for line in lines for one in line.uses}.values()}
+    for line in lines:
+        yield LineForm(
+            kind=line.kind,
+            name=line.name,
+            names=line.names,
+            count=line.count,
+            places=list(line.places),
+            ruling=line.ruling.value,
+            uses=[uses[id(one)] for one in line.uses],
+            reason=line.reason,
+        )
 
 
 def _use(priced: Priced) -> UseForm:

@@ -16,8 +16,9 @@ from tollbar.present.names import counted, enumeration, place_of, standing_words
 from tollbar.present.numbers import DISTURBED, bracket, times
 from tollbar.present.table_cells import has_marks, marked
 
-# Rules, places and names beyond these hide the rest; the JSON document has all.
+# Rules, rows, places and names beyond these hide the rest; the JSON document has all.
 MOST_RULES = 8
+MOST_ROWS = 100
 MOST_PLACES = 1
 MOST_REPLACEMENTS = 3
 TITLES = {
@@ -98,9 +99,14 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
     for title, lines in groups.items():
         is_priced = title == TITLES[Ruling.BREAKS]
         columns = (*COLUMNS, *OF_COST) if is_priced else COLUMNS
-        rows = [cells[: len(columns)] for cells in _rows(lines)]
+        rows = [cells[: len(columns)] for cells in _rows(lines[:MOST_ROWS])]
         tables = [Table("", columns, rows)]
-        yield Listing(title, tables=tables, notes=[f"{DISTURBED}."] if has_marks(tables) else [])
+        notes = [f"{DISTURBED}."] if has_marks(tables) else []
+        left = lines[MOST_ROWS:]
+        if left:
+            of_them = counted(sum(line.count for line in left), "asset")
+            notes.append(f"{counted(len(left), 'more row')} of {of_them} in the JSON document (`--json`).")
+        yield Listing(title, tables=tables, notes=notes)
 
 
 def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
