@@ -270,6 +270,11 @@ def _means(sums: np.ndarray) -> np.ndarray:
     return found
 
 
+# Half of an interval of logarithms: one that is wider, as after dozens of looks, says nothing, and its ends are beyond
+# what a double can be.
+_WIDEST = 300.0
+
+
 def _interval(
     sides: Sequence[Sums],
     moments: Moments,
@@ -303,6 +308,8 @@ def _interval(
     effective = float((rounds.sum(axis=1) ** 2 / (rounds**2).sum(axis=1)).min())
     freedom = round(max(effective - 1.0, 1.0), 1)
     half = student(freedom, confidence) * math.sqrt(variance)
+    if shown is math.exp and half > _WIDEST:
+        return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
     return Interval(shown(value), shown(value - half), shown(value + half), confidence, n, moments, freedom)
 
 

@@ -15,6 +15,8 @@ from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Moments, student
 _HOPELESS = 50
 # Of the error that all looks together may make, so much is for the first, which is the only one as a rule: six blocks
 # can carry it, as they can 95 %, and its intervals are a twentieth wider.
+# Of a look: from the fiftieth on a double cannot tell less of it from none, and all of them together are no 1e-10.
+_LEAST_ERROR = 2.0**-52
 _FIRST_LOOK = 0.80
 
 
@@ -144,7 +146,7 @@ def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | Non
 def _confidence(looks: int) -> float:
     allowed = 1 - CONFIDENCE
     first = _FIRST_LOOK * allowed
-    return 1 - (first if looks == 1 else (allowed - first) / 2 ** (looks - 1))
+    return 1 - (first if looks == 1 else max(math.ldexp(allowed - first, 1 - looks), _LEAST_ERROR))
 
 
 def _quantile(confidence: float) -> float:
