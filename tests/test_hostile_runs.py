@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
+import signal
 import sqlite3
 import struct
+import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,16 +18,16 @@ from typing import Any
 import pytest
 from bench.fleet import run_of
 
-from conftest import Tollbar
+from conftest import Tollbar, command
 from gather_lab import cost
-from tollbar import machine
+from tollbar import gathering, machine
+from tollbar.errors import ExitStatus
+from tollbar.gathering import Found, Unusable
 from tollbar.gathering.kept import FILE
 
 PRECIOUS = b"the reader's own\n"
 MIB = 1 << 20
 Spoil = Callable[[Path], object]
-# Of a command with all that it imports, and of what a file up to its limit may cost.
-MOST_CPU_S, MOST_ADDRESSES = 60, 4096 * MIB
 
 
 def linked(name: str, to: str, run: Path) -> None:
@@ -251,11 +253,6 @@ def _inside(run: Path) -> dict[str, tuple[int, int, int]]:
     return {str(one): (s.st_mode, s.st_size, s.st_mtime_ns) for one, s in entries.items() if not one.is_dir()}
 
 
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
-
-
 @pytest.mark.share
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("what", HOSTILE)
@@ -277,3 +274,77 @@ def test_a_strangers_run_is_refused_in_one_line(
     assert "Traceback" not in message
     assert outside == _outside(hostile)
     assert inside == _inside(hostile)
+
+
+@pytest.mark.share
+@pytest.mark.parametrize("what", HOSTILE)
+def test_gather_has_a_line_for_it_and_the_others(one_run: Path, hostile: Path, what: str) -> None:
+    spoil, expected = HOSTILE[what]
+    spoil(hostile)
+    (hostile / FILE).unlink() if (hostile / FILE).is_file() and not (hostile / FILE).is_symlink() else None
+    outside = _outside(hostile)
+    good, refused = gathering.read([one_run, hostile])
+    assert isinstance(good, Found)
+    assert isinstance(refused, Unusable)
+    assert expected.replace(" ", "") in refused.reason.replace(" ", "")
+    assert outside == _outside(hostile)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_read_without_end_is_ended(hostile: Path, number: signal.Signals) -> None:
+    """By Ctrl-C and by a scheduler, also within one instruction of SQLite."""
+    endless(hostile)
+    # So large that its CPU time is not over before.
+    os.truncate(hostile / "results.sqlite", 1 << 30)
+    with subprocess.Popen([command(), "judge", str(hostile)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as judge:
+        try:
+            # The thread that watches the read.
+            while judge.poll() is None and len(os.listdir(f"/proc/{judge.pid}/task")) < 2:
+                time.sleep(0.01)
+            judge.send_signal(number)
+            said = judge.communicate(timeout=60)
+        finally:
+            judge.kill()
+    assert (ExitStatus.INTERRUPTED if number == signal.SIGINT else -signal.SIGTERM) == judge.returncode
+    assert (b"", b"") == said
+
+
+EXTREME: Mapping[str, Spoil] = {
+    "looks": lambda run: entry(run, looks=[{"blocks": 5, "trials": number} for number in range(1, 2000)]),
+    "fifty looks": lambda run: entry(run, looks=[{"blocks": 5, "trials": number} for number in range(1, 51)]),
+    **{
+        f"{metric} {value} of {name}": sql(
+            f"update observation set by_round = '[{value},{value}]' where metric = '{metric}' {of}"
+        )
+        for metric in ("cpu", "wall", "operations", "round", "probe-before", "probe-after")
+        for value in (1, 2**53 - 1)
+        for name, of in (("some", "and trial % 3 = 0"), ("all", ""))
+    },
+    "a metric": sql("update observation set metric = 'x', by_round = '[1e308,1e308]' where metric = 'probe-before'"),
+    "a component": sql("update observation set component = 'x' where metric = 'cpu'"),
+    "a load": partial(loaded, requests=2**53 - 1, wall_ns=1, latency_us=[[2**53 - 1, 2**53 - 1]] * 3, errors={"x": -1}),
+    "a load of nothing": partial(loaded, wall_ns=0, requests=0),
+    "negative counts": sql("update trial set block = -block, heat = -heat, ord = -ord, steal_ns = -1"),
+    "the first moment": sql("update trial set started_s = 0.0"),
+    "a moment beyond all": sql(f"update trial set started_s = {2**53 - 1}.0, machine_load = {2**53 - 1}.0"),
+    "strengths": sql(f"update cell set strength = {2**53 - 1}, position = -position, known_answers = -1"),
+    "a seed": lambda run: said(run, seed=10**4000),
+    "a start": lambda run: said(run, started="yesterday"),
+    "blocks": lambda run: entry(run, blocks=2**53 - 1),
+    "a probe": lambda run: said(run, best_probe_ns=1e308),
+}  # fmt: skip
+
+
+@pytest.mark.share
+@pytest.mark.parametrize("reader", [name for name in READERS if "resume" not in name])
+@pytest.mark.parametrize("what", EXTREME)
+def test_numbers_that_are_hardly_possible_are_judged_or_refused(
+    tollbar: Tollbar, one_run: Path, hostile: Path, what: str, reader: str
+) -> None:
+    EXTREME[what](hostile)
+    names = {"RUN": hostile, "GOOD": one_run, "INVENTORY": next((HERE / "inventories").glob("*full*")),
+             "MIX": HERE.parent / "docs/mix.toml"}  # fmt: skip
+    done = tollbar(*(names.get(word, word) for word in READERS[reader]))
+    assert "Traceback" not in done.stderr, done.stderr[-2000:]
+    assert done.returncode in {*ExitStatus}
+    assert 1 >= done.stderr.count("error:")

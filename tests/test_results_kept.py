@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import builders
+from conftest import command, in_own_mounts
 from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan
@@ -227,6 +229,52 @@ def test_runs_of_one_second_have_directories_of_their_own(planned: Plan, tmp_pat
         results.create(planned, tmp_path / "file", command=(), libraries=(), fingerprint={})
     assert (str(tmp_path / "file"), "choose another with --runs DIRECTORY") == (caught.value.where, caught.value.hint)
     assert caught.value.what.startswith("cannot make the run's directory: ")
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(28, "full"), sqlite3.OperationalError("full"), KeyboardInterrupt()], ids=repr
+)
+@pytest.mark.parametrize(
+    "step", ["_keep", "_locked", "_to_be_written", "_insert_plan", "write_atomically", "check_files"]
+)
+def test_a_run_that_cannot_be_made_leaves_nothing(
+    planned: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, fault: BaseException
+) -> None:
+    """Whatever was written of it by then; and what others made stays."""
+
+    def fail(*_: object) -> None:
+        raise fault
+
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.setattr(f"tollbar.results.store.{step}", fail)
+    with pytest.raises(KeyboardInterrupt if isinstance(fault, KeyboardInterrupt) else TollbarError):
+        results.create(planned, tmp_path, command=(), libraries=(), fingerprint={})
+    assert ["theirs"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_run_that_could_not_be_read_is_not_begun(planned: Plan, tmp_path: Path) -> None:
+    with pytest.raises(TollbarError, match="larger than that of any run"):
+        results.create(planned, tmp_path, command=("x" * 2**20,), libraries=(), fingerprint={})
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", ["4k", "16k", "32k", "64k", "96k", "128k", "192k"])
+def test_a_full_disk_leaves_a_run_or_nothing(fake_study: Path, tmp_path: Path, size: str) -> None:
+    (tmp_path / "disk").mkdir()
+    script = f"""
+        mount -t tmpfs -o size={size} none disk || exit 9
+        {command()} run {fake_study} --runs disk/runs --blocks 1 --no-report --json > /dev/null 2> messages; echo $?
+        for run in disk/runs/*/; do test ! -d "$run" -o -e "$run/run.json" || echo "half: $run"; done
+    """
+    done = subprocess.run(
+        [*in_own_mounts(), "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
+    status, *half = done.stdout.splitlines()
+    message = (tmp_path / "messages").read_text()
+    assert [] == half, message
+    assert "Traceback" not in message
+    assert status in {"0", "1", "2"}
+    assert (status == "2") == ("error:" in message)
 
 
 def storing_directory(parent: Path) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ JUDGED = "judged.json"
 
 LOCK = ".lock"
 RESULTS = "results.sqlite"
+_FOLDERS = ("studies", "families")
 JOURNAL = f"{RESULTS}-journal"
 RESULTS_FILES = (RESULTS, f"{RESULTS}-wal", JOURNAL)
 """The database of a run, and what SQLite needs of the files next to it after a run was ended by force."""
@@ -59,9 +60,8 @@ def read_text(path: Path) -> str:
 
 def check_files(directory: Path) -> None:
     """Raises TollbarError for an entry that is no ordinary file of a run, before any of them is opened."""
-    folders = (directory, directory / "studies", directory / "families")
     together, where = 0, str(directory)
-    for number, path in enumerate(_entries(folders)):
+    for number, path in enumerate(_entries(directory)):
         try:
             status = path.lstat()
         except FileNotFoundError:
@@ -89,18 +89,17 @@ def check_files(directory: Path) -> None:
 
 
 def _names_a_file(journal: Path) -> bool:
-    with os.fdopen(open_file(journal), "rb") as file:
+    with suppress(FileNotFoundError), os.fdopen(open_file(journal), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - len(_NAMES_A_FILE)))
         return file.read() == _NAMES_A_FILE
+    return False
 
 
-def _entries(folders: Sequence[Path]) -> Iterator[Path]:
-    """The entries of these folders, and of the folders in the last of them."""
-    *_, last = folders
-    for folder in folders:
-        # Runs of earlier versions kept no families.
-        with suppress(FileNotFoundError), os.scandir(folder) as inside:
-            for entry in inside:
-                yield folder / entry.name
-                if folder == last and entry.is_dir(follow_symlinks=False):
-                    yield from (folder / entry.name / one.name for one in os.scandir(folder / entry.name))
+def _entries(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """The entries of a run's directory, of `studies` and `families` in it, and of the folders in those."""
+    # Another process may be writing the run.
+    with suppress(FileNotFoundError), os.scandir(folder) as inside:
+        for entry in inside:
+            yield folder / entry.name
+            if (depth == 1 or (depth == 0 and entry.name in _FOLDERS)) and entry.is_dir(follow_symlinks=False):
+                yield from _entries(folder / entry.name, depth + 1)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
 from tollbar import study
 from tollbar.errors import TollbarError, printable, printable_in
@@ -42,8 +42,17 @@ EARLIER = {
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = TypeVar("Name")
+MOST_NAMES = 1000
+
+
+def _few(said: object) -> object:
+    if isinstance(said, dict) and len(said) > MOST_NAMES:
+        raise ValueError(f"more than {MOST_NAMES:,} entries")
+    return said
+
+
 # Pydantic keeps an error for each item that is wrong, of a kB and more; a real run has dozens.
-Named = Annotated[dict[str, Name], Field(max_length=1000)]
+Named = Annotated[dict[str, Name], BeforeValidator(_few)]
 Listed = Annotated[list[Name], FailFast()]
 
 
@@ -150,8 +159,7 @@ def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[st
     except (sqlite3.Error, OSError) as error:
         raise TollbarError(f"the results cannot be read: {error}".translate(SPACES), where=str(path)) from error
     except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
-        raise TollbarError(f"not as Tollbar writes it: {why}", where=str(path)) from error
+        raise TollbarError(f"not as Tollbar writes it: {_why(error)}", where=str(path)) from error
 
 
 @contextlib.contextmanager
@@ -228,11 +236,20 @@ def about(directory: Path) -> dict[str, Any]:
     try:
         _About.model_validate(said)
     except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(str(part) for part in fault["loc"])
-        what = f"not as Tollbar writes it: `{key}`: {fault['msg']}".translate(SPACES)
+        what = f"not as Tollbar writes it: {_why(error)}"
         raise TollbarError(what, where=str(path), hint=hint) from error
     return said
+
+
+def _why(error: ValueError | RecursionError) -> str:
+    """In one line, what is wrong with a document."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, ValidationError):
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        key = ".".join(str(part) for part in fault["loc"])
+        return f"`{key}`: {fault['msg']}".translate(SPACES)
+    return str(error).splitlines()[0]
 
 
 def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, ...]:
