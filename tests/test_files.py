@@ -87,7 +87,7 @@ def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
 def test_a_pipe_that_nothing_reads_from_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="No such device or address"):
-        write_atomically(tmp_path / "pipe", "a page")
+        write_named(tmp_path / "pipe", "a page")
 
 
 @pytest.fixture

@@ -176,10 +176,14 @@ def write_atomically(path: Path, text: str) -> None:
 def write_named(path: Path, text: str) -> None:
     """Write a file that a user names as `write_atomically` does, but for a device or a pipe, such as `/dev/null`.
 
-    Such a one is written to, and never replaced. Raises OSError.
+    Such a one is written to, and never replaced. A pipe that nothing reads from is an OSError, where a plain `open`
+    would wait for ever. Raises OSError.
     """
     if path.exists() and not path.is_file():
-        path.write_text(text, "utf-8")
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "w", encoding="utf-8") as device:
+            device.write(text)
     else:
         write_atomically(path, text)
 

@@ -73,9 +73,9 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
         texts = tuple(_texts(asset, followed).items())
         if texts not in by_texts:
             if len(by_texts) >= MOST_DIFFERENT:
-                what = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
+                many = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
                 hint = "price it part by part: `jq` selects some of its `components`, for example"
-                raise TollbarError(what, where=str(inventory.path), hint=hint)
+                raise TollbarError(many, where=str(inventory.path), hint=hint)
             facts = _Facts(dict(texts))
             key = repr(facts.found)
             if key not in by_facts:

@@ -194,7 +194,7 @@ _NOTHING = Raw(b"")
 
 
 def _is_list(raw: Raw) -> bool:
-    return memoryview(raw)[:1] == b"["
+    return bytes(memoryview(raw)[:1]) == b"["
 
 
 def _scalar(raw: Raw) -> str | int | float | None:
@@ -242,11 +242,10 @@ Text = str | int | float
 """Tools write numbers where the specification has texts."""
 
 
-class _Wire(Struct, rename="camel", frozen=True):
-    """A part of a component; what is not read of it may be anything."""
+# Parts of a component; what is not read of them may be anything.
 
 
-class _Algorithm(_Wire):
+class _Algorithm(Struct, rename="camel", frozen=True):
     primitive: Text = ""
     algorithm_family: Text = ""
     parameter_set_identifier: Text = ""
@@ -257,24 +256,24 @@ class _Algorithm(_Wire):
     crypto_functions: tuple[Text, ...] = ()
 
 
-class _Related(_Wire):
+class _Related(Struct, rename="camel", frozen=True):
     type: Text = ""
     ref: Text = ""
 
 
-class _Certificate(_Wire):
+class _Certificate(Struct, rename="camel", frozen=True):
     subject_public_key_ref: Text = ""
     related_cryptographic_assets: tuple[_Related, ...] = ()
 
 
-class _Material(_Wire):
+class _Material(Struct, rename="camel", frozen=True):
     type: Text = ""
     size: Text = ""
     algorithm_ref: Text = ""
     related_cryptographic_assets: tuple[_Related, ...] = ()
 
 
-class _Suite(_Wire):
+class _Suite(Struct, rename="camel", frozen=True):
     name: Text = ""
     identifiers: tuple[Text, ...] = ()
     algorithms: tuple[Text, ...] = ()
@@ -282,13 +281,13 @@ class _Suite(_Wire):
     tls_signature_schemes: tuple[Text, ...] = ()
 
 
-class _Protocol(_Wire):
+class _Protocol(Struct, rename="camel", frozen=True):
     type: Text = ""
     version: Text = ""
     cipher_suites: tuple[_Suite, ...] = ()
 
 
-class _Crypto(_Wire):
+class _Crypto(Struct, rename="camel", frozen=True):
     asset_type: Text = ""
     algorithm_properties: _Algorithm = _Algorithm()
     certificate_properties: _Certificate = _Certificate()
@@ -297,12 +296,12 @@ class _Crypto(_Wire):
     oid: Text = ""
 
 
-class _Occurrence(_Wire):
+class _Occurrence(Struct, rename="camel", frozen=True):
     location: Text = ""
     line: Text | None = None
 
 
-class _Evidence(_Wire):
+class _Evidence(Struct, rename="camel", frozen=True):
     occurrences: tuple[_Occurrence, ...] = ()
 
 
