@@ -145,10 +145,15 @@ fn a_rate_of_arrivals_goes_to_the_end() {
     let change = json!({"shape": "open", "rate_hz": 1000.0, "users": 8});
     let mut trial = trial(&load(server.address, change));
     let (mut requests, mut wall_ns) = (0, 0);
-    for _ in 0..100 {
+    // The standard deviation of 1,000 arrivals is 3 %.
+    while wall_ns < 1_000_000_000 {
         let chunk = trial.advance(Advance { seconds: 0.005, operations: 0 }).expect("a chunk");
         assert!(chunk.observed.counts.steady.wall_ns >= 5_000_000, "{chunk:?}");
         assert!(chunk.wall_ns >= 5_000_000, "{chunk:?}");
+        // Another program had the core at its end, and with it arrivals that came too late to be asked.
+        if chunk.observed.counts.steady.wall_ns > 6_000_000 {
+            continue;
+        }
         requests += chunk.observed.counts.steady.requests;
         wall_ns += chunk.observed.counts.steady.wall_ns.min(5_000_000);
     }
