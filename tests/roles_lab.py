@@ -152,7 +152,7 @@ def main(path: str, choice: str, *roles: str) -> dict[str, Any]:
             # Without: the clocks that are read here are read before it.
             work.task["load"]["lead"] = False
             port = int(work.task["load"]["address"].rpartition(":")[2])
-            with Session(work.command, work.task, core=work.core) as session:
+            with Session(work.command, work.task, core=work.core, account=work.account) as session:
                 session.ready(60)
                 capture = Capture(port)
                 capture.start()

@@ -279,7 +279,7 @@ def test_the_engine_keeps_the_accounts_of_its_threads(choice: str) -> None:
     core = max(machine.CORES)
     with (
         workloads.of(cell).up(cell, 7, None, core, begins_on=min(machine.CORES)) as work,
-        Session(work.command, work.task, core=work.core) as session,
+        Session(work.command, work.task, core=work.core, account=work.account) as session,
     ):
         assert (threads, core, None) == (len(set(work.cores)), work.cores[0], work.begins_on)
         session.ready(30.0)

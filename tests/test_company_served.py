@@ -96,7 +96,7 @@ def test_server_and_load_have_a_part_on_each_core(bed: str, op: str) -> None:
             assert Outcome.OK is workloads.of(cell).prove(cell, 7, Given(sandbox)).outcome
             with (
                 workloads.of(cell).up(cell, 7, sandbox, core, begins_on=min(machine.CORES)) as work,
-                Session(work.command, work.task, core=work.core) as session,
+                Session(work.command, work.task, core=work.core, account=work.account) as session,
             ):
                 session.ready(60.0)
                 assert (core, cell.threads, None, False) == (

@@ -96,7 +96,7 @@ def test_a_server_that_hangs_in_mid_trial_fails_the_trial(at: Sandbox, name: str
     case = Case(name, "plaintext")
     with started(at, case) as server:
         asked = impatient(task(at, server, case, "measure", "read", rows=ROWS))
-        with Session([str(engine()), "store"], asked) as opened:
+        with Session([str(engine()), "store"], asked, account=server.client_account()) as opened:
             opened.ready(PATIENCE_S)
             with standing_still(server), pytest.raises(Stopped) as stopped:
                 opened.advance(0.0, 1, PATIENCE_S)
@@ -163,7 +163,7 @@ def test_a_column_of_another_type_is_a_failure_with_a_reason(at: Sandbox, retype
     settings = {} if retyped.op == "insert" else {"rows": ROWS}
     with started(at, case) as server:
         asked = task(at, server, case, "measure", retyped.op, **settings)
-        with Session([str(engine()), "store"], asked) as opened:
+        with Session([str(engine()), "store"], asked, account=server.client_account()) as opened:
             opened.ready(PATIENCE_S)
             query(server, retyped.sql)
             with pytest.raises(Stopped) as stopped:

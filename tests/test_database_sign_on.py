@@ -132,7 +132,7 @@ def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
         one = cell("scram-sha-256", "socket", more=f"scram-iterations = [{iterations}]")
         with (
             workloads.of(one).up(one, 7, at, None) as work,
-            Session(work.command, work.task, core=work.core) as session,
+            Session(work.command, work.task, core=work.core, account=work.account) as session,
         ):
             session.ready(PATIENCE_S)
             # On a busy machine the server may not come to rest in time, and then its account is not exact.

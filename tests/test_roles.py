@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from conftest import lacking
-from roles_lab import PATIENCE_S, SIGN_IN, STUDY, TOLLBAR
+from patience import PATIENCE_S
+from roles_lab import SIGN_IN, STUDY, TOLLBAR
 from tollbar import beds
 
 LAB = Path(__file__).with_name("roles_lab.py")

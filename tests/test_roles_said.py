@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from roles_lab import PATIENCE_S, STUDY, TOLLBAR
+from patience import PATIENCE_S
+from roles_lab import STUDY, TOLLBAR
 from tollbar import study
 from tollbar.beds.places import Place, read_places
 from tollbar.cli.options import Options, places_for

@@ -268,7 +268,7 @@ def test_a_connection_lasts_as_long_as_was_asked_for(
         with workloads.of(cell).up(cell, 5, sandbox, None) as work:
             assert isinstance(work, RequestWork)
             before = sessions(work) if database == "postgresql" else 0
-            with Session(work.command, work.task, core=work.core) as session:
+            with Session(work.command, work.task, core=work.core, account=work.account) as session:
                 session.ready(PROOF_LIMIT_S)
                 # On a busy machine the database may not come to rest in time, and then its account is not exact.
                 for _ in range(CHUNKS):

@@ -30,6 +30,7 @@ from bed_lab import query
 from patience import PATIENCE_S
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import Session, Stopped, engine
+from tollbar.runner.confined import Account
 
 CHOICES = ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
 DATABASES = ("sqlite", "postgresql", "mariadb")
@@ -128,6 +129,8 @@ class Table:
     """The words for a column's bytes in hexadecimal."""
     of_hex: str
     """And for the bytes of such digits."""
+    account: Account | None = None
+    """The engine's, in root's lab."""
 
     def rows(self, columns: tuple[str, ...]) -> dict[int, Row]:
         """All of them, by their ids."""
@@ -174,7 +177,7 @@ def table(database: str, theirs: Theirs, at: Sandbox, path: Path) -> Iterator[Ca
             def ask(sql: str) -> list[list[str]]:
                 return [line.split(separator) for line in query(server, sql)]
 
-            return Table({**task, "inputs": theirs.inputs}, "cards", ask, *words)
+            return Table({**task, "inputs": theirs.inputs}, "cards", ask, *words, server.client_account())
 
         yield of_server
 
@@ -195,7 +198,7 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
     theirs = Theirs(choice, secrets.token_bytes(32), secrets.token_bytes(32), rsa_key)
     with table(database, theirs, at, tmp_path) as fresh:
         whole = fresh(ROWS)
-        with Session([str(engine()), "store"], whole.task) as opened:
+        with Session([str(engine()), "store"], whole.task, account=whole.account) as opened:
             opened.ready(PATIENCE_S)
             rows = whole.rows(theirs.columns)
             assert set(range(1, ROWS + 1)) == set(rows)
@@ -210,7 +213,7 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
             opened.finish()
         for column in theirs.columns:
             alone = fresh(1)
-            with Session([str(engine()), "store"], alone.task) as opened:
+            with Session([str(engine()), "store"], alone.task, account=alone.account) as opened:
                 opened.ready(PATIENCE_S)
                 (row,) = alone.rows(theirs.columns).values()
                 changed = {**row, column: bytes([*row[column][:-1], row[column][-1] ^ 1])}

@@ -43,6 +43,7 @@ class Guarded:
         account: Account | None = None,
         reaches: Iterable[str | Path] = (),
         low_port: bool = False,
+        is_lab: bool = False,
         stop: str = "TERM",
         grace_s: float = TERM_GRACE_S,
         cores: Sequence[int] = (),
@@ -54,7 +55,7 @@ class Guarded:
 
         `account` is whose processes they are in root's lab; `low_port` lets that account listen on a port below 1024,
         and `reaches` are the files besides the program that it must be able to read, wherever they are. Without `cores`
-        it stays where the lab is.
+        it stays where the lab is. `is_lab`: it makes a machine up, and has all rights of the lab.
         """
         self.name = Path(words[0]).name
         self.log = log
@@ -67,7 +68,7 @@ class Guarded:
         guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
         keeps = [confined.LOW_PORT] if low_port else []
-        limits = confined.words(account, keeps=keeps, reaches=(words[0], *reaches))
+        limits = [] if is_lab else confined.words(account, keeps=keeps, reaches=(words[0], *reaches))
         with _opened(log, account) as output:
             self.process = start_engine(
                 [*guard, "--", *limits, *words],

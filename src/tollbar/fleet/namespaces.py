@@ -59,7 +59,7 @@ class Space:
         """Starts a program there that ends with the machine, and with the lab. Raises OSError."""
         return Guarded(
             self.words(*command), sandbox=sandbox, work_dir=self.directory,
-            log=self.directory / f"{Path(command[0]).name}.log", grace_s=GRACE_S, environment=environment,
+            log=self.directory / f"{Path(command[0]).name}.log", grace_s=GRACE_S, environment=environment, is_lab=True,
         )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _made(sandbox: Sandbox, name: str, address: str, kinds: tuple[str, ...]) -> 
     try:
         holder = Guarded(
             ("unshare", *made_of, "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
-            log=directory / "holder.log", grace_s=GRACE_S, stdout=subprocess.PIPE,
+            log=sandbox.log_of(directory, "holder"), grace_s=GRACE_S, stdout=subprocess.PIPE, is_lab=True,
         )  # fmt: skip
         # Ended, it says nothing, and why is in its log.
         if (said := first_line(holder.process, MADE_LIMIT_S)) != b"ready":
