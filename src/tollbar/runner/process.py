@@ -246,10 +246,10 @@ class Process:
         messages = self._messages.decode(errors="replace").strip()
         if not messages:
             return how
-        last = messages.splitlines()[-1]
-        for without_engine in (f"guard: cannot start {engine()}: ", f"setpriv: failed to execute {engine()}: "):
-            if last.startswith(without_engine):
-                raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
+        # setpriv starts the runners of root's lab below the guard, and has other words for the same.
+        last = messages.splitlines()[-1].replace("setpriv: failed to execute ", "guard: cannot start ", 1)
+        if last.startswith(without_engine := f"guard: cannot start {engine()}: "):
+            raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
         return f"{how}: {last}"
 
 
