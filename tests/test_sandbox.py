@@ -237,7 +237,7 @@ from tollbar.beds.sandbox import Sandbox
 words = [sys.executable, "-c", sys.argv[1]]
 with Sandbox() as sandbox:
     for number in range(8):
-        made = sandbox.work_dir(f"made-{number}", None)
+        made = sandbox.work_dir(f"made-{number}")
         guarded = Guarded(words, sandbox=sandbox, work_dir=made, log=made / "log", stdout=subprocess.PIPE)
         print(guarded.process.stdout.readline().decode().strip(), flush=True)
     print(sandbox.directory, flush=True)
