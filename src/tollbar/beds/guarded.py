@@ -182,7 +182,7 @@ def _plain_environment(work_dir: Path) -> dict[str, str]:
     """Nothing of the user's: a server behaves the same for each of them. But the engine counts where it is told to."""
     return {
         **{name: os.environ[name] for name in KEPT if name in os.environ},
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": confined.SYSTEM_PATH,
         "LC_ALL": "C",
         "HOME": str(work_dir),
         "TMPDIR": str(work_dir),

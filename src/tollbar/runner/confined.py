@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tollbar.errors import TollbarError
@@ -22,6 +24,8 @@ FIRST_ACCOUNT, LAST_ACCOUNT = 60706, 61183
 ACCOUNTS = 32
 # The kernel's number of the capability to drop others for good.
 CAP_SETPCAP = 8
+# Where a system's own programs are.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 READ_ALL, LOW_PORT = "dac_read_search", "net_bind_service"
 
 
@@ -80,7 +84,19 @@ def words(
         options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in sorted(kept)]
     if _may_drop():
         options += ["--bounding-set=" + ",".join(["-all", *(f"+{name}" for name in sorted(kept))])]
-    return ["setpriv", *options, "--"]
+    return [_setpriv(), *options, "--"]
+
+
+@cache
+def _setpriv() -> str:
+    """Return the program that takes rights from a command, wherever the user's path leads. Raises TollbarError."""
+    found = shutil.which("setpriv", path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")
+    if found is None:
+        raise TollbarError(
+            "`setpriv` is not installed; root's lab takes rights from servers and runners with it",
+            hint="install util-linux, or measure as an ordinary user",
+        )
+    return found
 
 
 def can_reach(path: str | Path, number: int) -> bool:
