@@ -1,0 +1,210 @@
+"""Files that a person or a stranger hands in: whatever they are, a command answers in one line and within limits."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from conftest import command
+
+MIB = 1024 * 1024
+# Far more than each needs where the machine is busy, and far less than what has no limit takes.
+MOST_CPU_S = 30
+# Of addresses: libraries reserve more than they use.
+MOST_BYTES = 1536 * MIB
+
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "price": ["price", "--for", "0s", "{}"],
+    "policy of price": ["price", "--for", "0s", "--policy", "{}", "good.json"],
+    "size": ["size", "{}"],
+    "check": ["check", "policy", "{}"],
+    "plan": ["plan", "{}"],
+}
+
+INVENTORY = b'{"bomFormat": "CycloneDX", "specVersion": "1.6", '
+COMPONENT = INVENTORY + b'"components": [{"type": "cryptographic-asset", "cryptoProperties": '
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+def _holding(content: Callable[[], bytes]) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content())
+
+
+# Of any kind of file, each refused by every command.
+FILES: Mapping[str, Callable[[Path], object]] = {
+    "nothing": lambda path: None,
+    "a folder": Path.mkdir,
+    "a socket": _socket,
+    "a pipe without a writer": os.mkfifo,
+    "an endless device": lambda path: path.symlink_to("/dev/zero"),
+    "a terminal's device": lambda path: path.symlink_to("/dev/ptmx"),
+    "memory": lambda path: path.symlink_to("/proc/self/mem"),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a large sparse file": lambda path: (path.touch(), os.truncate(path, 1 << 40)),
+    "NUL bytes": _holding(lambda: b"\0" * 1000),
+    "UTF-16": _holding(lambda: 'a = "b"'.encode("utf-16")),
+    "gzip": _holding(lambda: b"\x1f\x8b\x08" + bytes(range(256))),
+    "a million brackets": _holding(lambda: b"[" * 1_000_000),
+    "a nested value": _holding(lambda: b"a = " + b"[" * 900_000),
+    "a million wrong items": _holding(lambda: b"a = [" + b"[]," * 300_000 + b"]"),
+    "many keys": _holding(lambda: b"\n".join(b"a%d = 1" % number for number in range(70_000))),
+    "a long key": _holding(lambda: b'x = {"=".' + b"a." * 400_000 + b"b = 1}"),
+    "a long string": _holding(lambda: b'a = "' + b"x" * 1_000_000 + b'"'),
+    "a long name": _holding(lambda: b"x" * 1_000_000 + b" = 1"),
+    "a long number": _holding(lambda: b"a = " + b"9" * 1_000_000),
+}
+
+# Of inventories, each of up to 64 MiB: a right answer, or one line.
+INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
+    "values that are not read": (0, lambda: INVENTORY + b'"x": [' + b"[]," * 20_000_000 + b"[]]}"),
+    "keys that are not read": (0, lambda: INVENTORY + b'"a":1,' * 9_000_000 + b'"b":1}'),
+    "values of an asset": (
+        0,
+        lambda: COMPONENT + b'{"assetType": "algorithm", "x": [' + b"[]," * 20_000_000 + b"[]]}}]}",
+    ),
+    "components that are numbers": (2, lambda: INVENTORY + b'"components": [' + b"0," * 30_000_000 + b"0]}"),
+    "empty components": (2, lambda: INVENTORY + b'"components": [' + b"{}," * 20_000_000 + b"{}]}"),
+    "components in components": (2, lambda: INVENTORY + b'"components": ' + b'[{"components": ' * 3_000_000),
+    "a nested value": (2, lambda: INVENTORY + b'"x": ' + b"[" * 60_000_000),
+    "a huge number": (0, lambda: INVENTORY + b'"x": ' + b"9" * 60_000_000 + b"}"),
+    "a huge size": (
+        0,
+        lambda: (
+            COMPONENT
+            + b'{"assetType": "related-crypto-material", "relatedCryptoMaterialProperties": {"size": '
+            + b"9" * 60_000_000
+            + b"}}}]}"
+        ),
+    ),
+    "a long name": (
+        0,
+        lambda: INVENTORY + b'"components": [{"cryptoProperties": {}, "name": "' + b"x" * 60_000_000 + b'"}]}',
+    ),
+    "occurrences": (
+        0,
+        lambda: (
+            INVENTORY
+            + b'"components": [{"cryptoProperties": {}, "evidence": {"occurrences": ['
+            + b'{"location":"a"},' * 3_500_000
+            + b"{}]}}]}"
+        ),
+    ),
+    "one key of a hundred thousand references": (
+        0,
+        lambda: (
+            COMPONENT
+            + b'{"assetType": "certificate", "certificateProperties": {"relatedCryptographicAssets": ['
+            + b'{"type":"publicKey","ref":"k"},' * 100_000
+            + b'{}]}}}, {"bom-ref": "k", "cryptoProperties": {}}]}'
+        ),
+    ),
+    "suites of many groups": (
+        2,
+        lambda: (
+            COMPONENT
+            + b'{"assetType": "protocol", "protocolProperties": {"cipherSuites": ['
+            + (b'{"tlsGroups": [' + b",".join(b'"%d"' % number for number in range(400)) + b"]},") * 400
+            + b"{}]}}}]}"
+        ),
+    ),
+    "spaces": (2, lambda: b" " * 60_000_000),
+    "XML": (2, lambda: b"<bom>" * 10_000_000),
+}
+
+
+def limited() -> None:
+    """In the process of the command, before it begins."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+
+def told(words: Sequence[str], folder: Path) -> tuple[int, str]:
+    """The status of a command, and its messages."""
+    done = subprocess.run(
+        [command(), *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        preexec_fn=limited,
+        env=os.environ | {"COLUMNS": "120"},
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "good.json").write_bytes(INVENTORY + b'"components": []}')
+    return tmp_path
+
+
+@pytest.mark.share
+@pytest.mark.parametrize("command_name", COMMANDS)
+@pytest.mark.parametrize("what", FILES)
+def test_whatever_a_file_is_a_command_refuses_it_in_one_line(what: str, command_name: str, place: Path) -> None:
+    name = "hostile.json" if command_name == "price" else "hostile.toml"
+    FILES[what](place / name)
+    status, messages = told([word.format(name) for word in COMMANDS[command_name]], place)
+    assert 2 == status, messages[-2000:]
+    refusal(messages)
+
+
+def refusal(messages: str) -> tuple[str, str]:
+    """The line of an error, and of a hint where there is one; all else fails."""
+    lines = [line for line in messages.splitlines() if line]
+    assert len(lines) in (1, 2), messages[-2000:]
+    assert lines[0].startswith("error: "), messages[-2000:]
+    assert all(line.startswith("hint: ") for line in lines[1:])
+    return lines[0], "".join(lines[1:])
+
+
+@pytest.mark.parametrize("what", INVENTORIES)
+def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, place: Path) -> None:
+    expected, content = INVENTORIES[what]
+    (place / "cbom.json").write_bytes(content())
+    status, messages = told(["price", "--for", "0s", "cbom.json"], place)
+    assert expected == status, messages[-2000:]
+    if status:
+        assert refusal(messages)[1], messages
+
+
+def test_a_pipe_of_a_shell_is_a_file_too(place: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{command()} price --for 0s <(sleep 1; cat good.json)"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_an_interrupt_ends_the_wait_for_a_pipe(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    handle = os.open(place / "pipe", os.O_RDWR)
+    try:
+        with subprocess.Popen([command(), "price", "pipe"], cwd=place, stderr=subprocess.PIPE) as one:
+            while not _waits(one.pid, place / "pipe"):
+                time.sleep(0.05)
+            one.send_signal(signal.SIGINT)
+            assert 130 == one.wait(60)
+    finally:
+        os.close(handle)
+
+
+def _waits(pid: int, path: Path) -> bool:
+    folder = Path(f"/proc/{pid}/fd")
+    try:
+        return any(link.resolve() == path for link in folder.iterdir())
+    except OSError:
+        return False
