@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gather_lab import made_in
+from gather_lab import made_in, reason_of
 from tollbar import gathering
 from tollbar.gathering import reading
-from tollbar.gathering.kept import FILE, MOST_VALUES, read_kept
+from tollbar.gathering.kept import FILE, MOST_VALUES, read_kept, state
 from tollbar.gathering.reading import Found
 from tollbar.results.directory import MOST_BYTES
 from tollbar.wire import read_json
@@ -78,6 +78,28 @@ def test_any_judgement_is_read_within_limits(own_run: Path, what: str, size: int
     process.start()
     process.join()
     assert 0 == process.exitcode
+
+
+FACTS: dict[str, Callable[[int], object]] = {
+    "a list of lists": lambda size: {"cpu": "x", "fact": [[]] * (size // 4)},
+    "lists": lambda size: {"cpu": "x"} | {f"{number:06x}": [] for number in range(size // 14)},
+    "flags that are none": lambda size: {"cpu": "x", "flags": [[]] * (size // 4)},
+}
+
+
+@pytest.mark.parametrize("what", FACTS)
+def test_any_fingerprint_is_refused_within_limits(own_run: Path, what: str) -> None:
+    """By the one process that reads a run which keeps its judgement."""
+    path = own_run / "run.json"
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"fingerprint": FACTS[what](MOST_BYTES[path.name] - 10_000)}))
+    kept = json.loads((own_run / FILE).read_text())
+    (own_run / FILE).write_text(json.dumps(kept | {"of": state(own_run)}))
+    process = get_context("fork").Process(target=_within_limits, args=(own_run,))
+    process.start()
+    process.join()
+    assert 0 == process.exitcode
+    assert any(words in reason_of(own_run) for words in ("not as Tollbar writes it", "keys; the limit is"))
 
 
 def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> None:

@@ -204,6 +204,14 @@ def test_numbers_of_no_run_are_one_line(own_run: Path) -> None:
         gathering.keep(judge.judge(results.read(own_run)))
 
 
+def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look costs confidence, and after many of them few blocks have such ends."""
+    monkeypatch.setattr("tollbar.gathering.kept._MOST", 1.2)
+    tolls = gathering.keep(judge.judge(results.read(own_run))).studies[0].tolls
+    assert {True, False} == {toll.high is None for toll in tolls}
+    assert all(toll.high is None or toll.high < 1.2 for toll in tolls)
+
+
 # Loaded by judging, and no part of it: how a run is found, opened and written, and what a study may be measured with.
 NOT_JUDGING = ("beds", "runner", "runners", "errors", "files", "machine", "plan/__init__.py", "results/__init__.py",
                "results/changes.py", "results/database.py", "results/directory.py", "results/export.py",

@@ -44,7 +44,8 @@ _READ = 1 << 20
 # Twenty times those of a run of a thousand cells.
 MOST_VALUES = 400_000
 # A sender may write any number: one that no cost has, and that no text shows, is refused.
-Finite = Annotated[float, Field(ge=0, lt=1e15, allow_inf_nan=False)]
+_MOST = 1e15
+Finite = Annotated[float, Field(ge=0, lt=_MOST, allow_inf_nan=False)]
 Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
 """A coordinate, or a fact of a machine."""
 # In JSON's text: what may be a character that is checked for.
@@ -279,6 +280,7 @@ def _toll(toll: Toll, places: dict[str, int]) -> KeptToll:
     ratio = toll.ratio
     if ratio is None:
         return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason, is_disturbed=False)
-    low, high = (ratio.low, ratio.high) if ratio.is_bounded else (None, None)
+    # After many looks an interval of few blocks may have any end.
+    low, high = (ratio.low, ratio.high) if ratio.is_bounded and ratio.high < _MOST else (None, None)
     is_disturbed = ratio.moments is Moments.AS_DISTURBED
     return KeptToll(cell, over, ratio.estimate, low, high, toll.verdict, ratio.n, toll.reason, is_disturbed)

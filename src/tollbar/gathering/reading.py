@@ -28,7 +28,7 @@ from tollbar.gathering.kept import KeptJudgement, KeptStudy, Scalar, keep, read_
 from tollbar.machine import NOT_STATED
 from tollbar.results.directory import check_files
 from tollbar.results.reading import uncollected
-from tollbar.wire import check_characters
+from tollbar.wire import Strict, check_characters
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ PR_SET_PDEATHSIG = 1
 MOST_LETTERS = 200
 
 
-class Fingerprint(BaseModel):
+class Fingerprint(Strict, BaseModel):
     """What a run says of its machine; other facts beside these two."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -57,13 +57,13 @@ class Fingerprint(BaseModel):
     flags: Annotated[list[str], Field(max_length=MOST_FLAGS)] = []
 
 
-class _Node(BaseModel):
+class _Node(Strict, BaseModel):
     """A machine that had a role of its own."""
 
     host: str
 
 
-class _About(BaseModel):
+class _About(Strict, BaseModel):
     """What is shown of `run.json`."""
 
     started: str
