@@ -6,8 +6,10 @@ component_lab.py FOLDER     starts the bed in this folder, says `ready`, and wai
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +24,7 @@ from tollbar import beds, libraries
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox, folder_for_all
+from tollbar.runner.confined import FIRST_ACCOUNT
 
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]
@@ -152,6 +155,19 @@ def work_dir_of(at: Sandbox, name: str) -> Path:
     """The one work directory of this component."""
     (found,) = at.directory.glob(f"fake-{name}-*")
     return found
+
+
+def python_of_others() -> str:
+    """A Python that an account without rights can run."""
+    if os.geteuid() != 0:
+        return sys.executable
+    for python in (sys.executable, "/usr/bin/python3"):
+        # Through a shell, for setpriv itself starts programs with root's rights to find them.
+        run = ["sh", "-c", 'exec "$0" -I -c ""', python]
+        probe = ["setpriv", f"--reuid={FIRST_ACCOUNT}", f"--regid={FIRST_ACCOUNT}", "--clear-groups", *run]
+        if subprocess.run(probe, capture_output=True).returncode == 0:
+            return python
+    raise AssertionError("no Python here can be run by an unprivileged account: /usr/bin/python3 is needed")
 
 
 def wait_until(there: Callable[[], bool]) -> None:

@@ -14,12 +14,21 @@ import pytest
 from bench.ground import mentioning, program
 
 import component_lab
-from component_lab import KINDS, PATIENCE_S, FakeBed, kept, start, tree_of, wait_until, work_dir_of
+from component_lab import (
+    KINDS,
+    PATIENCE_S,
+    FakeBed,
+    kept,
+    python_of_others,
+    start,
+    tree_of,
+    wait_until,
+    work_dir_of,
+)
 from tollbar.beds import driver, guarded, proc
 from tollbar.beds.driver import NotStarted, rendered
 from tollbar.beds.sandbox import Sandbox, folder_for_all
 from tollbar.records import Outcome
-from tollbar.runner.confined import FIRST_ACCOUNT
 
 
 @pytest.mark.parametrize("by", KINDS)
@@ -241,7 +250,7 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
         folder = Path(name)
         folder.chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        fake = FakeBed(folder, python_of_others() if is_root else sys.executable)
+        fake = FakeBed(folder, python_of_others())
         low = {"port": 389} if is_root else {}
         component = fake.component(address="own", prepare=fake.preparation(), ready={"by": "tcp"}, **low)
         with Sandbox() as at:
@@ -255,14 +264,3 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
                     assert [owner] * 2 == [Path(f"/proc/{server_pid}").stat().st_uid, state.stat().st_uid]
                     assert is_root == server.address.endswith(":389"), program(server_pid)
         assert 1 == fake.times_prepared
-
-
-def python_of_others() -> str:
-    """A Python that an account without rights can run."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        # Through a shell, for setpriv itself starts programs with root's rights to find them.
-        run = ["sh", "-c", 'exec "$0" -I -c ""', python]
-        probe = ["setpriv", f"--reuid={FIRST_ACCOUNT}", f"--regid={FIRST_ACCOUNT}", "--clear-groups", *run]
-        if subprocess.run(probe, capture_output=True).returncode == 0:
-            return python
-    pytest.fail("there is no Python here that the unprivileged account can run: /usr/bin/python3 is the least")

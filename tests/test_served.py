@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from component_lab import python_of_others
 from conftest import FAKE_RUNNER
 from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
@@ -297,7 +298,7 @@ def test_a_load_client_that_goes_wrong_is_a_row(
     lab: Lab, moment: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The load client is believed no more than the server, and neither is left running."""
-    monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     if fault == "hang":
         limits = {
             "verify": (request, "PROOF_LIMIT_S"),
@@ -338,7 +339,7 @@ UNBELIEVED = {
 @pytest.mark.parametrize("fault", UNBELIEVED)
 def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that contradicts itself, or leaves out what was asked for, is a failure."""
-    monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     monkeypatch.setenv("FAKE_FAULT", fault)
     lab.bed()
     trials = lab.trials(lab.study())
@@ -347,7 +348,7 @@ def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: py
 
 def test_the_cost_is_the_server_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a load client paid itself is no part of a cell's cost, and all components are."""
-    monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     lab.bed(components=("db", "web"))
     trials = [trial for made in lab.trials(lab.study()).values() for trial in made]
     # The cell, and its baseline twice.
