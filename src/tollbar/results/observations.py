@@ -57,6 +57,9 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
         _refuse_odd(metric, values, len(operations))
     if missing := {ROUND, WALL} - {metric for component, metric in series if component == TRIAL}:
         raise ValueError(f"a trial without {', '.join(sorted(missing))}")
+    probed = [metric for metric in _PROBES if (TRIAL, metric) in series]
+    if probed not in ([], [BEFORE, AFTER], [*_PROBES]):
+        raise ValueError(f"a trial with {' and '.join(probed)} alone")
     made_up = series.get((TRIAL, MADE_UP))
     return Chunks(
         rounds=series[TRIAL, ROUND],
@@ -64,7 +67,7 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
         wall_ns=series[TRIAL, WALL],
         cpu_ns={component: values for (component, metric), values in series.items() if metric == CPU},
         observed={key: values for key, values in series.items() if key[1] not in _OWN},
-        probes_ns=[series[TRIAL, metric] for metric in _PROBES if (TRIAL, metric) in series],
+        probes_ns=[series[TRIAL, metric] for metric in probed],
         made_up=[bool(one) for one in made_up] if made_up else [False] * len(operations),
     )
 
