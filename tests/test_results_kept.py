@@ -120,7 +120,7 @@ def test_a_trial_without_its_rounds_or_its_time_is_refused(spoiled: str) -> None
         with pytest.raises(ValueError, match="operations: not a value of each round"):
             chunks_of({**series, ("", "operations"): odd})  # type: ignore[dict-item]
     for probe in ("probe-before", "probe-after"):
-        with pytest.raises(ValueError, match="a trial with probe-.* alone"):
+        with pytest.raises(ValueError, match=r"a trial with probe-.* alone"):
             chunks_of({key: values for key, values in series.items() if key[1] != probe})
     del series["", spoiled]
     with pytest.raises(ValueError, match=f"a trial without {spoiled}"):
