@@ -107,7 +107,7 @@ def test_each_reader_has_copies_of_its_own(at: Sandbox) -> None:
 
 def test_accounts_are_a_run_s_own(at: Sandbox) -> None:
     """The same one for each start of a component, another for each other one, and none that has a name."""
-    if os.geteuid() != 0:
+    if not confined.has_accounts():
         assert at.account_of("nginx/web") is None
         return
     names = [f"bed-{number}/web" for number in range(confined.ACCOUNTS)]
@@ -120,26 +120,46 @@ def test_accounts_are_a_run_s_own(at: Sandbox) -> None:
         at.account_of("one more")
 
 
-def test_accounts_with_processes_are_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accounts_with_processes_are_left_to_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Numbers of which none has a process are drawn; where there are none it is one line."""
     used = {confined.FIRST_ACCOUNT + confined.ACCOUNTS * number for number in range(13)}
-    real = os.stat
+    monkeypatch.setattr(confined, "_users", lambda: used)
 
-    def listed(path: str) -> list[str]:
-        return [str(number) for number in used] if path == "/proc" else []
+    def taken() -> int:
+        numbers = confined.take_numbers(tmp_path / "locks")
+        numbers.release()
+        return numbers.free[0]
 
-    def seen(path: str, *more: object, **options: object) -> os.stat_result:
-        name = str(path).removeprefix("/proc/")
-        if name.isdigit() and int(name) in used:
-            return os.stat_result((0, 0, 0, 0, int(name), 0, 0, 0, 0, 0))
-        return real(path, *more, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(os, "listdir", listed)
-    monkeypatch.setattr(os, "stat", seen)
-    assert {confined.FIRST_ACCOUNT + 13 * confined.ACCOUNTS} == {min(confined.free_accounts()) for _ in range(20)}
+    assert {confined.FIRST_ACCOUNT + 13 * confined.ACCOUNTS} == {taken() for _ in range(20)}
     used.add(confined.FIRST_ACCOUNT + 13 * confined.ACCOUNTS)
     with pytest.raises(TollbarError, match="accounts from 60706 to 61183 are in use"):
-        confined.free_accounts()
+        taken()
+
+
+def test_no_two_runs_have_the_same_accounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nor while neither has a process of them: between two servers, or when both have just begun."""
+    monkeypatch.setattr(confined, "_users", set)
+    runs = [confined.take_numbers(tmp_path / "locks") for _ in range(14)]
+    assert 14 * confined.ACCOUNTS == len({number for run in runs for number in run.free})
+    with pytest.raises(TollbarError, match="are in use"):
+        confined.take_numbers(tmp_path / "locks")
+    runs[3].release()
+    another = confined.take_numbers(tmp_path / "locks")
+    assert runs[3].free == another.free
+    for run in [*runs, another]:
+        run.release()
+
+
+def test_runs_take_accounts_where_no_lock_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A system whose `/run` is for reading alone, or another user's: only processes are looked at."""
+    monkeypatch.setattr(confined, "_users", set)
+    (tmp_path / "file").touch()
+    assert confined.ACCOUNTS == len(confined.take_numbers(tmp_path / "file" / "locks").free)
+    if os.geteuid() == 0:
+        (tmp_path / "locks").mkdir()
+        os.chown(tmp_path / "locks", confined.FIRST_ACCOUNT, confined.FIRST_ACCOUNT)
+        assert confined.ACCOUNTS == len(confined.take_numbers(tmp_path / "locks").free)
+        assert [] == [*(tmp_path / "locks").iterdir()]
 
 
 def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeBed, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,13 +16,14 @@ import pytest
 from bench.ground import RUN_LIMIT_S, Ground, a_ground, cells_of
 from bench.survival.kinds import BLOCKS, KINDS
 
+import bed_lab
 from conftest import here, lacking
 from opened import watched
+from patience import PATIENCE_S
 from tollbar import beds
 from tollbar.beds import proc
 from tollbar.runner import confined, engine
 from tollbar.runner.process import Process
-
 
 CLIENT = ("", "client")
 MEASURE = """
@@ -235,6 +237,52 @@ def test_a_runner_of_root_s_lab_has_no_capability_that_it_does_not_need() -> Non
         process.kill()
     assert ("0", "1") == (said["Uid"].split()[1], said["NoNewPrivs"])
     assert {0} == {int(said[name], 16) for name in (*SETS, *([MOST] if confined._may_drop() else []))}
+
+
+# What root has in a container of Docker's.
+OF_CONTAINERS = (
+    "chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,"
+    "+sys_chroot,+kill,+audit_write"
+)
+ROOTS = {
+    "of a container": ("setpriv", f"--bounding-set=-all,+{OF_CONTAINERS}"),
+    "without a right": ("setpriv", "--bounding-set=-all"),
+    "of a user namespace": ("unshare", "--user", "--map-root-user"),
+}
+
+
+@pytest.mark.parametrize("kind", ROOTS)
+def test_a_root_that_may_not_give_accounts_measures_without_them(kind: str) -> None:
+    """What it starts stays root's, with fewer rights; it needs nothing more than an ordinary user."""
+    if os.geteuid() != 0:
+        lacking("an ordinary user is no root of a container")
+    words = ROOTS[kind]
+    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        lacking(f"`{words[0]}` is not installed, or may not take rights")
+    done = subprocess.run(
+        [*words, sys.executable, bed_lab.__file__, "trials", "embedded", "1"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (0, "done") == (done.returncode, done.stdout.splitlines()[-1:][0] if done.stdout else done.stderr)
+
+
+@pytest.mark.parametrize("table", ["uid_map", "gid_map"])
+def test_accounts_are_of_the_namespace(table: str, tmp_path: Path) -> None:
+    """All of the numbers have to be, in one range."""
+    tables = {
+        "         0          0 4294967295\n": True,
+        "0 1000 1\n1 100000 65536\n": True,
+        "0 1000 1\n": False,
+        f"0 100000 {confined.LAST_ACCOUNT + 1}\n": True,
+        f"0 100000 {confined.LAST_ACCOUNT}\n": False,
+        "": False,
+    }
+    for text in tables:
+        (tmp_path / table).write_text(text)
+        assert tables[text] == confined._has_numbers(tmp_path / table), text
+    assert confined._has_numbers(tmp_path / "not there")
 
 
 def test_every_component_is_in_a_study() -> None:

@@ -26,7 +26,7 @@ from tollbar.beds.leftovers import PREFIX as PREFIX
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner import start_engine
-from tollbar.runner.confined import ACCOUNTS, Account, free_accounts
+from tollbar.runner.confined import ACCOUNTS, Account, Numbers, has_accounts, take_numbers
 
 # The folder of what servers and commands write to standard error.
 LOGS = "logs"
@@ -51,7 +51,8 @@ class Sandbox:
         self.logs = logs
         self.directory = Path(folder_for_all(), PREFIX + secrets.token_hex(4))
         self._accounts: dict[str, Account] = {}
-        self._free = iter(free_accounts()) if os.geteuid() == 0 else iter(())
+        self._numbers: Numbers | None = None
+        """Of the accounts; None: everything has the lab's."""
         self.running: list[Ending] = []
         """What has to end before the directory goes."""
         self.shared: dict[Hashable, Any] = {}
@@ -88,6 +89,8 @@ class Sandbox:
             raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
         try:
             self._hold = leftovers.hold(self.directory)
+            if has_accounts():
+                self._numbers = take_numbers()
             for folder, mode in (
                 (self.documents, 0o755),
                 (self.documents / "bytes", 0o755),
@@ -142,18 +145,18 @@ class Sandbox:
     def account_of(self, name: str) -> Account | None:
         """Return the account of the component or client of this name, the same for the whole run.
 
-        None for a lab that is not root's: everything has its account. Raises TollbarError where a run has too many.
+        None for a lab that is not root's, or may not give accounts: everything has its own. Raises TollbarError where
+        a run has too many.
         """
-        if os.geteuid() != 0:
+        if self._numbers is None:
             return None
         with self._naming:
             if name not in self._accounts:
-                number = next(self._free, None)
-                if number is None:
+                if len(self._accounts) == len(self._numbers.free):
                     raise TollbarError(
                         f"more than {ACCOUNTS} components in one run", hint="measure fewer servers at once"
                     )
-                self._accounts[name] = Account(number)
+                self._accounts[name] = Account(self._numbers.free[len(self._accounts)])
             return self._accounts[name]
 
     def folder_of(self, name: str) -> Path:
@@ -186,6 +189,9 @@ class Sandbox:
         self._keeper = None
         if self._hold is not None:
             self._hold.close()
+        if self._numbers is not None:
+            # Last: the keeper has ended what still had one of them.
+            self._numbers.release()
 
 
 def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:

@@ -5,8 +5,9 @@ A lab of another user starts everything under that user's account, and nothing o
 
 from __future__ import annotations
 
+import fcntl
 import os
-import secrets
+import random
 import shutil
 import stat
 from collections.abc import Collection, Iterable
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from tollbar.errors import TollbarError
 
@@ -22,11 +24,28 @@ from tollbar.errors import TollbarError
 FIRST_ACCOUNT, LAST_ACCOUNT = 60706, 61183
 # Of one run: thirteen components ship, and a user may add as many.
 ACCOUNTS = 32
-# The kernel's number of the capability to drop others for good.
+# Where root's runs lock the accounts that they have; no other user may write there.
+LOCKS = Path("/run/tollbar-accounts")
+# The kernel's numbers of the capabilities that a lab needs for what has other accounts: to give files and processes to
+# these, to read and remove their files, to see into, pin and end their processes.
+NEEDED = {
+    "chown": 0,
+    "dac_override": 1,
+    "dac_read_search": 2,
+    "fowner": 3,
+    "kill": 5,
+    "setgid": 6,
+    "setuid": 7,
+    "sys_ptrace": 19,
+    "sys_nice": 23,
+}
+# To drop others for good.
 CAP_SETPCAP = 8
 # Where a system's own programs are.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 READ_ALL, LOW_PORT = "dac_read_search", "net_bind_service"
+# What a process may keep, by the kernel's numbers.
+KEPT = {READ_ALL: 2, LOW_PORT: 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +62,80 @@ class Account:
         os.fchown(handle, self.number, self.number)
 
 
-def free_accounts() -> Iterable[int]:
-    """Return the numbers that a run may give to its accounts: no process has one of them at this moment.
+def has_accounts() -> bool:
+    """Return whether what this lab starts can have accounts of its own: the lab is root, with all rights for that.
+
+    A container's root may lack some, as Docker's does, and a user namespace may have no other account than root's.
+    """
+    return (
+        os.geteuid() == 0
+        and all(_has(capability) for capability in NEEDED.values())
+        and all(_has_numbers(Path("/proc/self", name)) for name in ("uid_map", "gid_map"))
+        and not _is("/proc/self/setgroups", "deny")
+    )
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers of the accounts of one run. No other run has them until they are released."""
+
+    free: range
+    _lock: IO[bytes] | None = None
+
+    def release(self) -> None:
+        """Let other runs have them: no process has one of them any more."""
+        if self._lock is not None:
+            self._lock.close()
+
+
+def take_numbers(locks: Path = LOCKS) -> Numbers:
+    """Take numbers that no other run has, and no process at this moment.
 
     Raises TollbarError where every number is in use.
     """
+    blocks = [range(first, first + ACCOUNTS) for first in range(FIRST_ACCOUNT, LAST_ACCOUNT - ACCOUNTS + 2, ACCOUNTS)]
+    for block in random.sample(blocks, len(blocks)):
+        with suppress(BlockingIOError):
+            numbers = Numbers(block, _locked(locks, block))
+            # Also those of what a run has left that was killed, and that has no lock any more.
+            if _users().isdisjoint(block):
+                return numbers
+            numbers.release()
+    raise TollbarError(
+        f"all accounts from {FIRST_ACCOUNT} to {LAST_ACCOUNT} are in use; a run of root needs {ACCOUNTS}",
+        hint="wait for other runs to end: `tollbar doctor` names what is left of runs that were killed",
+    )
+
+
+def _locked(locks: Path, block: range) -> IO[bytes] | None:
+    """Return the lock of these numbers; None where no lock can be kept. Raises BlockingIOError: another run has it."""
+    try:
+        locks.mkdir(mode=0o700, exist_ok=True)
+        if locks.lstat().st_uid != os.geteuid():
+            return None
+        handle = os.open(locks / str(block.start), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    lock = os.fdopen(handle, "r+b")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise
+    except OSError:
+        # A file system that locks nothing.
+        lock.close()
+        return None
+    return lock
+
+
+def _users() -> set[int]:
+    """Return whose processes there are."""
     used = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             used.add(os.stat(f"/proc/{name}").st_uid)
-    blocks = [range(first, first + ACCOUNTS) for first in range(FIRST_ACCOUNT, LAST_ACCOUNT - ACCOUNTS + 2, ACCOUNTS)]
-    free = [block for block in blocks if used.isdisjoint(block)]
-    if not free:
-        raise TollbarError(
-            f"all accounts from {FIRST_ACCOUNT} to {LAST_ACCOUNT} are in use; a run of root needs {ACCOUNTS}",
-            hint="wait for other runs to end: `tollbar doctor` names what is left of runs that were killed",
-        )
-    return secrets.choice(free)
+    return used
 
 
 def words(
@@ -74,6 +150,7 @@ def words(
         return []
     number = account.number if account else 0
     kept = {*keeps, *([READ_ALL] if any(not can_reach(path, number) for path in reaches) else [])}
+    kept = {name for name in kept if _has(KEPT[name])}
     options = ["--no-new-privs"]
     if account:
         options += [f"--reuid={number}", f"--regid={number}"]
@@ -116,6 +193,25 @@ def _may(about: os.stat_result, number: int, own: int, others: int) -> bool:
 
 def _may_drop() -> bool:
     """Return whether this process may take capabilities from what it starts: a container's root may not."""
+    return _has(CAP_SETPCAP)
+
+
+def _has(capability: int) -> bool:
+    """Return whether this process has a capability, by the kernel's number of it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return bool(effective >> CAP_SETPCAP & 1)
+    return bool(effective >> capability & 1)
+
+
+def _has_numbers(table: Path) -> bool:
+    """Return whether the numbers of accounts are of this process's user namespace; the one that boots has no table."""
+    with suppress(FileNotFoundError):
+        ranges = [[int(number) for number in line.split()] for line in table.read_text().splitlines()]
+        return any(first <= FIRST_ACCOUNT and LAST_ACCOUNT < first + count for first, _, count in ranges)
+    return True
+
+
+def _is(path: str, word: str) -> bool:
+    with suppress(OSError):
+        return Path(path).read_text().strip() == word
+    return False
