@@ -102,6 +102,41 @@ def test_any_fingerprint_is_refused_within_limits(own_run: Path, what: str) -> N
     assert any(words in reason_of(own_run) for words in ("not as Tollbar writes it", "keys; the limit is"))
 
 
+def _repeated(run: Path, cells: int, tolls: int, **changed: str) -> None:
+    """Keep for a run a judgement of many tolls that name few cells, each with these coordinates."""
+    kept = json.loads((run / FILE).read_text())
+    (study,) = kept["studies"]
+    (at, *more), toll = study["cells"][0], study["tolls"][0]
+    study["cells"] = [[at | changed | {"bytes": number}, *more] for number in range(cells)]
+    study["tolls"] = [[number % cells, number // cells % cells, *toll[2:]] for number in range(tolls)]
+    (run / FILE).write_text(json.dumps(kept))
+
+
+def test_few_cells_in_all_pairs_are_not_believed(own_run: Path) -> None:
+    _repeated(own_run, 110, 12_000)
+    assert read_kept(own_run) is not None
+    _repeated(own_run, 110, 12_001)
+    assert read_kept(own_run) is None
+
+
+@pytest.mark.parametrize("where", ["coordinates", "parameters", "study"])
+def test_a_long_text_that_many_tolls_name_is_not_believed(own_run: Path, where: str) -> None:
+    """Otherwise a document of 1.2 GB is made of a file of 5 MB."""
+    _repeated(own_run, 2, 5000, **({"op": "x" * 3000} if where == "coordinates" else {}))
+    kept = json.loads((own_run / FILE).read_text())
+    (study,) = kept["studies"]
+    if where == "parameters":
+        choice = study["cells"][0][0]["choice"]
+        study["parameters"][choice] = {f"p{number}": number for number in range(300)}
+    elif where == "study":
+        study["name"] = "x" * 3000
+    (own_run / FILE).write_text(json.dumps(kept))
+    assert read_kept(own_run) is None
+    study["tolls"] = study["tolls"][:500]
+    (own_run / FILE).write_text(json.dumps(kept))
+    assert read_kept(own_run) is not None
+
+
 def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> None:
     """And the run itself, from its chunks."""
     shutil.copytree(own_run, tmp_path / "runs" / "other")

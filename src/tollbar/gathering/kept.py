@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -43,6 +43,10 @@ _READ = 1 << 20
 
 # Twenty times those of a run of a thousand cells.
 MOST_VALUES = 400_000
+MOST_TOLLS = 12_000
+"""Limit of the tolls of a judgement, because each takes some 10 kB in a document: ten times those of a large run."""
+MOST_LETTERS = 8 << 20
+"""Limit of the letters of a judgement's tolls with their cells: many tolls may name one long cell."""
 # A sender may write any number: one that no cost has, and that no text shows, is refused.
 _MOST = 1e15
 Finite = Annotated[float, Field(ge=0, lt=_MOST, allow_inf_nan=False)]
@@ -120,6 +124,16 @@ class KeptStudy(Kept):
         return self
 
     @property
+    def letters(self) -> int:
+        """The number of letters of its tolls as they are printed, each with its two cells and their parameters."""
+        own = len(self.name) + len(self.family) + len(self.cost) + len(self.load)
+        settings = {name: len(repr(setting)) for name, setting in self.parameters.items()}
+        cells = [
+            own + len(repr((*cell,))) + settings.get(str(cell.coordinates.get("choice")), 0) for cell in self.cells
+        ]
+        return sum(cells[toll.cell] + cells[toll.over] for toll in self.tolls)
+
+    @property
     def agrees(self) -> bool:
         """Whether no toll contradicts itself, or what is worth telling."""
         return all(_agrees(toll, 1 + self.worth, has_twins=self.noise_floor is not None) for toll in self.tolls)
@@ -171,11 +185,18 @@ def read_kept(directory: Path) -> KeptJudgement | None:
         kept = KeptJudgement.model_validate(said)
     except (OSError, ValueError):
         return None
+    if not _is_of_limited_size(kept.studies):
+        return None
     # As text it is seen at once that there is none.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(said, str(directory / FILE))
     # No judge makes what contradicts itself: the chunks say what is so.
     return kept if kept.of == state(directory) and all(study.agrees for study in kept.studies) else None
+
+
+def _is_of_limited_size(studies: Sequence[KeptStudy]) -> bool:
+    tolls, letters = sum(len(study.tolls) for study in studies), sum(study.letters for study in studies)
+    return tolls <= MOST_TOLLS and letters <= MOST_LETTERS
 
 
 def _agrees(toll: KeptToll, margin: float, *, has_twins: bool) -> bool:
