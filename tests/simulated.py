@@ -229,7 +229,9 @@ class Machine:
             work_s -= self.path.done_by(self.now_s, suffers) - done_s
             meanwhile[1]()
 
-    def session(self, command: Sequence[str], task: Mapping[str, Any], *, core: int | None = None) -> _Session:
+    def session(
+        self, command: Sequence[str], task: Mapping[str, Any], *, core: int | None = None, account: object = None
+    ) -> _Session:
         return _Session(self, None if task["op"] == "probe" else self.works[task["choice"]])
 
     def workload(self, cell: plan.Cell) -> Any:
