@@ -24,6 +24,8 @@ _FOLDERS = ("studies", "families")
 JOURNAL = f"{RESULTS}-journal"
 RESULTS_FILES = (RESULTS, f"{RESULTS}-wal", JOURNAL)
 """The database of a run, and what SQLite needs of the files next to it after a run was ended by force."""
+# SQLite writes to these where they are, to the last one also when it only reads.
+_WRITTEN_IN_PLACE = (*RESULTS_FILES, f"{RESULTS}-shm")
 
 # Many times the largest run.
 MOST_BYTES = {"run.json": 1 << 20, JUDGED: 8 << 20, **dict.fromkeys(RESULTS_FILES, 4 << 30)}
@@ -77,6 +79,8 @@ def check_files(directory: Path) -> None:
             raise TollbarError(
                 f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}", where=where
             )
+        if str(name) in _WRITTEN_IN_PLACE:
+            _refuse_shared(status, str(name), where)
         if str(name) == JOURNAL and _names_a_file(path):
             raise TollbarError(f"`{name}` names another file, which SQLite would remove", where=where)
         # The chunks in the database are read one after another; other files next to it are not read.
@@ -86,6 +90,16 @@ def check_files(directory: Path) -> None:
             raise TollbarError(f"its files are larger than those of any run: {units.show_bytes(together)}", where=where)
         if number >= MOST_FILES:
             raise TollbarError(f"more than {MOST_FILES:,} files", where=where)
+
+
+def _refuse_shared(status: os.stat_result, name: str, where: str) -> None:
+    """Raises TollbarError for a folder in the place of a file of SQLite, and for a file that has another name as well."""
+    if not stat.S_ISREG(status.st_mode):
+        raise TollbarError(f"`{name}` is a folder; it must be a file", where=where)
+    if status.st_nlink > 1:
+        what = f"`{name}` has another name as well (a hard link), and a file elsewhere would change with it"
+        hint = "copy the run, for example with `cp -r`, and give the copy"
+        raise TollbarError(f"{what}; it must have one name", where=where, hint=hint)
 
 
 def _names_a_file(journal: Path) -> bool:
