@@ -16,6 +16,7 @@ from tollbar.measure.members import Member, stretch_of
 from tollbar.measure.rounds import Budget, Rounds
 from tollbar.plan.heats import Visit
 from tollbar.records import ChunkRecord, ComponentRecord, LoadRecord, Observed
+from tollbar.runner.confined import Account
 from tollbar.study import Measure
 from tollbar.workloads import Work
 
@@ -161,15 +162,16 @@ def test_what_begins_elsewhere_has_its_runner_there(
 ) -> None:
     """Until it is warm; else it is at once where it is measured."""
     seen: list[Any] = []
+    account = Account(7)
 
     @contextmanager
     def up_(cell: object, seed: int, sandbox: object, core: int | None, *, begins_on: int | None) -> Iterator[Work]:
         seen.append((seed, sandbox, core, begins_on))
-        yield Work(("x",), {"a": 1}, 3, begins_on=begins_on)
+        yield Work(("x",), {"a": 1}, 3, begins_on=begins_on, account=account)
 
     @contextmanager
-    def session(command: object, task: object, *, core: int | None) -> Iterator[Any]:
-        seen.append((command, task, core))
+    def session(command: object, task: object, *, core: int | None, account: object) -> Iterator[Any]:
+        seen.append((command, task, core, account))
         yield SimpleNamespace(pid=7, ready=lambda limit_s: "ready")
 
     there = SimpleNamespace(
@@ -183,7 +185,7 @@ def test_what_begins_elsewhere_has_its_runner_there(
     member = Member(up("a").visit)
     with ExitStack() as stack:
         members.bring_up([member], stack, 9, 3, None)
-    assert [(9, None, 3, begins_on), (("x",), {"a": 1}, first)] == seen
+    assert [(9, None, 3, begins_on), (("x",), {"a": 1}, first, account)] == seen
     assert "ready" == member.ready
     assert ([] if begins_on is None else [(7, 3)]) == moved
 

@@ -134,7 +134,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> tuple[Tried, list[Any], dict[str, 
     monkeypatch.setattr(schedule, "time", clock)
 
     class Session:
-        def __init__(self, command: object, task: object, *, core: int | None) -> None:
+        def __init__(self, command: object, task: object, *, core: int | None, account: object) -> None:
             asked.append(("session", command, task, core))
 
         def __enter__(self) -> Session:
