@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from bench.figures import TOLLBAR
 from bench.ground import RUN_LIMIT_S, Ground, a_ground, cells_of
 from bench.survival.kinds import BLOCKS, KINDS
 
 import bed_lab
+import own_server
 from conftest import here, lacking
 from opened import watched
 from patience import PATIENCE_S
@@ -190,6 +192,53 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
     assert by_user.keys() <= watch.by_user.keys()
     wrong = [one for one in watch.of_others if one.program != "tollbar" or not BY_LAB.search(one.path)]
     assert [] == wrong
+
+
+@pytest.mark.share(1)
+def test_a_client_of_a_user_s_own_server_has_an_account(ground: Ground, tmp_path: Path) -> None:
+    """Whoever answers it could be anybody, and what reads the answers is never root."""
+    with own_server.nginx(tmp_path / "nginx") as own:
+        run = ground.start("--url", own.http, "--users", 2, "--blocks", 1)
+        seen: set[Privileges] = set()
+        while run.poll() is None:
+            for pid in proc.tree(run.pid):
+                for _ in part_of(pid):
+                    seen.update(filter(None, map(privileges, proc.tree(pid)[1:])))
+            time.sleep(0.02)
+    assert 0 == run.wait(RUN_LIMIT_S), ground.output()
+    assert {(0, False)} == {(one.has, one.may_gain) for one in seen}
+    assert {True} == {confined.FIRST_ACCOUNT <= one.user <= confined.LAST_ACCOUNT for one in seen}
+
+
+@pytest.mark.share(1)
+@pytest.mark.parametrize("option", ["hidepid=2", "hidepid=2,gid=4242"])
+def test_work_is_accounted_where_processes_are_hidden(ground: Ground, option: str) -> None:
+    """A system may hide processes from all but one group: the client is of it, and sees those of the server."""
+    (ground.folder / "study.toml").write_text(KINDS["embedded"].replace("BLOCKS", str(BLOCKS)))
+    hidden = ("unshare", "--mount", "--pid", "--fork", "sh", "-c", f'mount -t proc -o {option} proc /proc && exec "$@"')
+    if subprocess.run([*hidden, "sh", "true"], capture_output=True).returncode != 0:
+        lacking("this kernel mounts no /proc that hides processes")
+    run = ground.start("study.toml", "--blocks", 1, before=(*hidden, "sh", TOLLBAR), stdout=subprocess.DEVNULL)
+    assert 0 == run.wait(RUN_LIMIT_S), ground.output()
+    assert {("ok", None)} == set(cells_of(ground.runs[0]))
+
+
+def test_the_group_that_sees_processes_is_the_mount_s(tmp_path: Path) -> None:
+    """The last one at `/proc` is the one that is there."""
+    at_proc = "22 27 0:21 / /proc rw,nosuid,nodev shared:13 - proc proc rw"
+    tables = {
+        at_proc: (),
+        f"{at_proc},hidepid=0": (),
+        f"{at_proc},hidepid=2": (0,),
+        f"{at_proc},gid=109,hidepid=invisible": (109,),
+        f"{at_proc},hidepid=invisible\n{at_proc}": (),
+        f"{at_proc}\n{at_proc.replace('/proc', '/other')},hidepid=2": (),
+        "": (),
+    }
+    for text in tables:
+        (tmp_path / "mountinfo").write_text(text)
+        assert tables[text] == confined.seeing_groups(tmp_path / "mountinfo"), text
+    assert () == confined.seeing_groups(tmp_path / "nothing")
 
 
 def test_a_file_that_another_user_may_change_is_noticed(tmp_path: Path) -> None:

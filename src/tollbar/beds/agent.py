@@ -30,7 +30,7 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError, interrupts_kept
 from tollbar.libraries import Provider, engine_build
 from tollbar.records import Outcome
-from tollbar.runner import engine
+from tollbar.runner import confined, engine
 from tollbar.runner.confined import Account
 from tollbar.runner.process import Ended, Process
 
@@ -67,7 +67,9 @@ class Agent:
             if not remote.is_here(address):
                 raise TollbarError(f"{address} is none of its addresses")
         self._addresses, self._lab_directory = addresses, directory
-        self._accounts = Process((str(engine()), "account"), core=machine.client_core(self._core))
+        seeing = confined.seeing_groups()
+        account = Account(os.geteuid(), seeing) if seeing and confined.has_accounts() else None
+        self._accounts = Process((str(engine()), "account"), core=machine.client_core(self._core), account=account)
         self._accounts.say({"listen": f"{addresses[0]}:0", "token": token})
         try:
             listening = json.loads(self._accounts.hear(ACCOUNTS_LIMIT_S))["listening"]

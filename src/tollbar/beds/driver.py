@@ -25,6 +25,7 @@ from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
+from tollbar.runner import confined
 from tollbar.runner.confined import Account
 
 __all__ = ["NotStarted", "Request", "Sandbox", "Server", "rendered", "start"]
@@ -121,7 +122,8 @@ class Server:
         running = [one for one in self._running.values() if isinstance(one, Running)]
         own = self._running.get(like) if like else None
         account = own.account if isinstance(own, Running) else self._sandbox.account_of("client")
-        return account and replace(account, groups=handing.groups(one.account for one in running))
+        groups = (*handing.groups(one.account for one in running), *confined.seeing_groups())
+        return account and replace(account, groups=groups)
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """How a server ended that was not stopped, or that ends within this time; None: all run."""

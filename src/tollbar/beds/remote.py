@@ -70,7 +70,7 @@ class Remote:
         return None
 
     def client_account(self, like: str | None = None) -> Account | None:
-        """Its clients read nothing that others have made, and stay the lab's."""
+        """None that it has to share: its clients connect to no socket of a component's."""
         return None
 
 

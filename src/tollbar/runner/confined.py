@@ -10,8 +10,8 @@ import os
 import random
 import shutil
 import stat
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -75,6 +75,21 @@ def has_accounts() -> bool:
     )
 
 
+def seeing_groups(mounts: Path = Path("/proc/self/mountinfo")) -> tuple[int, ...]:
+    """Return the groups of an account that sees the processes of others, as what accounts for their work does.
+
+    None are needed, unless the system hides processes (`hidepid`): then one group sees them, root's by default.
+    """
+    options: list[str] = []
+    with suppress(OSError):
+        for line in mounts.read_text().splitlines():
+            of_mount, _, of_system = line.partition(" - ")
+            if of_mount.split()[4:5] == ["/proc"] and of_system.split()[:1] == ["proc"]:
+                options = of_system.split()[-1].split(",")
+    named = dict(option.partition("=")[::2] for option in options)
+    return () if named.get("hidepid", "0") in ("0", "off") else (int(named.get("gid", "0")),)
+
+
 @dataclass(slots=True)
 class Numbers:
     """The numbers of the accounts of one run. No other run has them until they are released."""
@@ -105,6 +120,19 @@ def take_numbers(locks: Path = LOCKS) -> Numbers:
         f"all accounts from {FIRST_ACCOUNT} to {LAST_ACCOUNT} are in use; a run of root needs {ACCOUNTS}",
         hint="wait for other runs to end: `tollbar doctor` names what is left of runs that were killed",
     )
+
+
+@contextmanager
+def one_account() -> Iterator[Account | None]:
+    """Have an account for processes outside of a run; None where what this lab starts has the lab's own."""
+    if not has_accounts():
+        yield None
+        return
+    numbers = take_numbers()
+    try:
+        yield Account(numbers.free[0])
+    finally:
+        numbers.release()
 
 
 def _locked(locks: Path, block: range) -> IO[bytes] | None:

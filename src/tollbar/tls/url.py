@@ -12,7 +12,7 @@ from tollbar import wire
 from tollbar.beds.remote import Remote, accounted
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
-from tollbar.runner import ask, engine
+from tollbar.runner import ask, confined, engine
 from tollbar.study import Study, read
 
 # As many connections at once as an idle and a busy moment of a small service have.
@@ -193,7 +193,9 @@ def _negotiated(remote: Remote) -> str:
             "request": {"paths": [remote.path]},
             "is_lab": False,
         }
-        record = ask((str(engine()), "load"), {"mode": "verify", "load": load}, limit_s=ANSWER_LIMIT_S)
+        task = {"mode": "verify", "load": load}
+        with confined.one_account() as account:
+            record = ask((str(engine()), "load"), task, limit_s=ANSWER_LIMIT_S, account=account)
         if record.outcome is Outcome.OK:
             return choice
         if record.outcome is not Outcome.UNSUPPORTED:

@@ -34,7 +34,7 @@ from tollbar.records import (
     Totals,
     failed,
 )
-from tollbar.runner import engine
+from tollbar.runner import confined, engine
 from tollbar.runner.confined import Account
 from tollbar.study import NOT_SETTINGS, Load, is_paced
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
@@ -220,6 +220,9 @@ class RequestWorkload(Workload):
         account = server.client_account(self.account_like(cell))
         if sandbox is None:
             return task, account
+        if account is None and (own := sandbox.account_of("client")):
+            # Of a server of the user's own: what answers it may be anybody's.
+            account = replace(own, groups=confined.seeing_groups())
         return handing.own_copies(sandbox, task, handing.client_folder(sandbox, account), account), account
 
     def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
