@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shlex
 import shutil
@@ -26,16 +27,19 @@ from pydantic import TypeAdapter, ValidationError
 from tollbar import __version__, console, gathering, judge, results
 from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError, nearest
-from tollbar.files import write_atomically
+from tollbar.files import read_bytes, write_atomically
 from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
 from tollbar.fleet.home import Home
 from tollbar.gathering.reading import shown
 from tollbar.present.names import counted, enumeration
 from tollbar.report import write as write_report
+from tollbar.results.directory import LOCK, check_files, open_file, refuse_other_kinds
 from tollbar.wire import is_plain
 
 FILE = "fleet.json"
 SCHEMA = 1
+# With the text of its own studies.
+MOST_BYTES = 64 << 20
 # How often a node is asked how far it is: often enough for a screen, seldom enough to take no core's time.
 POLL_S = 2.0
 # How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
@@ -333,7 +337,12 @@ class Fleets:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """While this process drives the fleet, no other does."""
-        with open(self.directory / ".lock", "wb") as lock:
+        try:
+            # Never emptied: what is there may not be a lock.
+            lock = os.fdopen(open_file(self.directory / LOCK, os.O_RDWR | os.O_CREAT), "r+b")
+        except OSError as error:
+            raise TollbarError(f"cannot be opened: {error.strerror}", where=str(self.directory / LOCK)) from error
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -397,9 +406,7 @@ def take_up(directory: Path) -> Fleets:
     """A fleet to go on with. Raises TollbarError."""
     path = directory / FILE
     try:
-        fleet = TypeAdapter(Fleet).validate_json(path.read_bytes())
-    except OSError as error:
-        raise TollbarError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        fleet = TypeAdapter(Fleet).validate_json(read_bytes(path, MOST_BYTES, pipes=False))
     except ValidationError as error:
         raise TollbarError(f"not as Tollbar writes it: {error.errors()[0]['msg']}", where=str(path)) from error
     names = [*(one.name for one in fleet.nodes), *(one.run for one in fleet.nodes if one.run), *fleet.files]
@@ -407,7 +414,17 @@ def take_up(directory: Path) -> Fleets:
         raise TollbarError(f"not a fleet of schema {SCHEMA}", where=str(path), hint="begin a new one")
     if fleet.tollbar != __version__:
         raise TollbarError(f"begun by Tollbar {fleet.tollbar}, and this is {__version__}", where=str(directory))
+    _check_files(directory, [one.name for one in fleet.nodes])
     return Fleets(directory, fleet)
+
+
+def _check_files(directory: Path, nodes: Sequence[str]) -> None:
+    """Raises TollbarError for an entry that is no ordinary file of a fleet or of a node's run in it."""
+    runs = [path for name in nodes for path in (directory / name).glob("*")]
+    for path in [*directory.iterdir(), *runs]:
+        refuse_other_kinds(path.lstat(), str(path.relative_to(directory)), str(directory))
+    for run in runs:
+        check_files(run)
 
 
 def chosen(places: Sequence[Place], wanted: Mapping[str, str]) -> list[Place]:

@@ -146,7 +146,9 @@ def _files(directory: Path) -> list[Path]:
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.coming")
-    with open(beside, "wb") as file:
+    # Made anew: never a link, or a file with another name, that was laid there.
+    beside.unlink(missing_ok=True)
+    with open(beside, "xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

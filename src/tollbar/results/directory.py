@@ -70,10 +70,7 @@ def check_files(directory: Path) -> None:
             # Another process is writing the run.
             continue
         name = path.relative_to(directory)
-        if stat.S_ISLNK(status.st_mode):
-            raise TollbarError(f"`{name}` is a symbolic link, which is not followed", where=where)
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise TollbarError(f"`{name}` is neither a file nor a folder", where=where)
+        refuse_other_kinds(status, str(name), where)
         most = MOST_BYTES.get(str(name), None if path.parent == directory else MOST_OTHERWISE)
         if most is not None and stat.S_ISREG(status.st_mode) and status.st_size > most:
             raise TollbarError(
@@ -92,8 +89,16 @@ def check_files(directory: Path) -> None:
             raise TollbarError(f"more than {MOST_FILES:,} files", where=where)
 
 
+def refuse_other_kinds(status: os.stat_result, name: str, where: str) -> None:
+    """Raises TollbarError for an entry that is neither a file nor a folder."""
+    if stat.S_ISLNK(status.st_mode):
+        raise TollbarError(f"`{name}` is a symbolic link, which is not followed", where=where)
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise TollbarError(f"`{name}` is neither a file nor a folder", where=where)
+
+
 def _refuse_shared(status: os.stat_result, name: str, where: str) -> None:
-    """Raises TollbarError for a folder in the place of a file of SQLite, and for a file that has another name as well."""
+    """Raises TollbarError for a folder in the place of a file of SQLite, and for a file that has two names."""
     if not stat.S_ISREG(status.st_mode):
         raise TollbarError(f"`{name}` is a folder; it must be a file", where=where)
     if status.st_nlink > 1:
