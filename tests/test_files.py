@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import lacking
 from tollbar import files
+from tollbar.beds import leftovers, sandbox
 from tollbar.errors import TollbarError
 from tollbar.files import read_bytes, read_text, write, write_atomically, write_named
 
@@ -165,3 +168,60 @@ def test_text_in_another_encoding_is_refused_with_the_place(tmp_path: Path) -> N
     (tmp_path / "file").write_bytes("ab\u00e9".encode("latin-1"))
     with pytest.raises(TollbarError, match="byte 2 is not UTF-8"):
         read_text(tmp_path / "file")
+
+
+ANOTHER = 4242
+
+
+REPLACEABLE = {
+    # Owner, group and mode.
+    "own": (0, 0, 0o755, False),
+    "another user's": (ANOTHER, ANOTHER, 0o755, True),
+    "open to all": (0, 0, 0o777, True),
+    "open to root's group": (0, 0, 0o775, False),
+    "open to a group of others": (0, ANOTHER, 0o775, True),
+    "open to all, who keep their own": (0, 0, 0o1777, False),
+}
+
+
+@pytest.fixture
+def below_tmp() -> Iterator[Path]:
+    if os.geteuid() != 0:
+        lacking("only root gives folders to others")
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize("name", REPLACEABLE)
+def test_a_folder_in_which_others_may_replace_files_is_told(below_tmp: Path, name: str) -> None:
+    """Itself, what is below it, and a link from there to a folder of one's own."""
+    owner, group, mode, is_replaceable = REPLACEABLE[name]
+    (below_tmp / "folder").mkdir()
+    (below_tmp / "own").mkdir()
+    (below_tmp / "folder" / "link").symlink_to(below_tmp / "own")
+    os.chown(below_tmp / "folder", owner, group)
+    (below_tmp / "folder").chmod(mode)
+    for path in ("folder", "folder/below/it", "folder/link"):
+        assert is_replaceable == files.is_replaceable(below_tmp / path), path
+    assert not files.is_replaceable(below_tmp / "own")
+
+
+def test_root_keeps_nothing_in_another_user_s_home(below_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `sudo -E` has it: that user may lay a link to a folder of root's there."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(below_tmp))
+    assert below_tmp / ".cache" / "tollbar" == files.cache_folder()
+    os.chown(below_tmp, ANOTHER, ANOTHER)
+    assert files.SYSTEM_CACHE == files.cache_folder()
+
+
+def test_root_s_runs_are_in_no_folder_of_another_user_s(below_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That user could put another folder in the place of a run's, from which root would load libraries; nor is anything
+    removed there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(below_tmp))
+    assert str(below_tmp) == sandbox.folder_for_all()
+    assert below_tmp in leftovers._folders()
+    os.chown(below_tmp, ANOTHER, ANOTHER)
+    assert "/tmp" == sandbox.folder_for_all()
+    assert below_tmp not in leftovers._folders()

@@ -21,6 +21,9 @@ MOST_WRITTEN_BYTES = 1024 * 1024
 WRITER_WAIT_S = 5.0
 """Time for the program that writes to a named pipe to open it: more than a shell needs to start it."""
 
+SYSTEM_CACHE = Path("/var/cache/tollbar")
+"""Where root keeps what other users may not change, or have to reach."""
+
 _PIECE_BYTES = 1024 * 1024
 
 SEARCH_PATH = "TOLLBAR_PATH"
@@ -55,10 +58,31 @@ def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
 
 
 def cache_folder() -> Path:
-    """Where what may be made again is kept for this user. Raises RuntimeError where there is no home directory."""
+    """Where what may be made again is kept for this user; root's is the system's where the home is another user's.
+
+    `sudo -E` has root work in such a home. Raises RuntimeError where there is no home directory.
+    """
     kept = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The specification says that a relative path there is to be ignored.
-    return (kept if kept.is_absolute() else Path.home() / ".cache") / "tollbar"
+    folder = (kept if kept.is_absolute() else Path.home() / ".cache") / "tollbar"
+    return SYSTEM_CACHE if os.geteuid() == 0 and is_replaceable(folder) else folder
+
+
+def is_replaceable(path: Path) -> bool:
+    """Return whether another user than root and this one could change what is in this folder, or put another there.
+
+    A folder like /tmp, where all may write and nobody can take what is another's, is replaceable by nobody.
+    """
+    # In a user namespace, root of the machine is a user without a number.
+    trusted = {0, os.geteuid(), os.stat("/").st_uid}
+    for place in {path.absolute(), path.resolve()}:
+        for folder in (place, *place.parents):
+            with suppress(FileNotFoundError):
+                about = folder.stat()
+                is_open = about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and about.st_gid != 0)
+                if about.st_uid not in trusted or (is_open and not about.st_mode & stat.S_ISVTX):
+                    return True
+    return False
 
 
 def read_bytes(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool = True) -> bytes:

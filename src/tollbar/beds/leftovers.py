@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from tollbar.beds import proc
-from tollbar.files import cache_folder, write
+from tollbar.files import cache_folder, is_replaceable, write
 
 PREFIX = "tollbar-"
 # No other program gives a directory these eight digits by chance.
@@ -111,7 +111,9 @@ def _folders() -> list[Path]:
                     noted.append(folder)
                 else:
                     file.unlink()
-    return [*dict.fromkeys(Path(one) for one in (temporary_folder(), *USUAL, *noted))]
+    folders = [*dict.fromkeys(Path(one) for one in (temporary_folder(), *USUAL, *noted))]
+    # Root puts no run where another user could lay a link in its place, and removes nothing there.
+    return [one for one in folders if os.geteuid() != 0 or not is_replaceable(one)]
 
 
 def _of_dead_runs(folders: Iterable[Path]) -> Iterator[Path]:

@@ -24,7 +24,7 @@ from typing import IO, Any, Protocol
 from tollbar.beds import leftovers
 from tollbar.beds.leftovers import PREFIX as PREFIX
 from tollbar.errors import TollbarError
-from tollbar.files import write
+from tollbar.files import is_replaceable, write
 from tollbar.runner import start_engine
 from tollbar.runner.confined import ACCOUNTS, Account, Numbers, has_accounts, take_numbers
 
@@ -221,11 +221,12 @@ def first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None
 
 
 def folder_for_all() -> str:
-    """Where temporary files go; if root's are in a place of its own, where others can pass."""
-    candidates = [leftovers.temporary_folder(), "/tmp", "/var/tmp"]
+    """Where temporary files go; root's are where others can pass, and cannot put another folder in the place of one."""
+    candidates = [Path(leftovers.temporary_folder()), *map(Path, leftovers.USUAL)]
     if os.geteuid() == 0:
-        candidates = [folder for folder in candidates if others_can_pass(Path(folder))] or candidates
-    return candidates[0]
+        candidates = [one for one in candidates if not is_replaceable(one)] or candidates
+        candidates = [one for one in candidates if others_can_pass(one)] or candidates
+    return str(candidates[0])
 
 
 def others_can_pass(folder: Path) -> bool:

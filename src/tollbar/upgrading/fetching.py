@@ -17,7 +17,7 @@ from pathlib import Path
 from tollbar import runners
 from tollbar.beds.sandbox import others_can_pass
 from tollbar.errors import TollbarError
-from tollbar.files import cache_folder, write
+from tollbar.files import SYSTEM_CACHE, cache_folder, write
 from tollbar.runners import NotBuilt
 
 # Some tens of megabytes over a slow line.
@@ -43,7 +43,6 @@ GO_ERRORS = ("go: download ", "go: ")
 GO_UNVERIFIED = ("GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "GOPRIVATE", "GOINSECURE")
 GO_VERIFIES = {"GOENV": "off", "GOFLAGS": "-modcacherw"}
 GO_ITSELF = {"GOENV": "off", "GOTOOLCHAIN": "local"}
-SYSTEM_CACHE = Path("/var/cache/tollbar")
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Settings of pip by which it takes files that its index did not name, or an index that no certificate vouches for.
 UNVERIFIED = ("find-links", "trusted-host", "extra-index-url")
