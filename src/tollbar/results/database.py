@@ -55,6 +55,8 @@ create table set_aside (
 
 # CPU time of a read: many times the time for a run of this size, and the same on a busy machine.
 LEAST_S, BYTES_PER_S = 4.0, 1 << 20
+# A larger value is not read at all: the rounds of a trial, of which there are at most 10,000, have a tenth of it.
+MOST_VALUE_BYTES = 4 << 20
 # Seconds between two looks at a read.
 _PERIOD_S = 0.1
 # Lines in a message of SQLite.
@@ -74,7 +76,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     A run that was ended by force has a log next to its file, and SQLite writes before it reads that. Where nothing can
     be written, a copy is read.
     """
-    most_s = LEAST_S + sum(one.stat().st_size for one in _files(path)) / BYTES_PER_S
+    most_s = LEAST_S + size_of(path) / BYTES_PER_S
     with contextlib.ExitStack() as stack:
         reading = stack.enter_context(_Reading(path, most_s))
         database = reading.watch(stack.enter_context(contextlib.closing(connect(path, "ro"))))
@@ -89,6 +91,11 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             database = reading.watch(stack.enter_context(contextlib.closing(connect(folder / path.name, "rw"))))
         refuse_other_tables(database, path)
         yield database
+
+
+def size_of(path: Path) -> int:
+    """Return the number of bytes of a database and its logs. Raises OSError."""
+    return sum(one.stat().st_size for one in _files(path))
 
 
 def _files(path: Path) -> list[Path]:
@@ -138,8 +145,9 @@ class _Reading:
         self._handles_signals = threading.current_thread() is threading.main_thread()
 
     def watch(self, database: sqlite3.Connection) -> sqlite3.Connection:
-        """Have this database interrupted from now on, and return it."""
+        """Have this database interrupted from now on, and refuse larger values than a run has. Return it."""
         self._database = database
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
         return database
 
     def __enter__(self) -> Self:

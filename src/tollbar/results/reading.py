@@ -21,7 +21,7 @@ from tollbar.machine import NOT_STATED
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.records.load import MOST
 from tollbar.results import stored
-from tollbar.results.database import SPACES, opened
+from tollbar.results.database import SPACES, opened, size_of
 from tollbar.results.directory import RESULTS, check_files, read_text
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
@@ -155,7 +155,7 @@ def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[st
     path = directory / RESULTS
     try:
         with opened(path) as database:
-            yield database, stored.refuse_odd(database)
+            yield database, stored.refuse_odd(database, size_of(path))
     except (sqlite3.Error, OSError) as error:
         raise TollbarError(f"the results cannot be read: {error}".translate(SPACES), where=str(path)) from error
     except (ValueError, RecursionError) as error:

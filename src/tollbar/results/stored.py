@@ -47,14 +47,16 @@ _DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "loa
 MOST_DOCUMENT = 1 << 20
 
 
-def refuse_odd(database: sqlite3.Connection) -> Mapping[str, int]:
+def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, int]:
     """Return the number of rows of each table; no query of a run returns more than those of the tables it reads.
 
+    `files_bytes` is the size of the database and its logs: a log may claim any number of pages.
     Raises ValueError where a value is of a type, or a number of a size, that Tollbar does not write there, or where
     the same pages were read as many rows; and sqlite3.Error.
     """
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
-    return {table: _rows_in(database, table, columns, pages * page_bytes) for table, columns in _TYPES.items()}
+    most_bytes = min(pages * page_bytes, files_bytes)
+    return {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
 
 
 def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> int:
