@@ -9,7 +9,6 @@ import site
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from tollbar import runners
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import families
+from tollbar.patterns import is_like
 from tollbar.records import CONTRACT, Outcome
 from tollbar.runner import ask, engine
 from tollbar.runners import NotBuilt
@@ -74,7 +74,7 @@ class Provider:
 
     def is_called(self, pattern: str) -> bool:
         """Whether a study means it by these words: its spec, a pattern of it, or its name with the version."""
-        return pattern in (self.spec, self.name) or fnmatchcase(_whole(self.spec), pattern)
+        return pattern in (self.spec, self.name) or is_like(_whole(self.spec), pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def _expand(spec: str) -> list[str]:
         return [spec]
     known = platforms[kind].packages if kind in platforms else tuple(libcryptos()) if kind == "libcrypto" else ()
     if known and "/" not in label:
-        matching = [normal(f"{kind}:{name}") for name in known if fnmatchcase(name, label)]
+        matching = [normal(f"{kind}:{name}") for name in known if is_like(name, label)]
         if not matching:
             raise unknown(kind if kind == "libcrypto" else f"package of {kind}", label, known)
         return matching
@@ -246,7 +246,7 @@ def open_provider(spec: str) -> Provider | Broken:
         return replace(provider, runner=(), fault=(error.outcome, error.reason))
     named = Path(label) if kind == "runner" or (kind == "libcrypto" and "/" in label) else None
     # A pipe would hold up whoever opens it until the list's time is over.
-    if named is not None and named.exists() and not named.is_file():
+    if named is not None and os.path.exists(named) and not os.path.isfile(named):
         return Broken(spec, str(named), f"is no regular file; name the file itself, for example `{EXAMPLES[kind]}`")
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}
     record = ask(provider.runner, task, limit_s=LIST_LIMIT_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from tollbar.judge.candidates import PROVIDER, Nearby, nearby
 from tollbar.judge.choosing import Candidate, Choosing, Wanted, chosen, turned_on, wanted
 from tollbar.judge.choosing import choose as choose_from
 from tollbar.libraries import normal
+from tollbar.patterns import is_like
 from tollbar.present.decisions.choose import Answered, answer
 from tollbar.results import Run, StudyRun
 from tollbar.stats import FEWEST_BLOCKS
@@ -179,7 +179,7 @@ def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: 
     rows = [row for one in run.studies if one.study.family.name == asked.family.name for row in one.rows]
     for name, values in given.items():
         there = {row.coordinates[name] for row in rows if name in row.coordinates}
-        if not any(fnmatchcase(str(have), str(value)) for have in there for value in values):
+        if not any(is_like(str(have), str(value)) for have in there for value in values):
             said, known = (
                 [_typed(asked.family, name, one) for one in some] for some in (values, sorted(there, key=str))
             )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache
+
+from tollbar.patterns import is_like
 
 Value = str | int | float
 """A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
@@ -29,7 +30,7 @@ def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) 
 @lru_cache(maxsize=1 << 14)
 def is_one_of(word: str, patterns: tuple[str, ...]) -> bool:
     """Whether a word fits one of these patterns."""
-    return word in patterns or any(fnmatchcase(word, one) for one in _open(patterns))
+    return word in patterns or any(is_like(word, one) for one in _open(patterns))
 
 
 @cache

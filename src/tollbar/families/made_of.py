@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatch
 
 from tollbar.families.cells import OF_A_LOAD
 from tollbar.families.coordinates import Value
 from tollbar.families.definition import Family, Part
 from tollbar.families.settings import Setting, SettingValue
 from tollbar.families.worth import WORST_FIRST, Degree, Mitigation, Standing, Threat, ThreatSource
+from tollbar.patterns import is_like
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Member:
             said = self.given.get(name)
             if isinstance(said, Mapping):
                 at = str(coordinates.get(name, ""))
-                own[name] = next((v for pattern, v in said.items() if fnmatch(at, pattern)), setting.default)
+                own[name] = next((v for pattern, v in said.items() if is_like(at, pattern)), setting.default)
             elif said is not None:
                 own[name] = said
             elif (set_by := next((n for n in (self.name_of(name), name) if n in coordinates), None)) is not None:
@@ -164,7 +164,7 @@ def _settings(member: Member, whole: Family, before: Mapping[str, Setting]) -> I
     yield Setting(member.name, member.title, member.choices, None, member.default, {"choice": protecting}, about=about)
     own: dict[str, Setting] = {}
     for name, setting in member.family.settings.items():
-        stays = name in member.given or name in before or any(fnmatch(name, one) for one in member.left_out)
+        stays = name in member.given or name in before or any(is_like(name, one) for one in member.left_out)
         only = None if stays else _only(whole, member, setting.only, own)
         if only is not None:
             # What its values are worth is asked of the member itself.
@@ -199,14 +199,14 @@ def _only(
     found: dict[str, tuple[str, ...]] = {member.name: member.choices}
     for name, patterns in only.items():
         if name == "choice":
-            found[member.name] = tuple(one for one in patterns if any(fnmatch(of, one) for of in member.choices))
+            found[member.name] = tuple(one for one in patterns if any(is_like(of, one) for of in member.choices))
         elif name in own:
             found[member.name_of(name)] = patterns
         elif name == "op" and member.op is None:
-            found[name] = tuple(one for one in whole.operations if any(fnmatch(one, pattern) for pattern in patterns))
+            found[name] = tuple(one for one in whole.operations if any(is_like(one, pattern) for pattern in patterns))
         elif name in ("provider", "bed"):
             found[name] = patterns
-        elif not any(fnmatch(_fixed(member, name), pattern) for pattern in patterns):
+        elif not any(is_like(_fixed(member, name), pattern) for pattern in patterns):
             return None
     return found if all(found.values()) else None
 
@@ -215,5 +215,5 @@ def _fixed(member: Member, name: str) -> str:
     """What a member has of a coordinate that the whole does not set; empty where it has none."""
     if name == "op":
         return member.op or ""
-    is_left_out = any(fnmatch(name, one) for one in member.left_out)
+    is_left_out = any(is_like(name, one) for one in member.left_out)
     return str(member.family.settings[name].default) if is_left_out and name in member.family.settings else ""

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +21,7 @@ from tollbar.families.made_of import Member, made_of
 from tollbar.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
 from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
 from tollbar.metrics import METRICS, Metric
+from tollbar.patterns import is_like
 from tollbar.wire import Plain, Wire, read
 
 # Public test keys that choices of several families use, beside the families' own.
@@ -259,7 +259,7 @@ def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool) -> Mem
         known = nearest(wire.family, [name_of(one.parent) for one in own.glob("*/family.toml")])
         raise ValueError(f"`part.{name}.family`: no such family: `{wire.family}`; {known}")
     family = read_family(found, with_answers=with_answers)
-    choices = tuple(choice for choice in family.choices if any(fnmatch(choice, one) for one in wire.choices))
+    choices = tuple(choice for choice in family.choices if any(is_like(choice, one) for one in wire.choices))
     if wire.default not in choices:
         raise ValueError(
             f"`part.{name}.default`: `{wire.default}` is none of its choices; {nearest(wire.default, choices)}"

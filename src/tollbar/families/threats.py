@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatch
 
 from tollbar.errors import nearest
 from tollbar.families.cells import at_defaults
 from tollbar.families.coordinates import Value
 from tollbar.families.definition import Family
 from tollbar.families.worth import Degree, Mitigations, Standing
+from tollbar.patterns import is_like
 
 _DEGREES = list(Degree)
 
@@ -18,7 +18,7 @@ def complaints(family: Family) -> Iterator[str]:
     """What does not fit: a source of no choice, an unknown coordinate, an undeclared rise."""
     for threat in family.threats.values():
         for pattern in (pattern for source in threat.sources for pattern in source.of):
-            if not any(fnmatch(name, pattern) for name in family.choices):
+            if not any(is_like(name, pattern) for name in family.choices):
                 known = nearest(pattern, family.choices)
                 yield f"`threat.{threat.name}.authority.of`: no choice is called `{pattern}`; {known}"
     for choice in family.choices.values():

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import combinations, product
 
 from tollbar.families import Setting, Standing, Value, at_defaults
 from tollbar.judge.choosing import Candidate, Wanted, candidate, lacks, turned_on
+from tollbar.patterns import is_like
 from tollbar.policies import Ruling
 
 # In how many settings a cell may differ from the nearest that meets what is wanted.
@@ -82,7 +82,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
     names = ["choice", *(turned_on(wanted) & {PROVIDER})]
     names += [n for n, s in family.settings.items() if n in free or (n in said and s.values)]
     for choice in family.choices.values():
-        if choice.standing is Standing.NULL or not any(fnmatchcase(choice.name, one) for one in patterns):
+        if choice.standing is Standing.NULL or not any(is_like(choice.name, one) for one in patterns):
             continue
         for values in product(*said.values()):
             fixed: dict[str, Value] = {"choice": choice.name, **dict(zip(said, values, strict=True))}

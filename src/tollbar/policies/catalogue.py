@@ -10,15 +10,12 @@ from pathlib import Path
 from tollbar.errors import TollbarError, nearest
 from tollbar.files import named_files
 from tollbar.policies.definition import Policy
-from tollbar.policies.reading import check, read_policy
+from tollbar.policies.reading import MOST_EXTENDED, check, read_policy
 
 _OWN = Path(__file__).parent
 
 MOST_DEPTH = 16
 """Limit of policies that extend one another in a chain: those that ship have two."""
-
-MOST_EXTENDED = 64
-"""Limit of the policies that one extends, directly or through others: each is a file that is read."""
 
 
 def shipped() -> Mapping[str, Path]:

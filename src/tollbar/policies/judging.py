@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from fnmatch import fnmatch
 
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, SettingValue, Standing, Value, fits, open_at
+from tollbar.patterns import is_like
 from tollbar.policies.definition import PLACES, Except, Finding, Judged, Patterns, Policy, Rule, Ruling
 
 Cell = Mapping[str, Value]
@@ -147,7 +147,7 @@ def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | 
         value = str(parameters[name])
         if unseen := _unseen(name, patterns, family, cell):
             found.append((Ruling.CANNOT_SAY, unseen))
-        elif any(fnmatch(value, pattern) for pattern in patterns) != bool(rule.only):
+        elif any(is_like(value, pattern) for pattern in patterns) != bool(rule.only):
             what = value if name == "choice" else f"{name} {value}"
             if rule.only and rule.unlisted == "cannot say":
                 found.append((Ruling.CANNOT_SAY, f"{what} is not listed"))

@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import date
-from fnmatch import fnmatch
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Standing, Value
+from tollbar.patterns import MOST_LETTERS, is_like
 from tollbar.policies.definition import PLACES, Except, NotJudged, Patterns, Policy, Rule, Unlisted
 from tollbar.policies.judging import as_cells_have_them
+from tollbar.units import quoted
 from tollbar.wire import Wire, read
 
 KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cannot_say")
 """What a rule may ask, of which each asks one."""
 
 MOST_RULES = 1_000
-"""Limit of the rules of a file: the longest that ships has some thirty."""
+"""Limit of the rules of a policy with those it extends, each counted for each of its families, with its exceptions and
+its sets of `at-least`: the longest that ships has some forty."""
 
 MOST_PATTERNS = 10_000
-"""Limit of the patterns of a file, each counted for each family of its rule: to make one takes 0.1 ms."""
+"""Limit of the patterns of a policy, each counted for each family of its rule: to make one takes 0.1 ms."""
+
+MOST_EXTENDED = 64
+"""Limit of the policies that one extends, directly or through others: each is a file that is read."""
+
+
+def _of_limited_length(said: tuple[str, ...]) -> tuple[str, ...]:
+    long = next((one for one in said if len(one) > MOST_LETTERS), None)
+    if long is not None:
+        what = f"`{quoted(long)}` has {len(long):,} letters; a pattern must have at most {MOST_LETTERS}"
+        raise ValueError(f"{what}, for example `sha-*`")
+    return said
+
 
 _Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said), Field(min_length=1)
 ]
-_Patterns = dict[str, _Names]
+_Patterns = dict[str, Annotated[_Names, AfterValidator(_of_limited_length)]]
 
 
 class _WireRule(Wire):
@@ -119,9 +133,11 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
         name, count = max(Counter(ids).items(), key=itemgetter(1), default=("", 0))
         if count > 1:
             raise ValueError(f"`rule`: two have the id `{name}`")
-        _refuse_many(rules)
     except ValueError as error:
         raise TollbarError(str(error), where=str(path)) from error
+    if len(about.extends) > MOST_EXTENDED:
+        what = f"`extends`: the policy extends more than {MOST_EXTENDED} others, which is the limit"
+        raise TollbarError(what, where=str(path), hint="name each policy once; their rules may be in one file")
     policy = Policy(
         name=path.name.removesuffix(".toml"),
         title=about.title,
@@ -136,19 +152,27 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
         extends=tuple(extended(name, path) for name in about.extends),
         note=about.note,
     )
+    _refuse_many(policy, str(path))
     _check_excepts(policy, str(path))
     return policy
 
 
-def _refuse_many(rules: Sequence[Rule]) -> None:
-    """Raise ValueError where looking at each pattern in each family would take more than seconds."""
+def _refuse_many(policy: Policy, where: str) -> None:
+    """Raise TollbarError where looking at each rule and each pattern in each family would take more than seconds."""
+    parts = tuple(policy.all_of_it)
+    rules, excepts = [rule for part in parts for rule in part.rules], [one for part in parts for one in part.excepts]
     patterns = sum(
         len(rule.families) * sum(map(len, part.values()))
         for rule in rules
         for part in (rule.where, rule.only, rule.never)
-    )
-    if len(rules) > MOST_RULES or patterns > MOST_PATTERNS:
-        raise ValueError(f"more than {MOST_RULES:,} rules or {MOST_PATTERNS:,} patterns of them, which is the limit")
+    ) + sum(len(some) for one in excepts for some in one.where.values())
+    counted = sum(len(rule.families) * (1 + len(rule.at_least)) for rule in rules) + len(excepts)
+    if counted > MOST_RULES or patterns > MOST_PATTERNS:
+        what = (
+            f"more than {MOST_RULES:,} rules or {MOST_PATTERNS:,} patterns of them, which is the limit; each counts for"
+            " each family of the rule, and an exception or a set of `at-least` as a rule"
+        )
+        raise TollbarError(what, where=where, hint="split it into several policies, and name each with `--policy`")
 
 
 def _rule(wire: _WireRule, about: _WirePolicy) -> Rule:
@@ -178,9 +202,12 @@ def _check_excepts(policy: Policy, where: str) -> None:
 
 def check(policy: Policy, where: str) -> None:
     """Raises TollbarError where a policy names a family, a coordinate, a value or a threat that there is not."""
+    known: dict[str, Family] = {}
     for rule in policy.rules:
         for name in rule.families:
-            family = families.family(name, where=f"{where}: `{rule.id}`")
+            # To look for a family's file takes 1 ms.
+            family = known.get(name) or families.family(name, where=f"{where}: `{rule.id}`")
+            known[name] = family
             for complaint, hint in _complaints(rule, family):
                 raise TollbarError(complaint, where=f"{where}: `{rule.id}`", hint=hint)
     by_name = {
@@ -188,7 +215,7 @@ def check(policy: Policy, where: str) -> None:
     }
     for one in policy.excepts:
         rule = by_name[one.rule]
-        of = [(rule, families.family(f)) for f in rule.families]
+        of = [(rule, known.get(f) or families.family(f)) for f in rule.families]
         found = [next(_of_patterns("where", one.where, family, rule.absent), None) for rule, family in of]
         # Of a rule on several families an exception may be of one.
         if None not in found:
@@ -209,7 +236,7 @@ def _of_patterns(
         for pattern in some:
             if values is None:
                 yield from _of_number(key, name, pattern, family)
-            elif pattern not in absent and not any(fnmatch(value, pattern) for value in values):
+            elif pattern not in absent and not any(is_like(value, pattern) for value in values):
                 yield f"`{key}.{name}`: the family {family.name} has no `{pattern}`", nearest(pattern, values)
 
 

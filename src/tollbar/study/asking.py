@@ -9,12 +9,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from tollbar import beds, families, libraries, machine, runners, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, OF_A_LOAD, Family, Setting, Value
 from tollbar.libraries import Provider, built_in, normal
+from tollbar.patterns import is_like
 from tollbar.study.definition import CLIENT_PLACES, DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.reading import nearest_setting
 
@@ -117,7 +117,7 @@ def _family(name: str, words: Sequence[str]) -> Family:
 
 def _check_choice(family: Family, word: str) -> None:
     """Raises TollbarError, which says what the word is if it is something else than a choice of this family."""
-    if any(fnmatchcase(name, word) for name in family.choices):
+    if any(is_like(name, word) for name in family.choices):
         return
     what = f"no such choice of {family.name}: `{word}`"
     raise TollbarError(what, where=ASKED, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
@@ -269,7 +269,7 @@ class _Asked:
         if len(named) > 1:
             first = self.choices[0]
             return self._with_parameters(
-                first if first in named else next(name for name in named if fnmatchcase(name, first))
+                first if first in named else next(name for name in named if is_like(name, first))
             )
         several = {name: values for name, values in self.varied.items() if len(values) > 1 or "*" in str(values[0])}
         settings: dict[str, Value] = {}
@@ -297,7 +297,7 @@ class _Asked:
 
     def _meant(self, choices: Sequence[str]) -> list[str]:
         """The choices that these words and patterns stand for."""
-        return [name for name in self.family.choices if any(fnmatchcase(name, word) for word in choices)]
+        return [name for name in self.family.choices if any(is_like(name, word) for word in choices)]
 
     def _means_something(self, name: str, others: Mapping[str, Value]) -> bool:
         """Whether a setting applies where these others have such values, as far as they decide it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Literal
 
 from tollbar.beds.places import Place
 from tollbar.beds.remote import Remote
 from tollbar.families import OF_A_LOAD, Family, Value
+from tollbar.patterns import is_like
 
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, and one of `LOADS`; and
@@ -260,4 +260,4 @@ DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12)
 def matches(value: Value | None, patterns: Sequence[Value]) -> bool:
     """Whether a coordinate's value is one of these, where a word may hold `*`."""
     # A word is always its own pattern, whatever is in it: the address in a URL may be in brackets.
-    return value is not None and any(value == one or fnmatchcase(str(value), str(one)) for one in patterns)
+    return value is not None and any(value == one or is_like(str(value), str(one)) for one in patterns)

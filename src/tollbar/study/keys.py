@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from tollbar import units
 from tollbar.families import Value
@@ -51,6 +51,11 @@ Share = Annotated[float, _unit(units.share)]
 Rate = Annotated[float, _unit(_arrivals)]
 Utilisation = Annotated[int, _unit(units.utilisation)]
 Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
+
+
+# Each name is looked for among all that there are; no family has so many choices, and no machine so many providers.
+Names = Annotated[tuple[str, ...], Field(max_length=1000)]
+Providers = Annotated[tuple[str, ...], Field(max_length=100)]
 
 
 class WireLeaveOut(Wire):
@@ -184,15 +189,15 @@ class WireStudy(Wire):
     family: Plain
     source: str | None = None
     statistic: Statistic | None = None
-    choices: tuple[str, ...] = ("*",)
-    providers: tuple[str, ...] | None = None
-    beds: tuple[str, ...] = ()
+    choices: Names = ("*",)
+    providers: Providers | None = None
+    beds: Names = ()
     url: Urls = ()
     load: WireLoad | None = None
     roles: WireRoles = WireRoles()
     baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
-    factors: tuple[str, ...] = ()
+    factors: Names = ()
     leave_out: tuple[WireLeaveOut, ...] = ()
     measure: WireMeasure = WireMeasure()
     judge: WireJudge = WireJudge()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from math import inf
 from pathlib import Path
 from string import Formatter
@@ -17,6 +16,7 @@ from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import LOADS, Family, Value, whole
 from tollbar.libraries import normal
+from tollbar.patterns import is_like
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
@@ -232,13 +232,13 @@ class _Reader:
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """The choices these names and patterns stand for, in the family's order, the null one only by name."""
         for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in self.family.choices):
+            if not any(is_like(name, pattern) for name in self.family.choices):
                 raise unknown("choice", pattern, self.family.choices, where=f"{self.where}: `choices`")
         null = self.family.null.name
         found = tuple(
             name
             for name in self.family.choices
-            if any(fnmatchcase(name, pattern) and (name != null or pattern == null) for pattern in patterns)
+            if any(is_like(name, pattern) and (name != null or pattern == null) for pattern in patterns)
         )
         if not found:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")

@@ -1,0 +1,96 @@
+"""Patterns of names that a file from elsewhere has: reading them takes little time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from policy_lab import A_POLICY, of_rules
+from tollbar.errors import TollbarError
+from tollbar.libraries import Broken, open_provider
+from tollbar.patterns import MOST_LETTERS, is_like
+from tollbar.policies import policy
+from tollbar.policies.reading import MOST_EXTENDED, MOST_RULES
+from tollbar.study import load
+
+LONG = {"stars": "*a" * 500_000, "brackets": "[" * 900_000, "letters": "a" * 1_000_000}
+
+
+def test_a_pattern_fits_as_in_a_shell() -> None:
+    assert is_like("sha-256", "sha-*")
+    assert is_like("sha-256", "sha-[1-3]??")
+    assert not is_like("sha-256", "SHA-*")
+    assert is_like("x" * 200, "*" * MOST_LETTERS)
+    assert not is_like("x" * 200, "*" * (MOST_LETTERS + 1))
+    assert is_like("x" * 200, "x" * 200)
+
+
+@pytest.mark.parametrize("pattern", LONG.values(), ids=LONG)
+def test_a_long_pattern_is_never_made(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tollbar.patterns.fnmatchcase", lambda *_: pytest.fail("a long pattern was made"))
+    assert not is_like("sha-256", pattern)
+
+
+@pytest.mark.parametrize("key", ["only", "never", "where"])
+def test_a_long_pattern_of_a_policy_is_one_line(tmp_path: Path, key: str) -> None:
+    more = 'standing = "acceptable"\n' if key == "where" else ""
+    with pytest.raises(TollbarError, match=r"letters; a pattern must have at most 100, for example `sha-\*`") as raised:
+        policy(of_rules(tmp_path, f'{more}{key} = {{ choice = "' + "*a" * 51 + '" }'))
+    assert 200 > len(raised.value.what)
+
+
+ASKS = 'standing = "acceptable"'
+EXCEPT = '[[except]]\nrule = "r0"\nbecause = "b"\nuntil = 2030-01-01\n'
+
+
+@pytest.mark.parametrize(
+    ("rule", "counted"),
+    [
+        ("family = [" + '"digest", ' * 500 + f"]\n{ASKS}", 500),
+        ('family = "password-hash"\nat-least = [' + "{ iterations = 1 }, " * 499 + "]", 500),
+        (f"{ASKS}\n{EXCEPT * 499}", 500),
+    ],
+    ids=["families", "sets", "exceptions"],
+)
+def test_each_rule_counts_for_its_families_and_sets(tmp_path: Path, rule: str, counted: int) -> None:
+    """And each exception: the ruling of one cell looks at each of them."""
+    more = [ASKS] * (MOST_RULES - counted)
+    policy(of_rules(tmp_path, rule, *more))
+    with pytest.raises(TollbarError, match="more than 1,000 rules or 10,000 patterns"):
+        policy(of_rules(tmp_path, rule, *more, ASKS))
+
+
+def test_rules_of_extended_policies_count_too(tmp_path: Path) -> None:
+    of_rules(tmp_path, *[ASKS] * 600)
+    (tmp_path / "ours-2026.toml").rename(tmp_path / "first.toml")
+    path = of_rules(tmp_path, *[ASKS] * 401, head=f'{A_POLICY}extends = ["./first.toml"]\n')
+    with pytest.raises(TollbarError, match="more than 1,000 rules or 10,000 patterns"):
+        policy(path)
+
+
+def test_the_same_policy_extended_again_and_again_is_one_line(tmp_path: Path) -> None:
+    names = '"tr-02102-2026-01", ' * (MOST_EXTENDED + 1)
+    with pytest.raises(TollbarError, match="extends more than 64 others"):
+        policy(of_rules(tmp_path, ASKS, head=f"{A_POLICY}extends = [{names}]\n"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "most"),
+    [
+        ("choices", '"sha-*"', 1000),
+        ("providers", '"libcrypto"', 100),
+        ("beds", '"embedded"', 1000),
+        ("factors", '"choice"', 1000),
+    ],
+)
+def test_a_study_names_a_limited_number_of_things(tmp_path: Path, key: str, value: str, most: int) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'question = "q"\nfamily = "digest"\n{key} = [' + f"{value}," * (most + 1) + "]\n")
+    with pytest.raises(TollbarError, match=f"`{key}`: Tuple should have at most {most} items"):
+        load([str(path)])
+
+
+def test_a_path_longer_than_any_is_one_that_is_not_there() -> None:
+    found = open_provider(f"libcrypto:/{'a' * 10_000}")
+    assert isinstance(found, Broken)
