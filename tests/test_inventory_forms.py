@@ -10,6 +10,8 @@ import pytest
 
 from test_inventory import algorithm, asset, made, suite, words
 from test_price import priced
+from tollbar.errors import TollbarError
+from tollbar.inventory import mapping, reading
 from tollbar.inventory.mapping import _code_points, mapped
 from tollbar.policies import Ruling
 
@@ -152,3 +154,24 @@ def test_a_signature_without_padding_meets_nothing() -> None:
     """Tollbar has none such, and what it has is not put in its place."""
     (found,) = mapped(made(algorithm("RSA-3072", padding="raw", cryptoFunctions=["sign"])))
     assert ("Tollbar's family signature has no padding none",) == found.uses[0].beyond
+
+
+def test_an_asset_with_a_fault_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one more line of the answer, as any other."""
+    monkeypatch.setattr(reading, "MOST_ASSETS", 2)
+    faulty = {"type": "cryptographic-asset", "name": "no properties"}
+    assert 2 == len(made(faulty, faulty).assets)
+    with pytest.raises(TollbarError, match="more than 2 assets, the limit"):
+        made(faulty, faulty, faulty)
+
+
+def test_assets_that_differ_in_what_they_say_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "MOST_DIFFERENT", 2)
+    assert 3 == len(mapped(made(*[algorithm(name) for name in ("RSA", "AES", "RSA")])))
+    with pytest.raises(TollbarError, match="more than 2 assets that differ"):
+        mapped(made(*[algorithm(name) for name in ("RSA", "AES", "SHA-256")]))
+
+
+def test_controls_of_a_long_text_are_shown_as_blanks() -> None:
+    text = "a\x1b\u202e\u00a0b`\U000e0001c" * 1000
+    assert "a b' ca b' ca…" == reading.shown(text, 14)

@@ -22,7 +22,8 @@ _CODE_POINTS = Path(__file__).with_name("code-points.toml")
 # Texts are from elsewhere, and no name of an algorithm is longer.
 _MOST_LETTERS = 200
 # Each takes 0.1 ms, and most of an inventory's assets have one of some hundred names.
-MOST_DIFFERENT = 25_000
+# To map one takes 0.2 ms and more.
+MOST_DIFFERENT = 10_000
 _MOST_REMEMBERED = 2**16
 _BETWEEN = re.compile(r"[\s_/.:]+")
 _BETWEEN_NAMES = "|"

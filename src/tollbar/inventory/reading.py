@@ -103,12 +103,25 @@ def parse(content: bytes, path: Path) -> Inventory:
     return Inventory(path, version, _about(document), tuple(found.assets), alone, frozenset(found.twice), found.others)
 
 
+class _WithoutControls(dict[int, str]):
+    """A blank for each character of control or of separation: a file may have millions of them."""
+
+    def __missing__(self, code: int) -> str:
+        plain = " " if unicodedata.category(chr(code))[0] in "CZ" else chr(code)
+        # All characters together would take 100 MB.
+        return self.setdefault(code, plain) if code < 0x10000 else plain
+
+
+_WITHOUT_CONTROLS = _WithoutControls()
+
+
 def shown(text: str, most: int = MOST_LETTERS) -> str:
     """A text from elsewhere as it may stand in a line: without control characters, and of so many letters at most."""
     if len(text) <= most and text.isprintable():
         return " ".join(text.replace("`", "'").split())
     # What is cut below is not looked at.
-    plain = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text[: 4 * most])
+    text = text[: 4 * most]
+    plain = text if text.isprintable() else text.translate(_WITHOUT_CONTROLS)
     plain = " ".join(plain.replace("`", "'").split())
     return f"{plain[: most - 1]}…" if len(plain) > most else plain
 
@@ -339,6 +352,7 @@ class _Found:
             if reference:
                 self.by_reference[reference] = made[0]
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            self._count_asset()
             name = _scalar(component.name)
             made = [Asset("unknown", shown(name) if isinstance(name, str) else "no name", fault=str(error))]
         self._made[id(component)] = made
