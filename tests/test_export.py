@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from report_example import example
 from tollbar import document
+from tollbar.errors import TollbarError
 from tollbar.families import families
 from tollbar.judge import Judgement
-from tollbar.results import free_names
+from tollbar.results import free_names, write
 from tollbar.results.export import _rows
 from tollbar.results.run import StudyRun
 
@@ -59,3 +64,23 @@ def test_shipped_families_keep_their_names() -> None:
     columns = {*next(document.cell_rows(example()))} - {*example().studies[0].rows[0].coordinates}
     assert [] == [name for name in PARAMETERS if name in columns]
     assert {"cost": "setting_cost", "bytes": "bytes"} == free_names(["cost", "bytes"], {"cost"})
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_pipe_that_nothing_reads_from_is_one_line(tmp_path: Path, form: str) -> None:
+    """To open it would wait for ever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(TollbarError, match=r"cannot be written: .*No such device or address"):
+        write(lambda: iter([{"a": 1}]), form, pipe)
+
+
+def test_a_pipe_that_is_read_from_has_the_rows(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(lambda: iter([{"a": 1}]), "csv", pipe)
+        assert ["a", "1"] == os.read(reader, 100).decode().split()
+    finally:
+        os.close(reader)

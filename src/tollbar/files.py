@@ -57,6 +57,11 @@ def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
     return dict(sorted(first.items()))
 
 
+def pasted(path: Path | str) -> str:
+    """Return a path as a shell takes it for one word and a command for a path, whatever it begins with."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
 def cache_folder() -> Path:
     """Where what may be made again is kept for this user; root's is the system's where the home is another user's.
 
@@ -210,6 +215,13 @@ def write_named(path: Path, text: str) -> None:
             device.write(text)
     else:
         write_atomically(path, text)
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file that a user names, as the `opener` of `open`. A pipe that nothing reads from is an OSError."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+    os.set_blocking(handle, True)
+    return handle
 
 
 def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> None:

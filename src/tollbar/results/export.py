@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tollbar.errors import TollbarError, printable
+from tollbar.files import open_at_once
 from tollbar.records import Chunk, LoadRecord, Trial
 from tollbar.results.run import Row, Run
 
@@ -42,7 +43,7 @@ def write(rows: Rows, form: str, to: Path | None) -> None:
         write_as(rows, sys.stdout)
         return
     try:
-        with open(to, "w", encoding="utf-8", newline="") as out:
+        with open(to, "w", encoding="utf-8", newline="", opener=open_at_once) as out:
             write_as(rows, out)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
@@ -107,7 +108,8 @@ def _parquet(rows: Rows, to: Path | None) -> None:
         for name, values in columns.items():
             values.append(row.get(name))
     try:
-        pyarrow.parquet.write_table(pyarrow.table(columns), to)
+        with open(to, "wb", opener=open_at_once) as out:
+            pyarrow.parquet.write_table(pyarrow.table(columns), out)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
 
