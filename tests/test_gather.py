@@ -15,7 +15,7 @@ import pytest
 from bench.fleet import DIGESTS, fingerprint, run_of
 
 from conftest import Tollbar
-from gather_lab import cost, told
+from gather_lab import cost, made_in, told
 from tollbar import families, gathering, judge, results
 from tollbar.document.decisions.gather import document, toll_rows
 from tollbar.errors import TollbarError
@@ -337,3 +337,13 @@ def test_a_simulated_machine_is_called_so(own_run: Path) -> None:
     gathered = told(own_run)
     assert any(line.startswith("Simulated: 1 machine") for line in how(gathered))
     assert "a made-up node" == document(gathered).machines[0].fingerprint["simulated"]
+
+
+def test_a_page_in_place_of_a_loop_of_links_links_to_its_runs(tmp_path: Path) -> None:
+    """The loop is replaced by the page, as any link is."""
+    run = made_in(tmp_path / "run")
+    (run / "report.html").write_text("")
+    loop = tmp_path / "loop.html"
+    loop.symlink_to(loop)
+    page = gather_page(told(run), "tollbar gather run", loop)
+    assert "report.html" in repr(page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ DEFAULT_LAYOUT = Layout()
 
 def check_is_writable(option: str, file: Path) -> None:
     """Raises TollbarError where nothing can be written, before anything is measured or read for it."""
-    if file.is_dir() or not file.parent.is_dir():
+    # The methods of a path raise OSError for a name that is too long.
+    if os.path.isdir(file) or not os.path.isdir(file.parent):
         raise TollbarError("is no file that can be written", where=f"{option} {file}")
 
 

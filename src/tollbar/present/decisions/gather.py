@@ -370,7 +370,9 @@ def _fact(fact: object) -> str:
 
 def _link(page: Path, to: Path) -> str:
     """Where a run's page is, from that of all: quoted, so that a name of others is never another kind of address."""
-    return quote(os.path.relpath(page.resolve(), to.resolve().parent), errors="surrogateescape")
+    # A path that is a loop of links stays as it is here.
+    page_at, to_at = os.path.realpath(page), os.path.realpath(to)
+    return quote(os.path.relpath(page_at, os.path.dirname(to_at)), errors="surrogateescape")
 
 
 def _refused_listings(gathered: Gathered) -> Iterator[Listing]:
