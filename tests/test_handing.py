@@ -12,6 +12,7 @@ import pytest
 from component_lab import FakeBed, start
 from conftest import lacking
 from tollbar.beds import handing, shipping
+from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.runner import confined
@@ -171,6 +172,21 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeBed
     with suppress(Exception), start(at, found):
         pass
     assert "as it was" == victim.read_text()
+
+
+def test_of_a_log_only_the_end_is_read(at: Sandbox, fake: FakeBed) -> None:
+    """A component may make its own as long as it likes, without writing: this one is larger than any memory."""
+    assert at.logs is not None
+    found = fake.of(fake.component())
+    with start(at, found) as server:
+        log = server.logs["web"]
+        os.truncate(log, 1 << 40)
+        with open(log, "ab") as file:
+            file.write(b"the end")
+        server.end()
+        server._copy_logs(failed=True)
+    (kept,) = at.logs.rglob("failed/web.log")
+    assert (KEPT_LOG_BYTES, b"the end") == (kept.stat().st_size, kept.read_bytes().strip(b"\0"))
 
 
 def test_what_others_can_reach(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tollbar import __version__, beds, machine
 from tollbar.beds import Bed, Component, Installed, NotStarted, handing, loading, masking, proc, remote, shipping
 from tollbar.beds.configuration import Endpoint, Rendered, Request
 from tollbar.beds.driver import free_port
-from tollbar.beds.guarded import KEPT_LOG_BYTES
+from tollbar.beds.guarded import end_of
 from tollbar.beds.running import PortTaken, Running
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError, interrupts_kept
@@ -167,7 +167,7 @@ class Agent:
     def log(self, name: str) -> str:
         """The end of what it wrote."""
         with suppress(OSError):
-            return self._running[name].log.read_bytes()[-KEPT_LOG_BYTES:].decode(errors="replace")
+            return end_of(self._running[name].log).decode(errors="replace")
         return ""
 
     def end(self, name: str) -> str | None:

@@ -19,7 +19,7 @@ from types import TracebackType
 
 from tollbar.beds import Component, NotStarted, handing
 from tollbar.beds.configuration import ADDRESS, Endpoint, Location, Rendered, Request, readable, render, rendered, shown
-from tollbar.beds.guarded import KEPT_LOG_BYTES
+from tollbar.beds.guarded import end_of
 from tollbar.beds.nodes import Elsewhere, Node
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
@@ -305,7 +305,7 @@ class Server:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "configuration").write_text(self.configuration, "utf-8")
             for name, running in self._running.items():
-                text = running.log.read_bytes()[-KEPT_LOG_BYTES:]
+                text = end_of(running.log)
                 if text:
                     (folder / f"{name}.log").write_bytes(text)
 

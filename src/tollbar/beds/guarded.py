@@ -117,10 +117,8 @@ class Guarded:
 
     def output(self, since: int = 0) -> str:
         """The end of its log, behind so many bytes; without the sandbox's paths, which mean nothing to a reader."""
-        with suppress(OSError), open(self.log, "rb") as log:
-            log.seek(0, os.SEEK_END)
-            log.seek(max(since, log.tell() - KEPT_LOG_BYTES))
-            text = log.read().decode(errors="replace").strip()
+        with suppress(OSError):
+            text = end_of(self.log, since).decode(errors="replace").strip()
             return text.replace(f"{self.work_dir}/", "").replace(f"{self._sandbox.directory}/", "")
         return ""
 
@@ -168,6 +166,13 @@ class Guarded:
             return wait(self.process, max(0.0, deadline - time.monotonic())) == 0
         finally:
             self.end()
+
+
+def end_of(log: Path, since: int = 0) -> bytes:
+    """Return the last of a log that is kept, behind so many bytes: its writer may make it as long as it likes."""
+    with open(log, "rb") as file:
+        file.seek(max(since, file.seek(0, os.SEEK_END) - KEPT_LOG_BYTES))
+        return file.read(KEPT_LOG_BYTES)
 
 
 def _opened(log: Path, account: Account | None) -> IO[bytes]:
