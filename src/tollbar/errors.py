@@ -23,8 +23,11 @@ class _Printable(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         # Category C: control, format (such as those that turn text around), surrogate, private and unassigned.
-        is_printed = code == ord("\n") or not unicodedata.category(chr(code)).startswith("C")
-        shown = chr(code) if is_printed else " " if code == ord("\t") else "\N{REPLACEMENT CHARACTER}"
+        # Zl and Zp separate lines as well, and nothing of Tollbar's does so by them.
+        category = unicodedata.category(chr(code))
+        is_printed = code == ord("\n") or not category.startswith(("C", "Zl", "Zp"))
+        is_space = code == ord("\t") or category in ("Zl", "Zp")
+        shown = chr(code) if is_printed else " " if is_space else "\N{REPLACEMENT CHARACTER}"
         # All characters together would take 100 MB.
         return self.setdefault(code, shown) if code < 0x10000 else shown
 

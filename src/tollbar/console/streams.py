@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -72,10 +73,15 @@ def say(text: str, style: str | None = None) -> None:
 
 def say_error(error: TollbarError) -> None:
     """Prints what is wrong, where, and what to try."""
-    where = f"{escape(error.where)}: " if error.where else ""
-    stderr().print(f"[bold red]error:[/] {where}{escape(error.what)}")
+    where = f"{error.where}: " if error.where else ""
+    stderr().print(f"[bold red]error:[/] {escape(_indented(where + error.what))}")
     if error.hint:
-        stderr().print(f"\n[bold]hint:[/] {escape(error.hint)}")
+        stderr().print(f"\n[bold]hint:[/] {escape(_indented(error.hint))}")
+
+
+def _indented(text: str) -> str:
+    """Return the text with its further lines indented: a name with line ends is no error or hint of its own."""
+    return re.sub(r"\n *", "\n  ", text)
 
 
 def say_log() -> None:

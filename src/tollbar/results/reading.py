@@ -43,6 +43,8 @@ Count = Annotated[int, Field(ge=0, le=MOST)]
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = TypeVar("Name")
 MOST_NAMES = 1000
+# Letters of a version that is shown.
+MOST_OF_VERSION = 40
 
 
 def _few(said: object) -> object:
@@ -224,10 +226,11 @@ def about(directory: Path) -> dict[str, Any]:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
     schema = said.get("schema") if isinstance(said, dict) else None
     if isinstance(schema, int) and schema in EARLIER:
+        version = str(said.get("tollbar", NOT_STATED))[:MOST_OF_VERSION]
         raise TollbarError(
             f"made by Tollbar before version {SCHEMA} of the run format: {EARLIER[schema]}",
             where=str(directory),
-            hint=f"measure again, or judge it with the version that made it: {said.get('tollbar', 'not stated')}",
+            hint=f"measure again, or judge it with the version that made it: {version}",
         )
     hint = "it was made by another version of Tollbar, or by something else"
     if schema != SCHEMA:
