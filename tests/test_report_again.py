@@ -10,6 +10,7 @@ import pytest
 
 from report_example import example
 from tollbar import __version__, results
+from tollbar.files import pasted
 from tollbar.judge import Judgement
 from tollbar.present import page as pages
 from tollbar.report.page import html
@@ -55,6 +56,12 @@ def test_words_of_a_command_stay_words() -> None:
 
 def test_a_folder_s_name_ends_no_paste() -> None:
     assert {SAME} == {*pages.commands(of(directory=Path("runs/\x1b[201~\nid")).run)}
+
+
+def test_a_folder_s_name_is_no_option() -> None:
+    found = pages.commands(of(directory=Path("-runs/--help")).run)
+    assert "tollbar judge ./-runs/--help" == found["Judge the same trials again"]
+    assert "tollbar judge '/a b/-c'" == f"tollbar judge {pasted('/a b/-c')}"
 
 
 def test_the_report_names_the_version_that_measured() -> None:

@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import re
-import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from tollbar import __version__, console, gathering, judge, results
 from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError, nearest
-from tollbar.files import read_bytes, write_atomically
+from tollbar.files import pasted, read_bytes, write_atomically
 from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
 from tollbar.fleet.home import Home
 from tollbar.gathering.reading import shown
@@ -368,7 +367,7 @@ class Fleets:
 
     def how_to_go_on(self) -> str:
         """The command."""
-        return f"tollbar run --resume {shlex.quote(str(self.directory))}"
+        return f"tollbar run --resume {pasted(self.directory)}"
 
 
 def begin(

@@ -14,6 +14,7 @@ from pathlib import Path
 from tollbar import console, gathering, judge, machine, moments, plan, results, study, units
 from tollbar.beds.places import Place
 from tollbar.errors import TollbarError
+from tollbar.files import pasted
 from tollbar.judge import Judgement, StudyJudgement
 from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
 from tollbar.measure import schedule
@@ -134,7 +135,8 @@ def carry_out(
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:
-        again = shlex.join([str(store.directory), *named_again([one.study for one in planned.studies])])
+        options = map(shlex.quote, named_again([one.study for one in planned.studies]))
+        again = " ".join([pasted(store.directory), *options])
         console.say(f"interrupted; go on with: tollbar run --resume {again}")
         raise
     finally:

@@ -12,6 +12,7 @@ from itertools import chain, count
 from typing import TypeVar
 
 from tollbar import __version__, units
+from tollbar.files import pasted
 from tollbar.judge import Judgement, StudyJudgement, Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.answer import Answer, answer, whole_answer
@@ -413,7 +414,7 @@ def commands(run: Run) -> dict[str, str]:
     """The commands that do it again, by what each does."""
     parts = run.directory.parts
     # A report is handed on, and where a home directory lies is the user's own business.
-    path = shlex.quote("/".join(parts[-2:]) if run.directory.is_absolute() else str(run.directory))
+    path = pasted("/".join(parts[-2:]) if run.directory.is_absolute() else run.directory)
     found = {
         "The same run, the same order": _same_run(run),
         "Judge the same trials again": f"tollbar judge {path}",
