@@ -14,6 +14,7 @@ import pytest
 
 from tollbar import results
 from tollbar.errors import TollbarError
+from tollbar.plan import MOST_COMBINATIONS
 from tollbar.results.database import MOST_VALUE_BYTES
 
 PAGE_BYTES = 4096
@@ -59,6 +60,28 @@ def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
     pages = [(rows, leaf), (above, parent_of(rows)), (root, parent_of(above)), (1, bytes(content[:PAGE_BYTES]))]
     (run / "results.sqlite-wal").write_bytes(log_of(pages))
     with pytest.raises(TollbarError, match="more rows of a left_out than its file can hold"):
+        results.read(run)
+
+
+MANY = {
+    "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has 100,000 at most"),
+    "set_aside": (("fake", "c", 1, 1, 1, "", 1.0, None), 10_000, "rows of a set_aside"),
+    "heat": (("fake", None, None, 1.0), 10_000, "rows of a heat"),
+}
+
+
+@pytest.mark.parametrize("table", MANY)
+def test_more_rows_than_any_run_has_are_not_read(fake_runs: Path, table: str) -> None:
+    """A million of them took some 700 MiB, whatever they hold."""
+    run = fake_runs / "one"
+    row, count, words = MANY[table]
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        rows = (
+            [number if value is None and table == "heat" else value for value in row]
+            for number in range(1000, 1000 + count)
+        )
+        database.executemany(f"insert into {table} values ({', '.join('?' * len(row))})", rows)
+    with pytest.raises(TollbarError, match=words):
         results.read(run)
 
 

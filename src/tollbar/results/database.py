@@ -54,7 +54,7 @@ create table set_aside (
 """
 
 # CPU time of a read: many times the time for a run of this size, and the same on a busy machine.
-LEAST_S, BYTES_PER_S = 4.0, 1 << 20
+LEAST_S, BYTES_PER_S = 4.0, 4 << 20
 # A larger value is not read at all: the rounds of a trial, of which there are at most 10,000, have a tenth of it.
 MOST_VALUE_BYTES = 4 << 20
 # Seconds between two looks at a read.

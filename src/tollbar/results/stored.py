@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from tollbar.errors import printable, printable_in
 from tollbar.families import Value
+from tollbar.plan import MOST_COMBINATIONS
 from tollbar.records.load import MOST
 
 # By table and column, the types that SQLite may have of it.
@@ -56,7 +57,13 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     """
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
     most_bytes = min(pages * page_bytes, files_bytes)
-    return {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
+    rows = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
+    # A heat has a trial at least, and a cell is set aside because of its trials.
+    most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("heat", "set_aside"), rows["trial"])
+    for table, most_rows in most.items():
+        if rows[table] > most_rows:
+            raise ValueError(f"{rows[table]:,} rows of a {table}, where a run has {most_rows:,} at most")
+    return rows
 
 
 def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> int:
