@@ -35,6 +35,8 @@ class Opened:
     path: str
     why: str
     """Who could have changed it."""
+    group: int | None = None
+    """Whose members could have; None: whoever it is, no group is why."""
 
 
 @dataclass
@@ -45,23 +47,31 @@ class Watch:
     opened: int = 0
     """How many regular files."""
     by_user: dict[int, set[str]] = field(default_factory=dict)
-    of_others: set[Opened] = field(default_factory=set)
-    """Those that another unprivileged user could have changed."""
+    given: set[int] = field(default_factory=set)
+    """The groups that processes had besides their own: each has members of other accounts."""
+    found: set[Opened] = field(default_factory=set)
     _is_below: dict[int, bool] = field(default_factory=dict)
+
+    @property
+    def of_others(self) -> set[Opened]:
+        """Those that another unprivileged user could have changed."""
+        return {one for one in self.found if one.group is None or one.group != one.user or one.group in self.given}
 
     def note(self, file: int, pid: int) -> None:
         """Look at one file that a process has opened."""
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode) or not self.is_below(pid):
             return
-        user = user_of(pid)
+        user, groups = user_of(pid)
         if user is None:
             return
+        self.given |= groups - {0, user}
         path = os.readlink(f"/proc/self/fd/{file}")
         self.opened += 1
         self.by_user.setdefault(user, set()).add(path)
         if why := changed_by(Path(path), about, user):
-            self.of_others.add(Opened(program_of(pid), user, path, why))
+            group = about.st_gid if why.startswith("group") else None
+            self.found.add(Opened(program_of(pid), user, path, why, group))
 
     def is_below(self, pid: int) -> bool:
         """Whether this process descends from the root; one that has ended is remembered."""
@@ -126,7 +136,8 @@ def changed_by(path: Path, about: os.stat_result, user: int) -> str | None:
         return f"it is user {about.st_uid}'s"
     if about.st_mode & stat.S_IWOTH:
         return "every user may write it"
-    if about.st_mode & stat.S_IWGRP and about.st_gid not in trusted:
+    # Of an account's own group there are others, where it has sockets for them.
+    if about.st_mode & stat.S_IWGRP and about.st_gid != 0 and is_passed_by_groups(path):
         return f"group {about.st_gid} may write it"
     for folder in path.parents:
         with suppress(FileNotFoundError):
@@ -139,13 +150,19 @@ def changed_by(path: Path, about: os.stat_result, user: int) -> str | None:
     return None
 
 
-def user_of(pid: int) -> int | None:
-    """The user whose rights this process has; None: it is gone."""
+def is_passed_by_groups(path: Path) -> bool:
+    """Whether all folders above let others than their owners pass."""
+    with suppress(FileNotFoundError):
+        return all(folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH) for folder in path.parents)
+    return True
+
+
+def user_of(pid: int) -> tuple[int | None, set[int]]:
+    """The user whose rights this process has, and its groups; None: it is gone."""
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("Uid:"):
-                return int(line.split()[2])
-    return None
+        said = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+        return int(said["Uid"].split()[1]), {*map(int, said["Groups"].split())}
+    return None, set()
 
 
 def parent_of(pid: int) -> int:

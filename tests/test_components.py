@@ -131,7 +131,7 @@ def test_a_service_stands_behind_a_bed(at: Sandbox, fake: FakeBed, service: Fake
 
 def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeBed) -> None:
     """Of the component's account, whose group alone may enter."""
-    with start(at, found := fake.of(fake.component(writable=["kept"]))) as server:
+    with start(at, found := fake.of(fake.component(writable=["kept"], has_sockets=True))) as server:
         about = (server.work_dirs["web"] / "kept").stat()
     account = at.account_of(f"{found.bed.name}/web")
     owner = account.number if account else os.geteuid()

@@ -167,6 +167,7 @@ def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: st
         with pytest.raises(TollbarError, match="kdc would be at"):
             node.start(request, kdc, {}, {})
         return
-    started = node.start(request, kdc, {"directory": Location(at.work_dir("d"), Endpoint(address, 1), at.directory)}, {})
+    directory = Location(at.work_dir("d"), Endpoint(address, 1), at.directory)
+    started = node.start(request, kdc, {"directory": directory}, {})
     said = (at.given_by(started.work_dir) / "krb5.conf").read_text()
     assert ("kdc = 192.0.2.7:88" in said, "include" in said) == (True, False)

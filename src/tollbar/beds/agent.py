@@ -187,10 +187,9 @@ class Agent:
     def _account(self, bed: str, component: Component, told: Rendered) -> Account | None:
         """Return the account of a component, which may connect to the sockets of all that was started before it."""
         own = self._sandbox.account_of(f"{bed}/{component.name}")
-        started = [one.account for one in self._running.values()]
         shared = (one.account for one in self._running.values() if one.component == told.account)
         account = next(shared, own) if told.account else own
-        return account and replace(account, groups=handing.groups(started))
+        return account and replace(account, groups=handing.groups(self._running.values()))
 
     def _component(self, bed: str, component: str) -> Component:
         return next(one for one in _bed(bed).components if one.name == component)

@@ -113,8 +113,10 @@ class Component(Strict):
     prepare: Preparation | None = None
     render: tuple[str, ...] = ()
     """Files to make in its directory, each from the template of that name, or as it is where there is no template."""
+    has_sockets: bool = False
+    """Whether others connect to sockets in its directory: when the lab is root, they get its group for that."""
     writable: tuple[str, ...] = ()
-    """Folders to make in its directory: clients and components behind which it stands reach sockets in them."""
+    """Folders to make in its directory, for its account and, where it `has-sockets`, its group."""
     start: tuple[str, ...]
     stdin: str | None = None
     """The template of its standard input: the one place where a key may be."""

@@ -122,7 +122,7 @@ class Server:
         running = [one for one in self._running.values() if isinstance(one, Running)]
         own = self._running.get(like) if like else None
         account = own.account if isinstance(own, Running) else self._sandbox.account_of("client")
-        groups = (*handing.groups(one.account for one in running), *confined.seeing_groups())
+        groups = (*handing.groups(running), *confined.seeing_groups())
         return account and replace(account, groups=groups)
 
     def fault(self, within_s: float = 0.0) -> str | None:
@@ -275,9 +275,9 @@ class Server:
 
         It may connect to the sockets of all that was started before it.
         """
-        before = {name: one.account for name, one in self._running.items() if isinstance(one, Running)}
+        before = {name: one for name, one in self._running.items() if isinstance(one, Running)}
         own = self._sandbox.account_of(f"{request.found.bed.name}/{component.name}")
-        account = before.get(configured.account, own) if configured.account else own
+        account = before[configured.account].account if configured.account in before else own
         return account and replace(account, groups=handing.groups(before.values()))
 
     def _stop(self, *, failed: bool) -> None:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tollbar.beds import Component, prepared, shipping
 from tollbar.beds.configuration import Rendered, Request
@@ -20,6 +20,9 @@ from tollbar.beds.shipping import MOST_GIVEN, MOST_GIVEN_BYTES, is_given, plain_
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner.confined import Account
+
+if TYPE_CHECKING:
+    from tollbar.beds.running import Running
 
 
 def lay_out(
@@ -37,7 +40,7 @@ def lay_out(
         folder = work_dir / name
         folder.mkdir()
         # Whatever the user's mask is.
-        folder.chmod(0o750)
+        folder.chmod(0o750 if component.has_sockets else 0o700)
         _give(folder, account)
     told = Rendered(**own_copies(sandbox, asdict(told), work_dir, account))
     owner = account.number if account else None
@@ -111,6 +114,6 @@ def _give(folder: Path, account: Account | None) -> None:
             os.close(handle)
 
 
-def groups(accounts: Iterable[Account | None]) -> tuple[int, ...]:
-    """Return the groups of these accounts, whose sockets another one may connect to."""
-    return tuple(sorted({one.number for one in accounts if one is not None}))
+def groups(running: Iterable[Running]) -> tuple[int, ...]:
+    """Return the groups of the components that have sockets for others: whoever comes after them may connect."""
+    return tuple(sorted({one.account.number for one in running if one.account and one.has_sockets}))

@@ -103,15 +103,22 @@ def run_queue_wait_ns(root: int) -> int:
 
 
 def end_session(leader: int, limit_s: float) -> bool:
-    """Kills what is left of the session that this process, which has ended, once began. False: a process is left.
+    """Kill what is left of the session that this process, which has ended, once began. False: a process is left.
+
+    The memory that these processes have shared is removed with them: PostgreSQL has no time to do it.
 
     The kernel gives the session's id to no other process while there is one in the session. Afterwards it may; then
     a process of that id runs, and is left alone.
     """
     deadline = time.monotonic() + limit_s
-    while start_time(leader) is None and _kill(lambda pid: _is_of_session(pid, leader)):
+    ended: set[int] = set()
+    while start_time(leader) is None and (killed := _kill(lambda pid: _is_of_session(pid, leader))):
+        ended |= killed
         if time.monotonic() > deadline:
             return False
+        time.sleep(0.002)
+    # Processes of other sessions that have mapped it end by themselves a moment later.
+    while ended and remove_segments(ended) and time.monotonic() < deadline:
         time.sleep(0.002)
     return True
 
@@ -128,14 +135,21 @@ def end_writers(folder: Path) -> set[int]:
     return _kill(lambda pid: _writes_in(pid, folder))
 
 
-def remove_segments(makers: Collection[int]) -> None:
-    """Remove the System V shared memory that these processes made, which have ended, and that no process uses."""
+def remove_segments(makers: Collection[int]) -> int:
+    """Remove the System V shared memory that these processes made, which have ended, and that no process uses.
+
+    Returns how many of their segments are still used.
+    """
     shmctl = ctypes.CDLL(None, use_errno=True).shmctl
+    used = 0
     for line in _read("/proc/sysvipc/shm").splitlines()[1:]:
         # Key, id, permissions, size, maker, last user, number of processes that use it.
         fields = line.split()
         if int(fields[4]) in makers and fields[6] == "0":
             shmctl(int(fields[1]), IPC_RMID, None)
+        elif int(fields[4]) in makers:
+            used += 1
+    return used
 
 
 def _writes_in(pid: int, folder: Path) -> bool:

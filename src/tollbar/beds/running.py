@@ -58,6 +58,7 @@ class Running(Guarded):
         self.said: Mapping[str, Any] = {}
         """What it said on standard output when it was ready."""
         self.component = component.name
+        self.has_sockets = component.has_sockets
         self._component = component
         self._ready_command = rendered.ready
         self._ready_bytes = 0

@@ -167,7 +167,11 @@ def _users() -> set[int]:
 
 
 def words(
-    account: Account | None = None, *, keeps: Collection[str] = (), reaches: Iterable[str | Path] = ()
+    account: Account | None = None,
+    *,
+    keeps: Collection[str] = (),
+    reaches: Iterable[str | Path] = (),
+    dies_with_guard: bool = False,
 ) -> list[str]:
     """Return the words before a command of root's lab that leave it this account and no more than it needs.
 
@@ -184,8 +188,9 @@ def words(
         options += [f"--reuid={number}", f"--regid={number}"]
         groups = ",".join(map(str, account.groups))
         options += [f"--groups={groups}" if groups else "--clear-groups"]
-        # A change of account forgets what the guard asked the kernel for.
-        options += ["--pdeathsig=KILL"]
+        # A change of account forgets what the guard asked the kernel for. A server that is not to die at once is ended
+        # by the lab, in its own way: PostgreSQL then removes the memory that it shares.
+        options += ["--pdeathsig=KILL"] if dies_with_guard else []
         options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in sorted(kept)]
     if _may_drop():
         options += ["--bounding-set=" + ",".join(["-all", *(f"+{name}" for name in sorted(kept))])]

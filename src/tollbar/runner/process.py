@@ -99,7 +99,8 @@ class Process:
         `is_lab`: it starts servers on another machine for the lab, and has all rights of the lab.
         """
         pinned = ["--core", str(core)] if core is not None else []
-        limits = [] if is_lab else confined.words(account, reaches=[word for word in command if word.startswith("/")])
+        reached = [word for word in command if word.startswith("/")]
+        limits = [] if is_lab else confined.words(account, reaches=reached, dies_with_guard=True)
         guarded = ["guard", "--tree", "--child-of", str(os.getpid()), *pinned, "--", *limits, *command]
         self._process = start_engine(
             guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
