@@ -208,13 +208,21 @@ def _fill_disk(kill: Kill) -> None:
     kill.note["full"] = is_made
 
 
+PROTECTED_LIMIT_S = 30.0
+"""On a busy machine a process takes its time to end."""
+
+
 def _write_protect(kill: Kill) -> None:
     """Killed, then resumed where nothing may be written, which is refused in words; then copied elsewhere."""
     kill.run.kill()
     kill.run.wait()
     folder = kill.ground.folder
-    if _in_mounts(kill, "mount", "-o", "remount,ro", f"{folder}/runs") != 0:
-        raise RuntimeError("what the runs are on cannot be made read-only here")
+    deadline = time.monotonic() + PROTECTED_LIMIT_S
+    # A process that the lab has just forked has its files until it becomes another program, or is ended.
+    while _in_mounts(kill, "mount", "-o", "remount,ro", f"{folder}/runs") != 0:
+        if time.monotonic() > deadline:
+            raise RuntimeError("what the runs are on cannot be made read-only here")
+        time.sleep(0.05)
     made = sorted(Path(f"/proc/{kill.holder}/root{folder}/runs").glob("*/run.json"))
     kill.note["refused"] = None
     if made:
