@@ -190,9 +190,9 @@ def test_the_guard_ends_those_who_left_their_parents() -> None:
     """Daemons that ignore every signal they can end with the command that started them."""
     guard = _guard("--", "sh", "-c", "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1234 & wait' &) ; exec sleep 1234")
     deadline = time.monotonic() + PATIENCE_S
-    while len(proc.tree(guard.pid)) < 4 and time.monotonic() < deadline:
+    # While the shell in between has not ended yet there is one more.
+    while len(pids := proc.tree(guard.pid)) != 4 and time.monotonic() < deadline:
         time.sleep(0.01)
-    pids = proc.tree(guard.pid)
     assert 4 == len(pids)
     guard.terminate()
     assert 128 + signal.SIGTERM == guard.wait(PATIENCE_S)
