@@ -308,6 +308,7 @@ def test_a_run_that_cannot_be_had_says_where_and_what_to_do(store: Store, tmp_pa
     database.mkdir()
     fault = refused(results.reopen, store.directory)
     assert "results.sqlite" in f"{fault.where}: {fault.what}"
+    database.rmdir()
     (store.directory / "run.json").write_text("{")
     fault = refused(results.about, store.directory)
     assert (f"{at}/run.json", True) == (fault.where, fault.what.startswith("cannot be read: "))
