@@ -188,8 +188,8 @@ def words(
         options += [f"--reuid={number}", f"--regid={number}"]
         groups = ",".join(map(str, account.groups))
         options += [f"--groups={groups}" if groups else "--clear-groups"]
-        # A change of account forgets what the guard asked the kernel for. A server that is not to die at once is ended
-        # by the lab, in its own way: PostgreSQL then removes the memory that it shares.
+        # A change of account forgets what the guard asked the kernel for. A server whose guard was killed is ended by
+        # the lab, which removes the memory that the server has shared.
         options += ["--pdeathsig=KILL"] if dies_with_guard else []
         options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in sorted(kept)]
     if _may_drop():
