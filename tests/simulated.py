@@ -243,7 +243,8 @@ class Machine:
             cell: plan.Cell, seed: int, sandbox: object, core: int | None, *, begins_on: int | None
         ) -> Iterator[Task]:
             counted = work.counted
-            yield Task((), cell.task("measure", seed), core, core, fewest=max(1, counted), is_counted=bool(counted))
+            fewest = max(1, counted)
+            yield Task((), cell.task("measure", seed), core, paid_on=core, fewest=fewest, is_counted=bool(counted))
 
         return SimpleNamespace(up=up)
 

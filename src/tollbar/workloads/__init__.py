@@ -12,7 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ class Work:
     task: Mapping[str, Any]
     core: int | None
     """Where the runner is kept in rounds."""
+    _: KW_ONLY
     account: Account | None = None
     """The runner's, in root's lab; None: it stays the lab's."""
     paid_on: int | None = None
