@@ -1,13 +1,15 @@
-"""What a stranger's results claim of their size is not believed: values and pages."""
+"""Sizes that a stranger's run claims are not believed: values, pages and texts."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import resource
 import sqlite3
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,10 @@ from tollbar import results
 from tollbar.errors import TollbarError
 from tollbar.plan import MOST_COMBINATIONS
 from tollbar.results.database import MOST_VALUE_BYTES
+from tollbar.results.directory import MOST_TEXTS
 
+# CPU time, so that a busy machine changes nothing.
+MOST_CPU_S, MOST_MORE = 5, 300 << 20
 PAGE_BYTES = 4096
 # Salts of a log: any two numbers, the same in its header and in each of its pages.
 SALTS = struct.pack(">2I", 1, 2)
@@ -83,6 +88,85 @@ def test_more_rows_than_any_run_has_are_not_read(fake_runs: Path, table: str) ->
         database.executemany(f"insert into {table} values ({', '.join('?' * len(row))})", rows)
     with pytest.raises(TollbarError, match=words):
         results.read(run)
+
+
+def _add(file: str, text: str) -> Callable[[Path], object]:
+    """Put this text behind that of a file."""
+
+    def spoil(run: Path) -> None:
+        path = run / file
+        path.write_text(path.read_text("utf-8") + text, "utf-8")
+
+    return spoil
+
+
+def _studies(run: Path, count: int) -> None:
+    """The run has its study again and again, under other names."""
+    about = json.loads((run / "run.json").read_text())
+    ((name, entry),) = about["studies"].items()
+    about["studies"] = {f"{name}{number}": entry for number in range(count)}
+    (run / "run.json").write_text(json.dumps(about))
+    for other in about["studies"]:
+        (run / f"studies/{other}.toml").write_bytes((run / f"studies/{name}.toml").read_bytes())
+
+
+def _nested(run: Path) -> None:
+    """Each family has eight parts, all of which are the next family."""
+    text = (run / "families/spin/family.toml").read_text("utf-8")
+    for depth in range(1, 9):
+        (run / f"families/{depth}").mkdir()
+        parts = "".join(
+            f'[part.p{number}]\ntitle = "x"\nfamily = "{depth + 1 if depth < 8 else "spin"}"\ndefault = "spin-1"\n'
+            for number in range(8)
+        )
+        (run / f"families/{depth}/family.toml").write_text(text + parts, "utf-8")
+    path = run / "studies/fake.toml"
+    path.write_text(path.read_text("utf-8").replace('"spin"', '"1"'), "utf-8")
+
+
+CLAIM = '[[claim]]\nsays="a"\nof={choice="spin-2"}\nover={choice="spin-1"}\nmetric="cost"\nratio=2.0\n'
+LARGE = MOST_TEXTS - 40_000
+TEXTS: Mapping[str, tuple[Callable[[Path], object], str]] = {
+    "keys of many parts": (
+        _add("studies/fake.toml", "[x]\n" + "".join(f"{n:05}{'.a' * 95}=1\n" for n in range(LARGE // 200))),
+        "dots",
+    ),
+    "tables of many parts": (
+        _add("studies/fake.toml", "".join(f"[{n:05}{'.a' * 95}]\n" for n in range(LARGE // 200))),
+        "dots",
+    ),
+    "many claims": (_add("studies/fake.toml", CLAIM * (LARGE // len(CLAIM))), "at most 1000 items"),
+    "a long study": (_add("studies/fake.toml", "#\n" * (LARGE // 2)), ""),
+    "studies too long": (_add("studies/fake.toml", "#\n" * (MOST_TEXTS // 2)), "larger than those of any run"),
+    "a long family, and many studies": (
+        lambda run: [_add("families/spin/family.toml", "#\n" * 500_000)(run), _studies(run, 50)],
+        "",
+    ),
+    "families in families": (_nested, "cannot have parts itself"),
+}
+
+
+def _read_within_limits(run: Path, words: str) -> None:
+    """In a process of its own. Exits with 1 where the run is read and not refused, or the reverse."""
+    (pages, *_) = Path("/proc/self/statm").read_text().split()
+    most = int(pages) * resource.getpagesize() + MOST_MORE
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    try:
+        results.read(run)
+    except TollbarError as error:
+        raise SystemExit(not words or words not in str(error)) from error
+    raise SystemExit(bool(words))
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_any_text_is_read_or_refused_within_limits(fake_runs: Path, what: str) -> None:
+    spoil, words = TEXTS[what]
+    spoil(fake_runs / "one")
+    process = get_context("fork").Process(target=_read_within_limits, args=(fake_runs / "one", words))
+    process.start()
+    process.join()
+    assert 0 == process.exitcode
 
 
 def parent_of(child: int, times: int = 400) -> bytes:

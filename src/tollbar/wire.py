@@ -30,6 +30,9 @@ A model is built when it first reads: that of a file has those of its tables in 
 MOST_PARTS = 100
 """Limit of the parts of a key, with dots between them."""
 
+MOST_DOTS = 50_000
+"""Limit of the dots in a file: Python's reader holds some kB for each part of a key."""
+
 MOST_KEYS = 10_000
 """Limit of the keys of a table: pydantic makes an error of some 4 kB for each unknown one."""
 
@@ -107,6 +110,9 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
     `known` are keys and values of earlier versions, each with what is said instead.
     """
     deep = TollbarError("not TOML that a person would write: nested too deeply, or too long a number", where=where)
+    if text.count(".") > MOST_DOTS:
+        what = f"not TOML that a person would write: more than {MOST_DOTS:,} dots"
+        raise TollbarError(what, where=where, hint="split it into several files")
     if _LONG_KEY.search(text):
         raise deep
     try:

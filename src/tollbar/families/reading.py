@@ -24,6 +24,9 @@ from tollbar.metrics import METRICS, Metric
 from tollbar.patterns import is_like
 from tollbar.wire import Plain, Wire, read
 
+# Each part brings all settings of its family: three are the most that a family has.
+MOST_PARTS = 20
+
 # Public test keys that choices of several families use, beside the families' own.
 SHARED_KEYS = Path(__file__).with_name("keys")
 
@@ -208,7 +211,7 @@ class _WireFamily(Wire):
     threat: dict[str, _WireThreat] = {}
     metric: dict[str, _WireMetric] = {}
     setting: dict[str, _WireSetting] = {}
-    part: dict[str, _WirePart] = {}
+    part: Annotated[dict[str, _WirePart], Field(max_length=MOST_PARTS)] = {}
     choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
 
 
@@ -217,14 +220,23 @@ def name_of(folder: Path) -> str:
     return folder.name.replace("_", "-") if folder.parent == SHARED_KEYS.parent else folder.name
 
 
-def read_family(folder: Path, *, with_answers: bool = True) -> Family:
+def read_family(
+    folder: Path, *, with_answers: bool = True, read_before: dict[Path, Family] | None = None, is_part: bool = False
+) -> Family:
     """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
 
     A run that is read back needs no known answers and no keys, and keeps none: `with_answers` leaves them out.
+    A folder that is among `read_before` is not read again; the families that are read are added there. A family that
+    `is_part` of another one has no parts itself: their number would grow exponentially.
     """
+    read_before = {} if read_before is None else read_before
+    if folder in read_before:
+        return read_before[folder]
     path = folder / "family.toml"
     try:
         wire = read(path, _WireFamily)
+        if wire.part and is_part:
+            raise ValueError("`part`: this family is a part of another one, and cannot have parts itself")
         settings = {name: _setting(name, s) for name, s in wire.setting.items()}
         answers_in = folder if with_answers else None
         head = dict(wire.family)
@@ -239,7 +251,8 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             folder=folder,
         )
         if wire.part:
-            found = made_of(found, [_member(name, one, folder, with_answers) for name, one in wire.part.items()])
+            parts: dict[Path, Family] = {}
+            found = made_of(found, [_member(name, one, folder, with_answers, parts) for name, one in wire.part.items()])
         # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
         # against it by its tests, as that takes tens of milliseconds.
         is_known = not with_answers or folder.parent == SHARED_KEYS.parent
@@ -247,10 +260,11 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             raise ValueError(complaint)
     except (OSError, ValueError) as error:
         raise TollbarError(str(error), where=str(path)) from error
+    read_before[folder] = found
     return found
 
 
-def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool) -> Member:
+def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool, read_before: dict[Path, Family]) -> Member:
     """A family that this one is made of: it lies beside it, or is Tollbar's own."""
     own = SHARED_KEYS.parent
     places = [root / of for root in (folder.parent, own) for of in (wire.family, wire.family.replace("-", "_"))]
@@ -258,7 +272,7 @@ def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool) -> Mem
     if found is None:
         known = nearest(wire.family, [name_of(one.parent) for one in own.glob("*/family.toml")])
         raise ValueError(f"`part.{name}.family`: no such family: `{wire.family}`; {known}")
-    family = read_family(found, with_answers=with_answers)
+    family = read_family(found, with_answers=with_answers, read_before=read_before, is_part=True)
     choices = tuple(choice for choice in family.choices if any(is_like(choice, one) for one in wire.choices))
     if wire.default not in choices:
         raise ValueError(

@@ -31,8 +31,8 @@ _WRITTEN_IN_PLACE = (*RESULTS_FILES, f"{RESULTS}-shm")
 MOST_BYTES = {"run.json": 1 << 20, JUDGED: 8 << 20, **dict.fromkeys(RESULTS_FILES, 4 << 30)}
 MOST_OTHERWISE = 4 << 20
 MOST_FILES = 2_000
-# The sum of all files that are read whole.
-MOST_TOGETHER = 192 << 20
+MOST_TEXTS = 2 << 20
+"""Limit of the studies and families of a run together: five times all that ship, and read in 3 s."""
 # The end of a journal that names a file: SQLite removes that file, wherever it is, once it has read the journal. See
 # "Super-Journal" in the file format of SQLite. A run has one database, and its journals name none.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
@@ -80,11 +80,11 @@ def check_files(directory: Path) -> None:
             _refuse_shared(status, str(name), where)
         if str(name) == JOURNAL and _names_a_file(path):
             raise TollbarError(f"`{name}` names another file, which SQLite would remove", where=where)
-        # The chunks in the database are read one after another; other files next to it are not read.
-        if most is not None and name.name not in RESULTS_FILES:
+        if path.parent != directory and stat.S_ISREG(status.st_mode):
             together += status.st_size
-        if together > MOST_TOGETHER:
-            raise TollbarError(f"its files are larger than those of any run: {units.show_bytes(together)}", where=where)
+        if together > MOST_TEXTS:
+            what = f"its files are larger than those of any run: {units.show_bytes(together)} of studies and families"
+            raise TollbarError(f"{what}; at most {units.show_bytes(MOST_TEXTS)} are read", where=where)
         if number >= MOST_FILES:
             raise TollbarError(f"more than {MOST_FILES:,} files", where=where)
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Va
 
 from tollbar import study
 from tollbar.errors import TollbarError, printable, printable_in
-from tollbar.families import Standing
+from tollbar.families import Family, Standing
 from tollbar.machine import NOT_STATED
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.records.load import MOST
@@ -261,6 +261,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     Their families are those that the run keeps; or, `to_measure` on, those that are installed, with their answers.
     """
     found = []
+    read_before: dict[Path, Family] = {}
     # Runs of earlier versions kept none.
     kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     for name, entry in about(directory)["studies"].items():
@@ -268,7 +269,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
             raise TollbarError(f"no name of a study: `{name}`", where=str(directory / "run.json"))
         path = directory / "studies" / f"{name}.toml"
         try:
-            one = study.read(name, read_text(path), where=str(path), kept=kept)
+            one = study.read(name, read_text(path), where=str(path), kept=kept, read_before=read_before)
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
         # Runs of earlier versions kept fewer.

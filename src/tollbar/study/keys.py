@@ -56,6 +56,8 @@ Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said,
 # Each name is looked for among all that there are; no family has so many choices, and no machine so many providers.
 Names = Annotated[tuple[str, ...], Field(max_length=1000)]
 Providers = Annotated[tuple[str, ...], Field(max_length=100)]
+# Thirty times those of the longest study. To judge a claim takes 2 ms.
+MOST_ITEMS = 1000
 
 
 class WireLeaveOut(Wire):
@@ -198,11 +200,11 @@ class WireStudy(Wire):
     baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
     factors: Names = ()
-    leave_out: tuple[WireLeaveOut, ...] = ()
+    leave_out: Annotated[tuple[WireLeaveOut, ...], Field(max_length=MOST_ITEMS)] = ()
     measure: WireMeasure = WireMeasure()
     judge: WireJudge = WireJudge()
-    claim: tuple[WireClaim, ...] = ()
-    table: tuple[WireTable, ...] = ()
+    claim: Annotated[tuple[WireClaim, ...], Field(max_length=MOST_ITEMS)] = ()
+    table: Annotated[tuple[WireTable, ...], Field(max_length=MOST_ITEMS)] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -50,17 +50,24 @@ _LENGTH = re.compile(r"(?:[0-9]|\{[^{}]+\}){1,10}")
 Named = TypeVar("Named", bound=Value)
 
 
-def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study:
+def read(
+    name: str,
+    text: str,
+    *,
+    where: str,
+    kept: Path | None = None,
+    read_before: dict[Path, Family] | None = None,
+) -> Study:
     """A study from its text. Raises TollbarError that names the file, the key and the nearest right one.
 
     `kept` holds the folders of families as they were when the study was measured: then its families and beds need not
-    be here any more.
+    be here any more. Those among `read_before` are not read again, and those that are read are added there.
     """
     wire = parse(text, WireStudy, where=where, known=GONE)
     if kept is None:
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
-        family = families.read_family(kept / wire.family, with_answers=False)
+        family = families.read_family(kept / wire.family, with_answers=False, read_before=read_before)
     wire = _with_server(wire, family)
     load = _load(wire, family, where)
     _check_threads(wire, family, load, where)
