@@ -2,7 +2,8 @@
 
 fake_component.py -v                                says its version
 fake_component.py serve HOW FAULT ADDRESS PORT      HOW is a kind of readiness; FAULT is one of `none`,
-                                                    `never` (ready), `dies` and `stubborn` (does not stop)
+                                                    `never` (ready), `dies`, `mumbles` (a line of its own, and goes on)
+                                                    and `stubborn` (does not stop)
 fake_component.py prepare COUNT FAULT               adds a line to the file COUNT, and writes `state`, half of it first
 fake_component.py count COUNT                       succeeds when it has been run three times
 
@@ -33,6 +34,9 @@ def serve(how: str, fault: str, address: str, port: int) -> None:
     Path("started").touch()
     if fault == "dies":
         sys.exit("out of luck")
+    if fault == "mumbles":
+        print("good evening", flush=True)
+        time.sleep(FOREVER_S)
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, port))

@@ -65,6 +65,14 @@ def test_a_component_that_dies_before_it_is_ready_is_a_row(at: Sandbox, fake: Fa
     assert [] == at.running
 
 
+def test_a_line_of_another_kind_is_the_reason_whether_or_not_its_component_ends(at: Sandbox, fake: FakeBed) -> None:
+    with pytest.raises(NotStarted) as caught:
+        start(at, fake.of(fake.component("line", "mumbles")))
+    assert Outcome.FAILED == caught.value.outcome
+    assert "fake-component printed 'good evening' instead of the address that it listens on" == caught.value.reason
+    assert [] == at.running
+
+
 def test_a_command_is_run_until_it_succeeds(at: Sandbox, fake: FakeBed) -> None:
     """A server that is not ready yet is no failure: the command is run again."""
     ready = {"by": "command", "command": ["{{ program }}", "count", str(fake.count)]}

@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 
 from tollbar.beds import Component, NotStarted, proc
 from tollbar.beds.configuration import Endpoint, Rendered
-from tollbar.beds.guarded import TERM_GRACE_S, Guarded
+from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox, wait
 from tollbar.records import Outcome
 from tollbar.runner.confined import Account
@@ -28,6 +28,8 @@ POLL_S = 0.002
 COMMAND_POLL_S = 0.02
 # However a program words it, the system's own words are in it; some write them small.
 PORT_TAKEN = "ddress already in use"
+# Characters of a line that is quoted because it was not expected.
+MOST_QUOTED = 200
 # Requests in clear a document that is always there; a server under TLS answers this with an error.
 READINESS_PROBE = b"GET /bytes/0 HTTP/1.0\r\n\r\n"
 
@@ -182,16 +184,21 @@ class Running(Guarded):
                 if not read:
                     break
                 line += read
+        if not line.endswith(b"\n"):
+            # Its end may take a moment more than the end of its output.
+            with suppress(subprocess.TimeoutExpired):
+                wait(self.process, max(0.0, deadline - time.monotonic()))
+            raise self._why_not()
         try:
             said = json.loads(line)
             if "listening" in said:
                 self.said = said
                 return
             outcome, reason = Outcome(said["outcome"]), str(said["reason"])
-        except (ValueError, KeyError, TypeError):
-            with suppress(subprocess.TimeoutExpired):
-                wait(self.process, TERM_GRACE_S)
-            raise self._why_not() from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            shown = line.decode(errors="backslashreplace").strip()[:MOST_QUOTED]
+            reason = f"{self.name} printed {shown!r} instead of the address that it listens on"
+            raise NotStarted(Outcome.FAILED, reason) from None
         if PORT_TAKEN in reason:
             raise PortTaken
         raise NotStarted(outcome, reason)
