@@ -196,7 +196,9 @@ def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
         mark = cases[0].get_closest_marker("share")
         # A test without cases has no such values.
         rows = [tuple(map(repr, case.callspec.params.values())) if hasattr(case, "callspec") else () for case in cases]
-        chosen = share.diverse(rows, *(mark.args if mark else ()))
+        numbers = mark.args if mark else ()
+        # Of a test that a share leaves out, each value.
+        chosen = share.diverse(rows, *(() if share.HAS_EVERY_TEST and numbers == (0,) else numbers))
         left |= {case for number, case in enumerate(cases) if number not in chosen}
     return left
 

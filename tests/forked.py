@@ -12,8 +12,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from unittest import mock
 
 import tollbar
 from patience import PATIENCE_S
@@ -21,6 +23,7 @@ from tollbar.cli import main
 
 # Not what runs when it is imported, nor what takes seconds to import and next to no command wants.
 NOT_IMPORTED = ("tollbar.__main__", "tollbar.fleet.on_ray")
+READ_BEFORE = "read_before"
 
 
 @cache
@@ -28,7 +31,10 @@ def _forks() -> ForkServerContext:
     """The server of forks, which each process of the tests has for itself."""
     found = multiprocessing.get_context("forkserver")
     names = (module.name for module in pkgutil.walk_packages(tollbar.__path__, "tollbar."))
-    found.set_forkserver_preload([name for name in names if name not in NOT_IMPORTED])
+    found.set_forkserver_preload([*(name for name in names if name not in NOT_IMPORTED), READ_BEFORE])
+    # The server finds that module by its environment alone.
+    with mock.patch.dict(os.environ, {"PYTHONPATH": str(Path(__file__).parent)}):
+        forkserver.ensure_running()
     return found
 
 

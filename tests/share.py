@@ -1,6 +1,7 @@
 """How much is tried of a product, or of many moments: a share by default, the whole where that is asked for.
 
-Each push has the whole; a person at two cores, who waits for it, a share.
+A person at two cores waits for a share. Continuous integration has at least a case of every test: it sets
+`TOLLBAR_EVERY_TEST=1`. The whole, `TOLLBAR_WHOLE=1`, takes half an hour.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 IS_WHOLE = os.environ.get("TOLLBAR_WHOLE") == "1"
+HAS_EVERY_TEST = IS_WHOLE or os.environ.get("TOLLBAR_EVERY_TEST") == "1"
 # Multiples of it, less their whole parts, lie apart from one another however many there are.
 GOLDEN = (5**0.5 - 1) / 2
 T = TypeVar("T")

@@ -263,7 +263,7 @@ def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest
     assert "its processes cannot be moved to core 4095: Invalid argument" == trial.reason
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("name", BEHIND)
 def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
     """Every process of every component, those that are for the whole run as well."""

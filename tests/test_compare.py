@@ -134,6 +134,7 @@ def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
     assert (2, True) == (refused.returncode, "no toll in common" in refused.stderr)
 
 
+@pytest.mark.share(0)
 def test_what_is_not_compared_has_not_passed(
     tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
 ) -> None:

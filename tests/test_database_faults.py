@@ -393,7 +393,7 @@ blocks = 1
 """
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("lack", LACKING, ids=lambda lack: f"{lack.bed}: no {lack.what}")
 def test_what_a_server_lacks_is_a_row_and_the_others_go_on(tmp_path: Path, prefix: Path, lack: Lacking) -> None:
     """*unsupported* in the server's own words, with what would help; the rest is measured, and nothing is left."""

@@ -66,6 +66,7 @@ def test_each_node_measures_and_its_run_comes_home(place: Path) -> None:
     assert [] == [*(place / "cache").rglob("results.sqlite")]
 
 
+@pytest.mark.share(0)
 def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone(place: Path) -> None:
     """It dies once a heat is home; the other ends; what it has by itself is newer, and the run has all at the end."""
     fleets = begun(place, blocks=LONG)
@@ -329,7 +330,7 @@ def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
     assert [] == fleets.judged(report=True)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("odd", [{"done": math.inf}, {"planned": math.inf}, {"planned": "many"}, {"run": 5}], ids=str)
 def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> None:
     """What no node answers is its own end, and the other measures to its own."""

@@ -67,6 +67,7 @@ def _within_limits(run: Path) -> None:
     raise SystemExit(0 if found is None or "memory" not in getattr(found, "reason", "memory") else 1)
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("size", [LARGEST - 100, LARGEST // 8], ids=["largest", "an eighth"])
 @pytest.mark.parametrize("what", HOSTILE)
 def test_any_judgement_is_read_within_limits(own_run: Path, what: str, size: int) -> None:

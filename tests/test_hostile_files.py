@@ -153,7 +153,7 @@ def place(tmp_path: Path) -> Path:
 PAIRS = [(what, [*COMMANDS][(place + more) % len(COMMANDS)]) for place, what in enumerate(FILES) for more in (0, 1)]
 
 
-@pytest.mark.share
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("what", "command_name"), PAIRS)
 def test_whatever_a_file_is_a_command_refuses_it_in_one_line(what: str, command_name: str, place: Path) -> None:
     name = "hostile.json" if command_name == "price" else "hostile.toml"
@@ -172,6 +172,7 @@ def refusal(messages: str) -> tuple[str, str]:
     return lines[0], "".join(lines[1:])
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("what", INVENTORIES)
 def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, place: Path) -> None:
     expected, content = INVENTORIES[what]

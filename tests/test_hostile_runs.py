@@ -259,7 +259,7 @@ def in_turn(runs: Iterable[str], readers: Sequence[str], always: Sequence[str] =
     return [(what, reader) for place, what in enumerate(runs) for reader in (*always, others[place % len(others)])]
 
 
-@pytest.mark.share
+@pytest.mark.share(26)
 @pytest.mark.parametrize(("what", "reader"), in_turn(HOSTILE, [*READERS], ["judge"]))
 def test_a_strangers_run_is_refused_in_one_line(
     tollbar: Tollbar, one_run: Path, hostile: Path, what: str, reader: str
@@ -281,7 +281,7 @@ def test_a_strangers_run_is_refused_in_one_line(
     assert inside == _inside(hostile)
 
 
-@pytest.mark.share
+@pytest.mark.share(26)
 @pytest.mark.parametrize("what", HOSTILE)
 def test_gather_has_a_line_for_it_and_the_others(one_run: Path, hostile: Path, what: str) -> None:
     spoil, expected = HOSTILE[what]
@@ -340,7 +340,7 @@ EXTREME: Mapping[str, Spoil] = {
 }  # fmt: skip
 
 
-@pytest.mark.share
+@pytest.mark.share(12)
 @pytest.mark.parametrize(("what", "reader"), in_turn(EXTREME, [name for name in READERS if "resume" not in name]))
 def test_numbers_that_are_hardly_possible_are_judged_or_refused(
     tollbar: Tollbar, one_run: Path, hostile: Path, what: str, reader: str

@@ -48,6 +48,7 @@ ratio  = 2
 BYTES = ", ".join(f'"{size + 1} B"' for size in range(CELLS))
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     "text",
     [

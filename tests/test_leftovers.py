@@ -90,6 +90,7 @@ def test_the_next_run_removes_what_a_strike_at_all_processes_left(ground: Ground
     assert NOTHING == ground.left()
 
 
+@pytest.mark.share(0)
 def test_the_doctor_removes_what_it_names_before_it_rehearses(ground: Ground) -> None:
     here("nginx")
     struck(ground, "nginx", "nginx: worker")
@@ -97,6 +98,7 @@ def test_the_doctor_removes_what_it_names_before_it_rehearses(ground: Ground) ->
     assert NOTHING == ground.left()
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("words", ["verify digest.toml", "tune password-hash pbkdf2-sha-256 --within 5ms"])
 def test_other_commands_that_measure_remove_leftovers_too(ground: Ground, words: str) -> None:
     directory = ground.temporary / "tollbar-0123abcd"

@@ -124,6 +124,7 @@ def test_every_numeric_key_is_tried() -> None:
     assert {*numeric(WireStudy)} == {key for key in KEYS if " " not in key}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize(
     ("key", "value"),

@@ -236,6 +236,7 @@ def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
     assert 3 == resumed["studies"][0]["cells"]
 
 
+@pytest.mark.share(0)
 def test_providers_are_listed_with_what_their_names_mean(tollbar: Tollbar) -> None:
     """Each libcrypto says where it comes from, and the pattern which ones it stands for here."""
     rows = {row["provider"]: row for row in json.loads(tollbar("list", "providers", "--json").stdout)}

@@ -89,7 +89,7 @@ def _planned(name: str) -> Sequence[Cell]:
     return found.cells
 
 
-@pytest.mark.share(50)
+@pytest.mark.share(15)
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_a_claim_has_what_it_compares(one: Study, claim: Claim) -> None:
     """Both cells are planned, at both ends of what grows; a figure has the cell it is of."""

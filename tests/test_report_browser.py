@@ -39,7 +39,7 @@ return [...document.querySelectorAll('.plot')]
 _LOOKS = [(1300, False), (400, True)]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
     [
@@ -62,6 +62,7 @@ def test_the_page_draws_without_a_word_or_a_request(
     assert wider <= 0
 
 
+@pytest.mark.share(0)
 def test_charts_follow_the_colours_of_the_page(browser: webdriver.Chrome, pages: Pages) -> None:
     """The same drawing in light and dark: its text has the page's own ink."""
     for dark in (False, True):

@@ -59,7 +59,7 @@ return {
 """
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_choice_ratio_and_standing_stay_in_sight(browser: webdriver.Chrome, pages: Pages, width: int) -> None:
     """However far the full table is scrolled, and under its head; on a narrow screen too there is room for more."""

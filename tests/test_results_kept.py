@@ -261,6 +261,7 @@ def test_a_run_that_could_not_be_read_is_not_begun(planned: Plan, tmp_path: Path
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("size", ["4k", "16k", "32k", "64k", "96k", "128k", "192k"])
 def test_a_full_disk_leaves_a_run_or_nothing(fake_study: Path, tmp_path: Path, size: str) -> None:
     (tmp_path / "disk").mkdir()

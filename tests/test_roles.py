@@ -104,6 +104,7 @@ def _trial(machines: Machines, tmp_path: Path, text: str, choice: str, *roles: s
     return said
 
 
+@pytest.mark.share(0)
 def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_path: Path) -> None:
     """What the client's kernel counts is what a packet socket sees; connecting, and TLS, are a round trip each."""
     for choice, round_trips in (("plaintext", 2), ("tls-1.3", 3)):
@@ -207,6 +208,7 @@ def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) ->
     assert machines.is_empty("web")
 
 
+@pytest.mark.share(0)
 def test_a_run_is_made_where_its_study_says(machines: Machines, tmp_path: Path) -> None:
     """Its parts are on machines of their own, and it is resumed there without a word on the command line."""
     role, _, at = machines.roles("web")[0].partition("=")

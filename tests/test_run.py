@@ -40,6 +40,7 @@ def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
     assert all(FEWEST_BLOCKS <= result["blocks"] <= BLOCKS for result in results)
 
 
+@pytest.mark.share(0)
 def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fake_runs: Path, tmp_path: Path) -> None:
     """Order and data of the first tries depend on the seed alone, so that a run can be made again."""
     one = fake_runs / "one"
@@ -65,6 +66,7 @@ def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
 REHEARSALS = 10
 
 
+@pytest.mark.share(0)
 def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
     """On this machine, now: ×2.00 within 0.5 %, and no difference where there is none."""
     right = wrong = 0

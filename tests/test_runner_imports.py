@@ -41,7 +41,7 @@ def java(platform: Platform, folder: Path) -> list[str]:
 COUNTED: dict[str, Callable[[Platform, Path], list[str]]] = {"node": node, "java": java}
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("name", COUNTED)
 def test_keys_are_imported_in_each_call_where_the_route_says_so(name: str, tmp_path: Path) -> None:
     """A session imports at least as many keys as operations it counts, or none but those it started with."""

@@ -124,7 +124,7 @@ def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(2)
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family: str) -> None:
@@ -294,7 +294,7 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
     assert [] == [one for one in findings if one.kept is not True]
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("package", ["jdk", "bouncy-castle"])
 def test_the_size_of_java_s_keys_is_found_once(package: str, tmp_path: Path) -> None:
     """Of a key that was made: the next one is told what is kept, and what cannot be read is found again."""

@@ -152,7 +152,7 @@ def ground() -> Iterator[Ground]:
         yield ground
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, name: str) -> None:
     """Neither while it runs nor after it: there are none but in files that only their owner can reach, in the run's

@@ -134,7 +134,7 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
     assert "a path that is not there" in proven[STRUCK].refused
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("fault", AT_START)
 def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
@@ -166,7 +166,7 @@ def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: p
     assert {(Outcome.FAILED, "fake-server was ended by SIGKILL")} == {(p.outcome, p.reason) for p in proven.values()}
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails at the first request has no proof, and says how it failed."""
@@ -218,7 +218,7 @@ def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Ca
 MIDDLE = ROUNDS // 2
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in mid-round: what was let down is counted by its kind, and the heat's others go on."""
@@ -291,7 +291,7 @@ def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
     assert re.search(words, trial.reason or ""), trial.reason
 
 
-@pytest.mark.share
+@pytest.mark.share(2)
 @pytest.mark.parametrize("fault", ["hang", "crash", "rubbish"])
 @pytest.mark.parametrize("moment", ["verify", "ready", "chunk", "last"])
 def test_a_load_client_that_goes_wrong_is_a_row(

@@ -177,6 +177,7 @@ def trials_of(run: Path, choice: str) -> list[Trial]:
     return list(row.trials)
 
 
+@pytest.mark.share(0)
 def test_resuming_tries_again_what_was_set_aside(tollbar: Tollbar, crashed: Path) -> None:
     """The blocks that it was left out of are made up for, and that it was set aside once stays said."""
     assert 2 == len(trials_of(crashed, "spin-2"))

@@ -400,7 +400,7 @@ def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
     return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key and not trial.twin)
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(0)
 @pytest.mark.parametrize(
     ("strikes", "choice", "said", "reason"),
     IN_MID_TRIAL,

@@ -74,6 +74,7 @@ def test_every_source_has_a_page(
         assert all(" ".join(one.says.split()) in text for _, one in claims_of(name))
 
 
+@pytest.mark.share(0)
 def test_a_run_s_page_has_each_claim_once_with_both_figures() -> None:
     """In the text's order, what was measured in the unit of what was published; what is not in the run is named."""
     part = of_source(SOURCES["rsa-apis"], judgement([fabricated("rsa-apis/rsa-apis")]))

@@ -188,7 +188,7 @@ def rsa_key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(65537, 2048)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("database", DATABASES)
 def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(

@@ -90,6 +90,7 @@ def test_sigterm_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.share(0)
 def test_an_attempt_that_ends_in_an_error_leaves_no_study(tollbar: Tollbar, tmp_path: Path) -> None:
     """So that the same line can be tried again; a study that was there before is not touched."""
     (tmp_path / "file").write_text("")

@@ -266,6 +266,7 @@ def keeper_of(ground: Ground) -> int:
     return int(json.loads((directory / "keeper.json").read_text())["pid"])
 
 
+@pytest.mark.share(0)
 def test_a_run_goes_on_without_its_keeper(ground: Ground) -> None:
     """The process that keeps the directory is killed: the run removes it itself when it ends."""
     run = ground.start(ground.study(2))
@@ -330,6 +331,7 @@ def test_the_keeper_ends_what_its_guard_no_longer_can(ground: Ground) -> None:
     assert ground.left() == NOTHING
 
 
+@pytest.mark.share(0)
 def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """All three are killed at once, as by `pkill -9`: workers outlive them until the next run."""
     # With a cache of its own: a test that runs at the same time would sweep first.

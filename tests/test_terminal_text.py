@@ -135,6 +135,7 @@ def ended(words: Sequence[str]) -> None:
         cli._status_of(words)
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_of_a_run_steers_the_terminal(
     fake_runs: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -234,6 +235,7 @@ def test_own_words_with_colours_are_no_reason_to_refuse_a_run(fake_runs: Path, t
     assert "a control character" not in done.stdout
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "environment",
     [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}],

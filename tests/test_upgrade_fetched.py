@@ -209,6 +209,7 @@ def test_apt_is_asked_for_what_is_signed_and_to_write_no_cache() -> None:
     assert "Dir::Cache::pkgcache= " in words
 
 
+@pytest.mark.share(0)
 def test_nothing_of_the_system_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is fetched is neither in dpkg's list nor in a folder of the system: both are compared."""
     if shutil.which("apt-cache") is None:

@@ -71,6 +71,7 @@ def test_what_a_server_offers_is_a_finding(tollbar: Tollbar, tmp_path: Path, ver
     assert {by_itself[0]} == {toll["against"]["choice"] for toll in study["tolls"]}
 
 
+@pytest.mark.share(0)
 def test_connections_and_requests_have_their_tolls(tollbar: Tollbar, server: Own) -> None:
     """A handshake costs more than a request on a kept connection, on any server."""
     study = _of_study(tollbar("run", "--url", server.https, "--users", 2, "--blocks", 2, "--json"))
@@ -127,6 +128,7 @@ def test_tls_beside_plaintext_by_what_the_server_pays(tollbar: Tollbar, server: 
     assert all(ratios[choice, "connect"] > 1.5 for choice in ("tls-1.2", "tls-1.3"))
 
 
+@pytest.mark.share(0)
 def test_the_cost_is_the_clients_unless_every_server_has_its_process(
     tollbar: Tollbar, server: Own, tmp_path: Path
 ) -> None:
