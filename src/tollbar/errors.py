@@ -45,6 +45,11 @@ def printable(text: str) -> str:
     return "\n".join(line if line.isprintable() else line.translate(_PRINTABLE) for line in text.split("\n"))
 
 
+def one_line(text: str) -> str:
+    """Return the text as `printable` does, in one line: what is a cell or a name is no line of its own."""
+    return printable(text.replace("\n", " "))
+
+
 def printable_in(document: dict[str, Any]) -> dict[str, Any]:
     """Change each text in a document of JSON to what `printable` returns, keys too. Return the document."""
     left: list[Any] = [document]

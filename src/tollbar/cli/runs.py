@@ -11,7 +11,7 @@ from tollbar import console, document, gathering, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.options import AsJson, read_run, show, status_of
-from tollbar.errors import ExitStatus, TollbarError
+from tollbar.errors import ExitStatus, TollbarError, one_line
 from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
 from tollbar.present.decisions.compare import by_cost_lines, headlines, increase_lines
@@ -129,7 +129,7 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
         Where to; None: `report.html` in the run's directory.
     """
     path = reporting.write(judged_run(run), to)
-    console.stdout().print(str(path), markup=False, soft_wrap=True)
+    console.stdout().print(one_line(str(path)), markup=False, soft_wrap=True)
     return ExitStatus.DONE
 
 

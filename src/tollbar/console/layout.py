@@ -13,6 +13,7 @@ from functools import cached_property
 from rich.cells import cell_len
 from rich.text import Text
 
+from tollbar.errors import one_line
 from tollbar.present.blocks import Column, Table, TableCell
 
 GAP = "  "
@@ -52,7 +53,7 @@ def lines(tables: Sequence[Table], width: int) -> Iterator[Text]:
         if table.caption:
             if number:
                 yield Text("")
-            yield Text(f"{INDENT}{table.caption}", "bold")
+            yield Text(f"{INDENT}{one_line(table.caption)}", "bold")
         for row in table.rows:
             yield from layout.row(row)
 
@@ -109,7 +110,9 @@ class _Layout:
     @cached_property
     def widths(self) -> list[int]:
         return [
-            max(cell_len(self.columns[n].title), *(cell_len(self._written(row, n).plain) for row in self.rows))
+            max(
+                cell_len(one_line(self.columns[n].title)), *(cell_len(self._written(row, n).plain) for row in self.rows)
+            )
             for n in self.shown
         ]
 
@@ -119,7 +122,7 @@ class _Layout:
         return len(indent) + sum(self.widths) + len(GAP) * (len(self.widths) - 1)
 
     def head(self) -> Iterator[Text]:
-        titles = [Text(self.columns[n].title) for n in self.shown]
+        titles = [Text(one_line(self.columns[n].title)) for n in self.shown]
         if self.stacked:
             names = [column.title for n, column in enumerate(self.columns) if column.names and self._has_words(n)]
             yield from _wrapped(Text(" · ".join(names), "bold"), self.room, INDENT)
@@ -172,7 +175,7 @@ class _Layout:
         if cell.bar is not None:
             return Text(drawn(cell.bar), _style(cell))
         is_name = not self.stacked and number == next((n for n, c in enumerate(self.columns) if c.names), None)
-        return Text(f"{cell.says}{self._stays(row)}" if is_name else cell.says, _style(cell))
+        return Text(one_line(f"{cell.says}{self._stays(row)}" if is_name else cell.says), _style(cell))
 
 
 def drawn(share: float) -> str:

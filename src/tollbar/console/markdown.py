@@ -9,13 +9,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tollbar.console.streams import print_plain
+from tollbar.errors import one_line
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
 
 if TYPE_CHECKING:
     from tollbar.judge import Comparison, Judgement
 
-# What Markdown would take for markup, or for the end of a cell.
-_SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[]|~(?=~))")
+# What Markdown would take for markup, for a character by its name, or for the end of a cell.
+_SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[:]|~(?=~)|&(?=\w))")
+# In code nothing is special but the end of a cell, and a backslash before that.
+_SPECIAL_IN_CODE = re.compile(r"(\\*)\|")
 
 
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
@@ -73,12 +76,14 @@ def table_lines(tables: Sequence[Table], heads: str = "") -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """The text with nothing in it that Markdown would take for markup, but for code in backticks."""
-    parts = text.replace("\n", " ").split("`")
-    if len(parts) % 2 == 0:
+    """The text with nothing in it that Markdown would take for markup, but for code in single backticks."""
+    text = one_line(text)
+    parts = text.split("`")
+    # Several backticks in a row begin code that only as many end: what is between single ones may be outside of it.
+    if len(parts) % 2 == 0 or "``" in text:
         return _SPECIAL.sub(r"\\\1", text.replace("`", "'"))
-    return "".join(
-        f"`{part.replace('|', chr(92) + '|')}`" if number % 2 else _SPECIAL.sub(r"\\\1", part)
+    return "`".join(
+        _SPECIAL_IN_CODE.sub(r"\1\1\\|", part) if number % 2 else _SPECIAL.sub(r"\\\1", part)
         for number, part in enumerate(parts)
     )
 

@@ -13,6 +13,7 @@ from rich.table import Column
 
 from tollbar import units
 from tollbar.console.streams import say, stderr
+from tollbar.errors import one_line
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class Progress:
                 self._bar.remove_task(self._rows.pop(name))
             for name, (done, total, said) in rows.items():
                 if name not in self._rows:
-                    self._rows[name] = self._bar.add_task(name, total=None, left="", now="")
+                    self._rows[name] = self._bar.add_task(one_line(name), total=None, left="", now="")
                 self._bar.update(self._rows[name], completed=done, total=total, now=" ".join(said.split()))
         elif rows and now - self._last_line >= SECONDS_BETWEEN_LINES:
             for name, (done, total, said) in rows.items():
@@ -73,6 +74,7 @@ class Progress:
 
         `names` are those of the steps, in their order.
         """
+        what, names = one_line(what), [one_line(name) for name in names]
         started = last_line = time.monotonic()
         task: TaskID | None = (
             self._bar.add_task(what, total=total, left="", now=names[0] if names else "") if self._live else None

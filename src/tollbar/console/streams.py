@@ -68,7 +68,7 @@ def print_json(value: object) -> None:
 
 def say(text: str, style: str | None = None) -> None:
     """Prints a message."""
-    stderr().print(escape(text), style=style)
+    stderr().print(escape(_indented(text)), style=style)
 
 
 def say_error(error: TollbarError) -> None:

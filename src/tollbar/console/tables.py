@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
+from tollbar.errors import one_line
 from tollbar.present.blocks import Brief, Listing, Table
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
-        table.add_column(escape(name), overflow="fold")
+        table.add_column(escape(one_line(name)), overflow="fold")
     for row in rows:
-        table.add_row(*("" if row.get(name) is None else escape(str(row[name])) for name in names))
+        table.add_row(*("" if row.get(name) is None else escape(one_line(str(row[name]))) for name in names))
     stdout().print(table)
 
 

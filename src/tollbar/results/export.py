@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from tollbar.errors import TollbarError, printable
+from tollbar.errors import TollbarError, one_line, printable
 from tollbar.files import open_at_once
 from tollbar.records import Chunk, LoadRecord, Trial
 from tollbar.results.run import Row, Run
@@ -68,10 +68,11 @@ def free_names(coordinates: Iterable[str], columns: Collection[str]) -> dict[str
 
 def _csv(rows: Rows, out: TextIO) -> None:
     names = _names(rows)
-    writer = csv.DictWriter(out, names)
-    writer.writerow({name: printable(name) for name in names})
     # A terminal may show it. JSON escapes such characters, and Parquet is for no terminal.
-    writer.writerows({name: printable(v) if isinstance(v, str) else v for name, v in row.items()} for row in rows())
+    shown = one_line if out is sys.stdout else printable
+    writer = csv.DictWriter(out, names)
+    writer.writerow({name: shown(name) for name in names})
+    writer.writerows({name: shown(v) if isinstance(v, str) else v for name, v in row.items()} for row in rows())
 
 
 def _json(rows: Rows, out: TextIO) -> None:
@@ -83,16 +84,19 @@ def _json(rows: Rows, out: TextIO) -> None:
 
 
 def _markdown(rows: Rows, out: TextIO) -> None:
+    from tollbar.console.markdown import escaped
+
     names = [name for name in _names(rows) if any(row.get(name) is not None for row in rows())]
-    for cells in (names, ["---"] * len(names), *([_text(row.get(name)) for name in names] for row in rows())):
-        out.write(f"| {' | '.join(map(printable, cells))} |\n")
+    heads = [escaped(name) for name in names]
+    for cells in (heads, ["---"] * len(names), *([escaped(_text(row.get(name))) for name in names] for row in rows())):
+        out.write(f"| {' | '.join(cells)} |\n")
 
 
 def _text(value: object) -> str:
     if isinstance(value, float):
         # More figures than any interval carries.
         return f"{value:.6g}"
-    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+    return "" if value is None else str(value)
 
 
 def _parquet(rows: Rows, to: Path | None) -> None:
