@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import plan, study
+from tollbar import cli, plan, study
 from tollbar.beds import driver
 from tollbar.errors import TollbarError
 from tollbar.study import Study
@@ -147,3 +147,10 @@ def test_options_that_mean_nothing_are_refused(tollbar: Tollbar, tmp_path: Path,
     assert (2, "") == (done.returncode, done.stdout)
     assert said in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", ".", "é" * 70, f"[fe80::1%{'x' * 100}]"])
+def test_a_host_that_no_name_service_takes_is_one_line(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == cli._status_of(["plan", "--url", f"http://{host}/"])
+    (refused,) = capsys.readouterr().err.splitlines()
+    assert refused.startswith("error: http://")

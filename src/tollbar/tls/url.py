@@ -138,7 +138,8 @@ def addresses_of(url: str) -> tuple[str, ...]:
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:
         looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        # A UnicodeError: a label of the name is empty or longer than 63 letters.
         raise TollbarError(f"the host `{host}` has no address: {error}", where=url) from error
     # IPv4 first, as most servers that listen on `localhost` by that name do.
     addresses = [str(one[4][0]) for one in sorted(looked_up, key=lambda one: one[0] != socket.AF_INET)]
