@@ -47,7 +47,8 @@ def named_files(own: Path) -> Mapping[str, Path]:
 
 def _roots(own: Path) -> list[Path]:
     path = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
-    return [own, *(Path(folder).resolve() / own.name for folder in path if folder)]
+    given = [full_path(folder) / own.name for folder in dict.fromkeys(path) if folder]
+    return [own, *(folder for folder in given if is_folder(folder))]
 
 
 def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
@@ -55,6 +56,30 @@ def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
     for name, path in found:
         first.setdefault(name, path)
     return dict(sorted(first.items()))
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a folder is there.
+
+    `Path` raises an OSError instead for a name that is too long, and for one in a folder that is closed to this user.
+    """
+    return os.path.isdir(path)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a regular file is there, as `is_folder` does."""
+    return os.path.isfile(path)
+
+
+def full_path(path: Path | str) -> Path:
+    """Return where a file or a folder is, whatever the working directory will be.
+
+    Links that lead to themselves are left in the path. A working directory that is gone leaves it relative.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except OSError:
+        return Path(path)
 
 
 def pasted(path: Path | str) -> str:
@@ -80,7 +105,7 @@ def is_replaceable(path: Path) -> bool:
     """
     # In a user namespace, root of the machine is a user without a number.
     trusted = {0, os.geteuid(), os.stat("/").st_uid}
-    for place in {path.absolute(), path.resolve()}:
+    for place in {path.absolute(), full_path(path)}:
         for folder in (place, *place.parents):
             with suppress(FileNotFoundError):
                 about = folder.stat()

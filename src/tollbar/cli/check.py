@@ -15,7 +15,7 @@ from tollbar import machine, policies
 from tollbar.budgets.checked import Check, Found, processor_of
 from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
-from tollbar.files import read_bytes, write
+from tollbar.files import is_file, is_folder, read_bytes, write
 from tollbar.policies import Budget, Processor, Project
 from tollbar.present.decisions.check import answer
 
@@ -98,8 +98,8 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
     if len(files) > 1:
         raise TollbarError(f"one file, not {len(files)}: {', '.join(files)}", hint="`policy` or `tolls` comes first")
     path = Path(files[0] if files else policies.NAME)
-    if not path.is_file():
-        beside = [str(one) for one in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+    if not is_file(path):
+        beside = [str(one) for one in path.parent.glob("*.toml")] if is_folder(path.parent) else []
         hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *beside])
         raise TollbarError("there is no such file", where=str(path), hint=hint)
     return part, path

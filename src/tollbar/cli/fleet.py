@@ -12,7 +12,7 @@ from tollbar.cli.answers import Layout, command_line, show_answer
 from tollbar.cli.options import Options, full_paths
 from tollbar.document.decisions.gather import document
 from tollbar.errors import ExitStatus, TollbarError
-from tollbar.files import read_text
+from tollbar.files import full_path, is_file, is_folder, read_text
 from tollbar.fleet import Fleets
 from tollbar.present.blocks import Paragraph
 from tollbar.present.decisions.gather import gather_answer, gather_page
@@ -25,7 +25,7 @@ OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` withou
 
 def is_fleet(directory: Path | None) -> bool:
     """Whether a directory that is to be gone on with is that of a fleet."""
-    return directory is not None and (directory / fleet.FILE).exists()
+    return directory is not None and is_file(directory / fleet.FILE)
 
 
 def run_on(
@@ -82,7 +82,7 @@ def _begun(
         if files.setdefault(path.name, text := read_text(path)) != text:
             raise TollbarError(f"two studies have this name: {path.stem}", where=str(path))
     return fleet.begin(
-        options.runs.resolve(), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
+        full_path(options.runs), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
         files=files, options=_told(options), on=on, simulated=simulate,
         labels=labels,
     )  # fmt: skip
@@ -97,11 +97,11 @@ def _told(options: Options) -> list[str]:
 
 def _is_own(name: str) -> bool:
     """Whether it is a file or a folder of the user's, which no node has."""
-    return Path(name).suffix == ".toml" or Path(name).is_dir()
+    return Path(name).suffix == ".toml" or is_folder(Path(name))
 
 
 def _files(path: Path) -> list[Path]:
-    return sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    return sorted(path.glob("*.toml")) if is_folder(path) else [path]
 
 
 def _answered(fleets: Fleets, options: Options) -> ExitStatus:

@@ -10,7 +10,17 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tollbar import beds, console, document, families, lab, libraries, results, runners, study, units, workloads
-from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, make_plan, plan_of, resumed, studies_of
+from tollbar.cli.options import (
+    DEFAULTS,
+    AsJson,
+    Libraries,
+    Options,
+    full_paths,
+    make_plan,
+    plan_of,
+    resumed,
+    studies_of,
+)
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.judge import Judgement
@@ -289,7 +299,7 @@ def _choices(*, in_words: bool) -> list[dict[str, object]]:
 
 def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for one in libraries.everything([str(path.resolve()) for path in library]):
+    for one in libraries.everything(full_paths(library)):
         row: dict[str, object] = {"provider": one.spec, "name": "", "is": _origin(one.spec), "where": "", "offers": ""}
         if isinstance(one, Broken):
             row |= {"name": UNUSABLE, "where": one.path, "offers": one.reason}

@@ -20,6 +20,7 @@ from tollbar.cli.answers import read_run as read_run
 from tollbar.cli.answers import read_seconds as read_seconds
 from tollbar.cli.answers import show_answer as show_answer
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.files import full_path
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
@@ -94,7 +95,7 @@ DEFAULTS = Options()
 
 def full_paths(libraries: Sequence[Path]) -> list[str]:
     """Where these libraries are, whatever the working directory will be."""
-    return [str(path.resolve()) for path in libraries]
+    return [str(full_path(path)) for path in libraries]
 
 
 def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:

@@ -21,6 +21,7 @@ from tollbar.cli.options import (
     studies_of,
 )
 from tollbar.errors import ExitStatus
+from tollbar.files import is_file
 
 # What a fleet's directory has, as `tollbar.fleet` names it.
 FLEET = "fleet.json"
@@ -57,7 +58,7 @@ def run(
     simulate
         Make up a cluster of so many nodes on this machine, to try what runs on a real one.
     """
-    if on is not None or nodes or simulate is not None or (options.resume and (options.resume / FLEET).exists()):
+    if on is not None or nodes or simulate is not None or (options.resume and is_file(options.resume / FLEET)):
         # Not with the others: what drives a cluster is imported by those who have one.
         from tollbar.cli.fleet import run_on
 

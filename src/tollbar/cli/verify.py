@@ -13,6 +13,7 @@ from tollbar.cli.options import AsJson, Libraries, make_plan
 from tollbar.console.progress import Progress
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.families import Standing
+from tollbar.files import full_path
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
 from tollbar.present.names import counted
@@ -72,7 +73,7 @@ def _proven(planned: Plan) -> list[Proven]:
 
 def _of_runner(path: Path) -> Plan:
     """A plan of everything that a runner says it offers, a study for each family."""
-    spec = f"runner:{path.resolve()}"
+    spec = f"runner:{full_path(path)}"
     (provider,) = libraries.resolve([spec])
     offers = provider.receipt["offers"]
     known = families.families()

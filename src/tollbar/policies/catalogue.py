@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
-from tollbar.files import named_files
+from tollbar.files import is_folder, named_files
 from tollbar.policies.definition import Policy
 from tollbar.policies.reading import MOST_EXTENDED, check, read_policy
 
@@ -68,7 +68,8 @@ def _found(
     if path is None and name.endswith(".toml") and _is_there(beside / name):
         path = (beside / name).resolve()
     if path is None:
-        there = (str(Path(name).parent / one.name) for one in (beside / name).parent.glob("*.toml"))
+        folder = (beside / name).parent
+        there = [str(Path(name).parent / one.name) for one in (folder.glob("*.toml") if is_folder(folder) else ())]
         longer = [one for one in known if one.startswith(f"{name}-")]
         hint = nearest(name, longer) if longer else nearest(name, (*known, *there)) or _listed(known)
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)

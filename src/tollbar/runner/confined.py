@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tollbar.errors import TollbarError
+from tollbar.files import full_path
 
 # No distribution gives these numbers to anyone: systemd's table of user ids (UIDS-GIDS) has 60578 to 61183 as unused,
 # and of these its newer versions take those below 60706 for greeters.
@@ -212,7 +213,7 @@ def _setpriv() -> str:
 def can_reach(path: str | Path, number: int) -> bool:
     """Return whether a user who is neither root nor in root's groups can pass to this file and read it."""
     with suppress(OSError):
-        for place in (Path(path), Path(path).resolve()):
+        for place in (Path(path), full_path(path)):
             for folder in place.absolute().parents:
                 if not _may(folder.stat(), number, stat.S_IXUSR, stat.S_IXOTH):
                     return False

@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
-from tollbar.files import read_text
+from tollbar.files import is_folder, read_text
 from tollbar.study.asking import ASKED, Question, check_choices, coordinates_of, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
@@ -124,7 +124,7 @@ def members() -> Mapping[str, tuple[Traversable, ...]]:
 def is_named(name: str) -> bool:
     """Whether `load` takes this for studies: a name that ships, or a file or folder."""
     known = (AS_PUBLISHED, *shipped(), *members())
-    return name in known or Path(name).suffix == ".toml" or Path(name).is_dir()
+    return name in known or Path(name).suffix == ".toml" or is_folder(Path(name))
 
 
 def _name(path: Traversable) -> str:
@@ -144,7 +144,7 @@ def _load_one(name: str) -> Iterator[Study]:
             of = [full for full in within if full.endswith(f"/{name}")]
             raise TollbarError(f"several sets have a study `{name}`", hint=f"say which: {' or '.join(of)}")
         yield _read(within[name][0])
-    elif Path(name).is_dir():
+    elif is_folder(Path(name)):
         paths = sorted(Path(name).glob("*.toml"))
         if not paths:
             raise TollbarError("no study in this folder", where=name, hint="a folder of .toml files is a set")
