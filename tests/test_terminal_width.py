@@ -254,6 +254,18 @@ def test_columns_are_honoured_in_a_pipe_too(
     assert streams.table_width() >= 80
 
 
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+@pytest.mark.parametrize("value", ["", "0", "-5", "wide", "²", "٣", "8.5", "9" * 5000, "1" + "0" * 30])
+def test_a_size_that_is_no_number_is_passed_over(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python takes `²` for a digit, and refuses to read more than 4,300 of them."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    usual = streams.table_width()
+    monkeypatch.setenv(name, value)
+    assert usual == streams.table_width()
+    for console in (streams.stdout.__wrapped__(), streams.stderr.__wrapped__()):
+        assert 0 < console.width < 1_000_000
+
+
 def test_markdown_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     """A table for the tolls with their sizes in a column, each row as many cells as the head; nothing is markup."""
     show_markdown(judgement([digests()]), everything=True)

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -23,6 +24,12 @@ WIDTH_UNKNOWN = 120
 class _Console(Console):
     """A console to which only Tollbar's own styles and movements go: no text that is shown steers the terminal."""
 
+    def __init__(self, **options: Any) -> None:
+        # Rich ends in an error for digits that `int` does not take, such as `²` or more than 4,300 of them.
+        sizes = {name for name in ("COLUMNS", "LINES") if _size(name) is None}
+        known = {name: value for name, value in os.environ.items() if name not in sizes}
+        super().__init__(highlight=False, _environ=known, **options)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
@@ -31,15 +38,20 @@ class _Console(Console):
 @cache
 def stdout() -> Console:
     """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
-    console = _Console(highlight=False)
-    return console if console.is_terminal else _Console(highlight=False, width=200)
+    console = _Console()
+    return console if console.is_terminal else _Console(width=200)
+
+
+def _size(name: str) -> int | None:
+    """Return the size of the terminal in a variable of the environment; None where it holds no number above 0."""
+    value = os.environ.get(name, "")
+    return int(value) if re.fullmatch("0*[1-9][0-9]{0,5}", value) else None
 
 
 def table_width() -> int:
     """How many letters wide tables may be: what `COLUMNS` says, the terminal's own width, or that of a wide one."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdigit() and int(said) > 0:
-        return int(said)
+    if (given := _size("COLUMNS")) is not None:
+        return given
     # Into a pipe as into a file: a pager shows it on the terminal that the messages go to.
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
@@ -53,7 +65,7 @@ def table_width() -> int:
 @cache
 def stderr() -> Console:
     """For messages."""
-    return _Console(stderr=True, highlight=False, soft_wrap=True)
+    return _Console(stderr=True, soft_wrap=True)
 
 
 def print_plain(text: str) -> None:
