@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tollbar.policies.catalogue import policies, policy, refuse_silent, shipped, with_edition
 from tollbar.policies.checking import (
+    MOST_NAMED,
     NAME,
     Budget,
     CheckedUse,
@@ -27,6 +28,7 @@ from tollbar.policies.judging import STANDINGS, Cell, Found, day, does, is_worse
 from tollbar.policies.reading import check
 
 __all__ = [
+    "MOST_NAMED",
     "NAME",
     "STANDINGS",
     "Budget",

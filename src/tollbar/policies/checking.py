@@ -23,14 +23,27 @@ from tollbar.wire import Wire, read
 
 NAME = "tollbar.toml"
 
+MOST_NAMED = 64
+"""Limit of the policies that a file names: each may be a file that is read."""
+
+MOST_USES = 500
+"""Limit of the uses of a project: to read and judge one takes 2 ms and more."""
+
+MOST_BUDGETS = 100
+"""Limit of the budgets of a project: to plan one takes 30 ms, and to measure it a second."""
+
+MOST_JUDGED = 40_000
+"""Limit of the rules that a project's uses are judged by, each counted for each use: to ask one takes 0.1 ms."""
+
 _Names = Annotated[tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)]
+_Policies = Annotated[_Names, Field(max_length=MOST_NAMED)]
 
 
 class _WireUse(Wire):
     family: str
     choice: str
     setting: dict[str, str | int] = Field(default_factory=dict)
-    policy: _Names = ()
+    policy: _Policies = ()
     threats: _Names = ()
     standing: Standing | None = None
 
@@ -59,9 +72,9 @@ class _WireBudget(Wire):
 
 
 class _WireProject(Wire):
-    policy: _Names = ()
-    uses: dict[_Name, _WireUse] = Field(default_factory=dict)
-    budget: dict[_Name, _WireBudget] = Field(default_factory=dict)
+    policy: _Policies = ()
+    uses: dict[_Name, _WireUse] = Field(default_factory=dict, max_length=MOST_USES)
+    budget: dict[_Name, _WireBudget] = Field(default_factory=dict, max_length=MOST_BUDGETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +198,22 @@ def read_project(path: Path) -> Project:
 
     asked = [named(one, f"{path}: `policy`") for one in wire.policy]
     uses = tuple(_use(name, one, asked, named, path) for name, one in wire.uses.items())
+    _refuse_many(uses, path)
     return Project(path, uses, tuple(_budget(name, one, path) for name, one in wire.budget.items()))
+
+
+def _refuse_many(uses: Sequence[Use], path: Path) -> None:
+    """Raise TollbarError where judging each use by each rule on its family would take more than seconds."""
+    counted = sum(
+        use.family.name in rule.families
+        for use in uses
+        for policy_ in use.policies
+        for part in policy_.all_of_it
+        for rule in part.rules
+    )
+    if counted > MOST_JUDGED:
+        what = f"its uses are judged by more than {MOST_JUDGED:,} rules, each counted for each use, which is the limit"
+        raise TollbarError(what, where=str(path), hint="split it into several files, and check each")
 
 
 def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:

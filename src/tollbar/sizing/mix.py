@@ -23,6 +23,9 @@ Said = Mapping[str, str | int | float]
 # Operations a second; beyond them a rate is a slip, and sums with it are no numbers.
 LEAST_RATE, MOST_RATE = 1e-6, 1e9
 
+MOST_TERMS = 200
+"""Limit of the terms of a mix: to read and size one takes some 2 ms, and with the costs of a run more."""
+
 # Of a term; a check's study is called by it, and its directory.
 _NAME = re.compile(r"\w[\w .-]*")
 
@@ -130,12 +133,12 @@ class _Mix(Wire):
     utilisation: str = "60 %"
     survive: Annotated[int, Field(ge=0)] = 0
     cores_each: Annotated[int, Field(ge=1)] | None = None
-    policy: tuple[str, ...] = ()
+    policy: Annotated[tuple[str, ...], Field(max_length=policies.MOST_NAMED)] = ()
 
 
 class _File(Wire):
     mix: _Mix = _Mix()
-    term: dict[str, _Term]
+    term: Annotated[dict[str, _Term], Field(max_length=MOST_TERMS)]
 
 
 def read(path: Path) -> Mix:
