@@ -90,6 +90,28 @@ def test_more_rows_than_any_run_has_are_not_read(fake_runs: Path, table: str) ->
         results.read(run)
 
 
+@pytest.mark.parametrize("count", [101, 60_000])
+def test_more_coordinates_than_any_cell_has_are_not_read(fake_runs: Path, count: int) -> None:
+    """To judge a run of sixty thousand took minutes."""
+    run = fake_runs / "one"
+    many = {"choice": "spin-1", "provider": "x", "op": "spin"} | {f"k{number}": number for number in range(3, count)}
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        database.execute("update cell set coordinates = ?", (json.dumps(many),))
+    with pytest.raises(TollbarError, match=f"a cell with {count:,} coordinates"):
+        results.read(run)
+
+
+@pytest.mark.parametrize("letters", [300, 100_000])
+def test_a_name_of_any_length_is_a_short_message(fake_runs: Path, letters: int) -> None:
+    run = fake_runs / "one"
+    about = json.loads((run / "run.json").read_text())
+    about["studies"] = {"a" * letters: next(iter(about["studies"].values()))}
+    (run / "run.json").write_text(json.dumps(about))
+    with pytest.raises(TollbarError) as raised:
+        results.read(run)
+    assert 4_000 > len(str(raised.value))
+
+
 def _add(file: str, text: str) -> Callable[[Path], object]:
     """Put this text behind that of a file."""
 

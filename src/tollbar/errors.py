@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 # A line of a screen or two: a file of others may have a name of a megabyte.
 MOST_LETTERS = 1000
+MOST_OF_PATH = 4096
 
 # What finalizers do takes microseconds; where one is under way again, it is raised again.
 FINALIZED_S = 0.01
@@ -83,7 +84,8 @@ class TollbarError(Exception):
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         self.what = what = what if len(what) <= MOST_LETTERS else f"{what[:MOST_LETTERS]}…"
-        self.where = where
+        # A path that is longer names no file.
+        self.where = where = where if where is None or len(where) <= MOST_OF_PATH else f"{where[:MOST_LETTERS]}…"
         self.hint = hint
         super().__init__(f"{where}: {what}" if where else what)
 

@@ -46,6 +46,8 @@ _LIMITS = {"integer": (-MOST, MOST), "real": (0, MOST)}
 # Documents of JSON in a column: a real one has some kB, and reading one takes some hundred times its size.
 _DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "load")
 MOST_DOCUMENT = 1 << 20
+# Three times those of any cell. What the cells of a study differ in is worked out for each coordinate.
+MOST_COORDINATES = 100
 
 
 def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, int]:
@@ -130,6 +132,8 @@ def coordinates(text: str) -> Mapping[str, Value]:
     said = json.loads(text)
     if not isinstance(said, dict) or not all(_is_value(value) for value in said.values()):
         raise ValueError("coordinates that are none")
+    if len(said) > MOST_COORDINATES:
+        raise ValueError(f"a cell with {len(said):,} coordinates; at most {MOST_COORDINATES} are read")
     return printable_in(said)
 
 
