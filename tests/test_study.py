@@ -143,6 +143,16 @@ BAD = {
         "a `ratio` is a number above zero",
         None,
     ),
+    **{
+        f"claim of {ratio}": (
+            "[measure]",
+            "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n"
+            f"ratio = {ratio}\n[measure]",
+            "a `ratio` is a number above zero, from 1e-9 to 1e9",
+            None,
+        )
+        for ratio in ("1e-320", "1e308", "inf", "nan", "[1.0, 1e10]")
+    },
     "claim about throughput": (
         "[measure]",
         CLAIM + "metric = 'throughput'\nratio = 1\n[measure]",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -143,8 +142,8 @@ class WireClaim(Wire):
             raise ValueError("what is `untestable` is of no cell, and says why")
         if tried and (compares != bool(self.of and self.over) or (absolute and not self.of)):
             raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
-        if self.ratio is not None and (len(self.ratio) not in (1, 2) or not all(0 < one < inf for one in self.ratio)):
-            raise ValueError("a `ratio` is a number above zero, or the least and the most of several")
+        if self.ratio is not None and (len(self.ratio) not in (1, 2) or not all(map(limits.RATIO.takes, self.ratio))):
+            raise ValueError(f"a `ratio` is {limits.RATIO.words}, or the least and the most of several")
         if self.ratio is not None and self.ratio[0] > self.ratio[-1]:
             raise ValueError("a `ratio` of two numbers goes from the least to the most")
         if self.grows and not (tried and compares):

@@ -22,10 +22,14 @@ class Limits:
     words: str
     example: str
 
+    def takes(self, number: float) -> bool:
+        """Return whether the number is within the limits."""
+        # No: `nan` is neither less nor greater.
+        return self.least <= number <= self.most
+
     def check(self, number: Number) -> Number:
         """Return the number. Raises ValueError in words that fit behind the name of a key or an option."""
-        # Also `nan`, which is neither less nor greater.
-        if not self.least <= number <= self.most:
+        if not self.takes(number):
             raise ValueError(f"`{units.quoted(number)}` is out of range; {self.words}, for example {self.example}")
         return number
 
@@ -42,6 +46,8 @@ LONGEST_S = Limits(0, 31 * 86400, "at most 31 days", '"5 min"')
 PRECISION = Limits(1e-4, 0.999, "a share above nothing, from 0.01 % to 99.9 %", '"2 %"')
 # Twice the cost is a difference of 100 %.
 WORTH = Limits(0, 1, "from 0 % to 100 %", '"3 %"')
+# Costs a billion times apart are not measured in one study.
+RATIO = Limits(1e-9, 1e9, "a number above zero, from 1e-9 to 1e9", "2.0")
 # Each user has a connection, and the guard lets a server have some ten thousand.
 USERS = Limits(1, 10_000, "at least one user and at most 10,000", "8")
 # At least one request has to arrive in the minute that a chunk may take.
