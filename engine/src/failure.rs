@@ -73,6 +73,11 @@ impl Fault {
         Fault { kind, words: words.into() }
     }
 
+    /// Whether the connection was closed before a whole answer had come.
+    pub fn is_of_closing(&self) -> bool {
+        [RESET, CLOSED_EARLY].contains(&self.kind)
+    }
+
     /// A socket's or a TLS library's error, met while `doing` something.
     pub fn of(error: &io::Error, doing: &str) -> Fault {
         let kind = match error.kind() {

@@ -25,6 +25,9 @@ pub struct User {
     stage: Stage,
     /// Has a request; without one a connection is made and then rests.
     has_request: bool,
+    /// Whether the request went out on a connection that was there before, and no byte has come since: the server may
+    /// have closed it before it saw the request.
+    may_ask_again: bool,
     visit: Visit,
     /// When the operation was to start: latency counts from here.
     pub intended_ns: u64,
@@ -119,6 +122,8 @@ impl User {
     #[inline]
     fn start_leg(&mut self, state: &mut LoopState) -> Step {
         self.response.begin();
+        // A later leg belongs to the connection of the first.
+        self.may_ask_again = self.connection.is_open() && self.visit.leg == 0;
         if !self.connection.is_open() {
             return self.connect(state);
         }
@@ -155,10 +160,22 @@ impl User {
         self.connection.look();
         let step = match self.attempt(ready, state) {
             Ok(step) => step,
+            Err(fault) if self.may_ask_again && fault.is_of_closing() => {
+                self.connection.count_passed(state);
+                return self.ask_again(state);
+            }
             Err(fault) => self.fail(fault),
         };
         self.connection.count_passed(state);
         step
+    }
+
+    /// Sends the request on a new connection, as HTTP lets a client do whose kept one was closed before an answer began
+    /// (RFC 9112, 9.3.1). Once: on a new connection it is an error.
+    #[cold]
+    fn ask_again(&mut self, state: &mut LoopState) -> Step {
+        self.close();
+        self.start_leg(state)
     }
 
     fn fail(&mut self, fault: Fault) -> Step {
@@ -207,6 +224,7 @@ impl User {
                 return Ok(Step::Waiting);
             };
             state.counts.bytes_received += count as u64;
+            self.may_ask_again &= count == 0;
             let taken = match count {
                 0 => self.response.end().map(|()| Taken::Whole(0)),
                 _ => self.response.take(&state.buffer[..count], state.sign_in.expected(&self.visit)),

@@ -110,6 +110,37 @@ fn kept_connections_that_were_closed_meanwhile() {
     assert!(trial.end(Vec::new()).expect("a record").reopened >= chunk.observed.counts.reopened);
 }
 
+/// A request that crosses the end of its kept connection, of which no answer begins, is sent again on a new one.
+#[test]
+fn kept_connections_that_are_closed_as_a_request_comes() {
+    for then in [Then::Close, Then::Reset] {
+        let server = Server::start(move |stream, number| match number % 3 {
+            0 => say(stream, "", then),
+            _ => say(stream, GOOD, Then::GoOn),
+        });
+        let chunk = advanced(&load(server.address, json!({"users": 1})), 0.0, 300).expect("a chunk");
+        assert!(chunk.observed.counts.reopened >= 140, "{}", chunk.observed.counts.reopened);
+        assert!(server.requests() > chunk.operations + chunk.observed.counts.reopened);
+    }
+}
+
+/// Once an answer has begun, and on a connection that was made for the request, the end of the connection is an error.
+#[test]
+fn no_request_is_sent_a_third_time() {
+    let begun = Server::start(|stream, number| match number {
+        100 => say(stream, "HTTP", Then::Close),
+        _ => say(stream, GOOD, Then::GoOn),
+    });
+    let always = Server::start(|stream, number| match number {
+        100.. => say(stream, "", Then::Close),
+        _ => say(stream, GOOD, Then::GoOn),
+    });
+    for server in [begun, always] {
+        let stop = advanced(&load(server.address, json!({"users": 1})), 0.0, 300).expect_err("an end");
+        assert!(stop.into_words().contains("closed early"));
+    }
+}
+
 /// A server of the lab's is told to keep connections: one that does not is another server than the one meant.
 #[test]
 fn kept_connections_that_a_component_closed() {
