@@ -10,6 +10,8 @@ pub struct Stat {
     pub parent: i32,
     /// Ended, and not waited for yet.
     pub ended: bool,
+    /// Ends: the kernel sets this mark on all of its threads before it closes their files and connections.
+    pub is_ending: bool,
     /// Runs, or waits for a core.
     pub would_run: bool,
     /// Page faults that needed no disk: its own, and those of the children it has waited for.
@@ -20,6 +22,9 @@ pub struct Stat {
     /// In ticks since the machine started.
     pub started: u64,
 }
+
+/// A flag of a thread that ends, of the kernel's include/linux/sched.h: see proc(5).
+const PF_EXITING: u64 = 0x4;
 
 impl Stat {
     pub fn read(pid: i32) -> Option<Stat> {
@@ -33,6 +38,7 @@ impl Stat {
         Some(Stat {
             parent: fields.get(4 - 3)?.parse().ok()?,
             ended: matches!(*fields.first()?, "Z" | "X"),
+            is_ending: number(9)? & PF_EXITING != 0,
             would_run: *fields.first()? == "R",
             faults: number(10)?,
             reaped_faults: number(11)?,
@@ -219,7 +225,7 @@ mod tests {
         let text = "7 (a) b (c)) S 3 1 1 0 -1 4194560 1 2 3 4 50 60 7 8 20 0 1 0 4711 1 1";
         let stat = Stat::parse(text).expect("fields");
         assert_eq!((3, false, 15 * tick_ns(), 4711), (stat.parent, stat.ended, stat.waited_ns, stat.started));
-        assert_eq!((1, 2, false), (stat.faults, stat.reaped_faults, stat.would_run));
+        assert_eq!((1, 2, false, false), (stat.faults, stat.reaped_faults, stat.would_run, stat.is_ending));
         assert!(Stat::parse("7 (a) S 3").is_none());
         assert!(Stat::parse("").is_none());
     }

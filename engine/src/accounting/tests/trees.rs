@@ -84,6 +84,20 @@ fn a_component_that_ended_is_missed() {
     assert_eq!(Err(format!("web (process {pid}) ended during the trial")), accounts.all_there());
 }
 
+/// A component is missed as soon as it begins to end, whatever was read of it before: connections end later than that.
+#[test]
+fn a_component_that_ends_is_missed_at_once() {
+    let mut shell = Shell::start(":");
+    let accounts = shell.accounts();
+    shell.0.kill().expect("an end");
+    let pid = shell.0.id();
+    while proc::Stat::read(pid as i32).is_some_and(|stat| !stat.is_ending) {
+        std::thread::yield_now();
+    }
+    assert_eq!(Err(format!("web (process {pid}) ended during the trial")), accounts.all_there());
+    let _ = shell.0.wait();
+}
+
 /// However often a child is read that stays where it is, it is one process, and what it used is used once.
 #[test]
 fn a_child_that_stays_is_one_process() {
