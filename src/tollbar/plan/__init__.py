@@ -15,10 +15,10 @@ from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import OF_A_LOAD, Answer, Choice, Standing, Value, fits, whole
 from tollbar.libraries import Broken, Provider, look_up
+from tollbar.limits import SEED
 from tollbar.plan.pairs import claimed, matching, tabled
 from tollbar.records import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
-from tollbar.study.limits import SEED
 
 Task = Mapping[str, Any]
 """One task of the runner contract."""

@@ -86,8 +86,8 @@ from tollbar.stats import Moments
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
 MORE = "`tollbar judge RUN --all`, or the report"
-# Commands that measure, and take a seed.
-REPEATABLE = ("run", "ask", "choose", "upgrade")
+# Commands that measure and take a seed. `upgrade` is none of them: it fetches and loads the packages that it names.
+REPEATABLE = ("run", "ask", "choose")
 RECORDED = "The run records the first command. Studies, libraries and roles that a command names may start programs."
 
 

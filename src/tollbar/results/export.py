@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from tollbar.errors import TollbarError, one_line, printable
 from tollbar.files import open_at_once
+from tollbar.markdown import escaped
 from tollbar.records import Chunk, LoadRecord, Trial
 from tollbar.results.run import Row, Run
 
@@ -84,8 +85,6 @@ def _json(rows: Rows, out: TextIO) -> None:
 
 
 def _markdown(rows: Rows, out: TextIO) -> None:
-    from tollbar.console.markdown import escaped
-
     names = [name for name in _names(rows) if any(row.get(name) is not None for row in rows())]
     heads = [escaped(name) for name in names]
     for cells in (heads, ["---"] * len(names), *([escaped(_text(row.get(name))) for name in names] for row in rows())):

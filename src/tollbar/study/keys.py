@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from tollbar import units
+from tollbar import limits, units
 from tollbar.families import Value
-from tollbar.study import limits
+from tollbar.limits import Limits
 from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_WORTH,
@@ -18,7 +18,6 @@ from tollbar.study.definition import (
     Cost,
     Statistic,
 )
-from tollbar.study.limits import Limits
 from tollbar.wire import Plain, Wire
 
 # What studies of earlier versions say, and what is said instead.

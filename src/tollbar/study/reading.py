@@ -16,6 +16,7 @@ from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import LOADS, Family, Value, whole
 from tollbar.libraries import normal
+from tollbar.limits import THREADS
 from tollbar.patterns import is_like
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
@@ -33,7 +34,6 @@ from tollbar.study.definition import (
     default_load,
 )
 from tollbar.study.keys import GONE, WireClaim, WireStudy, WireTable
-from tollbar.study.limits import THREADS
 from tollbar.wire import parse
 
 # What a claim may be about in every family; in one whose work has no users; in one whose users ask a server.
