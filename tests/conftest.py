@@ -121,7 +121,18 @@ OF_ALL_STUDIES = ("document", "headlines", "heats", "published", "sets", "termin
 # Begun last, what takes longest would keep one worker busy after the others are done: by the longest test of each. Of
 # the laboratories those with most tests are begun first, by pytest-xdist itself.
 LONGEST = (
-    *("fleet_on_ray", "survivors", "roles", "run", "source_pages", "providers", "runners", "coverage", "precision"),
+    *(
+        "kills",
+        "fleet_on_ray",
+        "survivors",
+        "roles",
+        "run",
+        "source_pages",
+        "providers",
+        "runners",
+        "coverage",
+        "precision",
+    ),
     *("client_core", "conformance", "check", "compare", "engine_replaced", "report_browser", "gather_sent", "secrets"),
     *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats", "run_read"),
 )

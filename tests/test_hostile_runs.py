@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -24,6 +25,7 @@ from tollbar import gathering, machine
 from tollbar.errors import ExitStatus
 from tollbar.gathering import Found, Unusable
 from tollbar.gathering.kept import FILE
+from tollbar.results.database import MOST_COMPRESSED, size_of
 
 PRECIOUS = b"the reader's own\n"
 MIB = 1 << 20
@@ -145,7 +147,7 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
     "a family is a pipe": (partial(piped, "families/digest/family.toml"), "neither a file nor a folder"),
     "the results are a device": (partial(linked, "results.sqlite", "/dev/zero"), "symbolic link"),
     "the results are a folder": (lambda run: [(run / "results.sqlite").unlink(), (run / "results.sqlite").mkdir()],
-                                 "cannot be read"),
+                                 "is a folder"),
     "the results are another's": (lambda run: shutil.copyfile(run.parent / "own.db", run / "results.sqlite"),
                                   "is no table of a run"),
     "a journal names a file": (journaled, "names another file"),
@@ -295,12 +297,17 @@ def test_gather_has_a_line_for_it_and_the_others(one_run: Path, hostile: Path, w
     assert outside == _outside(hostile)
 
 
+def test_a_hole_allows_no_longer_read(hostile: Path) -> None:
+    path = hostile / "results.sqlite"
+    before = size_of(path)
+    os.truncate(path, 1 << 32)
+    assert size_of(path) <= MOST_COMPRESSED * (before + mmap.PAGESIZE)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_read_without_end_is_ended(hostile: Path, number: signal.Signals) -> None:
     """By Ctrl-C and by a scheduler, also within one instruction of SQLite."""
     endless(hostile)
-    # So large that its CPU time is not over before.
-    os.truncate(hostile / "results.sqlite", 1 << 30)
     with subprocess.Popen([command(), "judge", str(hostile)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as judge:
         try:
             # The thread that watches the read.

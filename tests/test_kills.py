@@ -23,7 +23,7 @@ from bench.survive import outcome
 import share
 from conftest import here, lacking
 
-KILLS = share.of(12, 26)
+KILLS = share.of(9, 26)
 # A run may end before its moment; about one in five does.
 ATTEMPTS = 5
 # A run that is refused more of something may do with what it has, each time.

@@ -33,8 +33,8 @@ def test_a_study_and_folders_of_any_name_are_measured_and_read(tollbar: Tollbar,
     ):
         done = tollbar(*words)
         assert 0 == done.returncode, (words, done.stderr)
-    # Whether there was a quiet moment is the machine's.
-    assert "c#?%25[1]&mode=memory" in tollbar("gather", folder).stdout
+    gathered = json.loads(tollbar("gather", folder, "--json").stdout)
+    assert [run.name] == [Path(one["run"]).name for one in gathered["runs"]]
     # Nothing is made under a name that was cut short.
     assert {run.name, "c#?%25[1]&mode=memory.toml"} == {one.name for one in folder.iterdir()}
     assert {folder.name} == {one.name for one in tmp_path.iterdir()}

@@ -55,6 +55,9 @@ create table set_aside (
 
 # CPU time of a read: many times the time for a run of this size, and the same on a busy machine.
 LEAST_S, BYTES_PER_S = 4.0, 4 << 20
+# Of `st_blocks`: see stat(2). A file of 4 GiB that is a hole would allow a read of a quarter of an hour. One that the
+# file system compresses has fewer blocks than bytes: of SQLite's pages seldom less than an eighth.
+BLOCK_BYTES, MOST_COMPRESSED = 512, 8
 # A larger value is not read at all: the rounds of a trial, of which there are at most 10,000, have a tenth of it.
 MOST_VALUE_BYTES = 4 << 20
 # Seconds between two looks at a read.
@@ -94,8 +97,9 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def size_of(path: Path) -> int:
-    """Return the number of bytes of a database and its logs. Raises OSError."""
-    return sum(one.stat().st_size for one in _files(path))
+    """Return the number of bytes of a database and its logs, as far as the disk has them. Raises OSError."""
+    found = [one.stat() for one in _files(path)]
+    return sum(min(one.st_size, one.st_blocks * BLOCK_BYTES * MOST_COMPRESSED) for one in found)
 
 
 def _files(path: Path) -> list[Path]:
