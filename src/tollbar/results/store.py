@@ -25,7 +25,7 @@ from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
 from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
 from tollbar.results.observations import series_of
-from tollbar.results.reading import SCHEMA, about, is_noted, looks, present, reach, results_of
+from tollbar.results.reading import SCHEMA, about, is_noted, looks, present, reach, read
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
 
@@ -233,9 +233,8 @@ def reopen(directory: Path) -> Store:
     try:
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(_locked(directory))
-            # Before anything is written into what may be another's database.
-            with results_of(directory):
-                pass
+            # The whole of it, before anything is written into what may be another's database.
+            read(directory)
             store = Store(directory, _to_be_written(directory, "rw"), lock)
             stack.pop_all()
         return store
