@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from test_study import GOOD, SERVED
 from tollbar import beds, libraries, plan, study
 from tollbar.errors import TollbarError
 from tollbar.families import MadeOf, families
+from tollbar.libraries import Broken
 from tollbar.plan import heats
 from tollbar.present.names import value_words
 from tollbar.workloads.request import _shape
@@ -246,3 +248,10 @@ def test_quick_asks_about_every_family() -> None:
         for name, one in families().items()
         if not isinstance(one, MadeOf) and one.beds not in (("postgresql",), ("nginx",)) and name != "defaults"
     }
+
+
+def test_a_library_that_cannot_be_used_is_named_by_its_path_or_else_as_it_was_asked_for() -> None:
+    made = plan.make([study.read("good", GOOD, where="good.toml")], seed=1)
+    broken = (Broken("libcrypto:one", "/opt/one.so", "too old"), Broken("libcrypto:other", None, "not found"))
+    changed = replace(made, studies=tuple(replace(each, broken=broken) for each in made.studies))
+    assert {"/opt/one.so": "too old", "libcrypto:other": "not found"} == changed.broken
