@@ -72,7 +72,9 @@ def failed(choice: str) -> tuple[str, str]:
     )
 
 
-EVERY, FEW = "spin-%", ("delete from trial where block > 0",)
+EVERY, FEW = "spin-%", ("delete from trial where block > 0", "delete from heat where block > 0")
+# Without a trial there is no heat either.
+NOTHING = (*failed(EVERY), "delete from heat")
 ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement in failed(choice))
 COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could show it"
 
@@ -83,7 +85,7 @@ COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could sh
     [
         # As many rows fail as there are.
         ((), failed("spin-2"), (), 1, "1 row measured in one has no cost in other: 1 failed, 0 gone."),
-        ((), failed(EVERY), (), 1, "3 rows measured in one have no cost in other: 3 failed, 0 gone."),
+        ((), NOTHING, (), 1, "3 rows measured in one have no cost in other: 3 failed, 0 gone."),
         ((), failed("spin-2"), (), 1, "· spin: in other: wrong answer"),
         # What failed before, and does not now, is no fault of the second run.
         (failed("spin-2"), (), (), 0, "1 of 2 rows could have shown it."),
@@ -91,7 +93,7 @@ COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could sh
         (ALONE, ALONE, (), 3, COST_HINT),
         (ALONE, ALONE, ("--of", "cost"), 0, "1 of 1 row could have shown it."),
         (FEW, FEW, ("--of", "cost"), 3, "No row could have shown a rise by more than 30 %"),
-        (failed(EVERY), failed(EVERY), (), 3, "No row could have shown a rise by more than 30 %"),
+        (NOTHING, NOTHING, (), 3, "No row could have shown a rise by more than 30 %"),
     ],
 )
 def test_what_failed_or_could_not_tell_has_its_status(

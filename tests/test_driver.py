@@ -94,7 +94,7 @@ def test_a_server_that_dies_at_its_start_is_a_row(
 def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
     """A server that is to say that it is ready and says something else has failed."""
     found = fake_bed.of("echo rubbish; exit 1", "line")
-    with pytest.raises(NotStarted, match="ended with status 1") as caught:
+    with pytest.raises(NotStarted, match="printed 'rubbish' instead of the address") as caught:
         driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.FAILED == caught.value.outcome
 

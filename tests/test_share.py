@@ -67,15 +67,19 @@ class Case:
         return self.mark
 
 
-def test_of_each_test_that_is_marked_a_share_is_kept() -> None:
-    """Each value of one, so many of another, none of a third; and all of what has no mark."""
+@pytest.mark.parametrize("has_every_test", [False, True])
+def test_of_each_test_that_is_marked_a_share_is_kept(has_every_test: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value of one, so many of another, none of a third or each value; and all of what has no mark."""
+    monkeypatch.setattr(share, "HAS_EVERY_TEST", has_every_test)
     values = [*itertools.product("abc", [1, 2])]
     marks = {"each": pytest.mark.share, "two": pytest.mark.share(2), "none": pytest.mark.share(0)}
     cases = [Case(f"{name}[{at}]", at, mark.mark) for name, mark in marks.items() for at in values]
     others = [Case(f"unmarked[{at}]", at) for at in values]
     left = left_out([*cases, *others])  # type: ignore[list-item]
     kept = {name: [one.values for one in cases if one not in left and one.nodeid.startswith(name)] for name in marks}
-    assert {"each": 3, "two": 2, "none": 0} == {name: len(found) for name, found in kept.items()}
+    assert {"each": 3, "two": 2, "none": 3 if has_every_test else 0} == {
+        name: len(found) for name, found in kept.items()
+    }
     assert ({*"abc"}, {1, 2}) == tuple({*column} for column in zip(*kept["each"], strict=True))
     assert not left & {*others}
 

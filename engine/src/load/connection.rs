@@ -203,6 +203,8 @@ pub struct LoopState {
     pub sign_in: SignIn,
     /// Whether a connection is kept for the next operation.
     pub keeps: bool,
+    /// Whether the server is one that the lab has told to keep connections.
+    pub is_lab: bool,
     /// Everything is read into here, and gone with the next read.
     pub buffer: Vec<u8>,
     pub counts: Counts,
@@ -227,6 +229,7 @@ impl LoopState {
             only_connector: None,
             sign_in,
             keeps: load.connection == ConnectionReuse::User,
+            is_lab: load.is_lab,
             buffer: vec![0; buffer_bytes],
             counts: Counts::default(),
             must_resume: false,

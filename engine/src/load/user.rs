@@ -122,8 +122,8 @@ impl User {
     #[inline]
     fn start_leg(&mut self, state: &mut LoopState) -> Step {
         self.response.begin();
-        // A later leg belongs to the connection of the first.
-        self.may_ask_again = self.connection.is_open() && self.visit.leg == 0;
+        // A later leg belongs to the connection of the first; and a server of the lab's has no reason to close one.
+        self.may_ask_again = !state.is_lab && self.connection.is_open() && self.visit.leg == 0;
         if !self.connection.is_open() {
             return self.connect(state);
         }
