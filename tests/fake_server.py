@@ -43,7 +43,7 @@ class Server:
         self.other: Mapping[str, str] = told["other"]
         # Python cannot turn a server's memory for sessions off; contexts that share none have none.
         self.common = context_of(self, faulty=True) if self.fault == "every-session" else None
-        self._counters = {"request": count(1), "connection": count(1)}
+        self._counters = {"request": count(1), "connection": count(1), "sign": count(1)}
 
     def is_faulty(self, faults: Mapping[str, Any], what: str) -> bool:
         """Whether this request or connection is one that goes wrong; each is to be asked about once."""
@@ -54,11 +54,11 @@ class Server:
             number = next(self._counters[what])
             return number == self.after + 1 if is_once else number > self.after
         try:
-            # Of those who find the sign one alone can take it away.
-            os.remove(self.sign) if is_once else os.stat(self.sign)
+            os.stat(self.sign)
         except FileNotFoundError:
             return False
-        return True
+        # Counted: the sign is in a folder of the lab's, where the server's account removes nothing.
+        return not is_once or next(self._counters["sign"]) == 1
 
 
 # Before there is anything to answer.
