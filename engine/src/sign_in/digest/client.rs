@@ -194,7 +194,9 @@ mod tests {
     use crate::sign_in::accounts::AccountsSpec;
 
     fn client() -> DigestClient {
-        let file = std::env::temp_dir().join(format!("tollbar-{}-digest-client", std::process::id()));
+        // Tests of this process run next to each other, each on a thread of its own.
+        let own = (std::process::id(), std::thread::current().id());
+        let file = std::env::temp_dir().join(format!("tollbar-{}-{:?}-digest-client", own.0, own.1));
         std::fs::write(&file, "u1\tpassword\t0\n").expect("a file");
         let accounts = Accounts::read(&AccountsSpec { file: file.clone(), first: 0, count: 1 });
         let _ = std::fs::remove_file(&file);
