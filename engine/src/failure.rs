@@ -73,7 +73,7 @@ impl Fault {
         Fault { kind, words: words.into() }
     }
 
-    /// Whether the connection was closed before a whole answer had come.
+    /// Returns whether the server closed the connection before its answer was complete.
     pub fn is_of_closing(&self) -> bool {
         [RESET, CLOSED_EARLY].contains(&self.kind)
     }

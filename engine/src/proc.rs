@@ -10,7 +10,7 @@ pub struct Stat {
     pub parent: i32,
     /// Ended, and not waited for yet.
     pub ended: bool,
-    /// Ends: the kernel sets this mark on all of its threads before it closes their files and connections.
+    /// True once the process ends: the kernel sets this flag before it closes the files of the threads.
     pub is_ending: bool,
     /// Runs, or waits for a core.
     pub would_run: bool,

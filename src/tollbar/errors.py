@@ -84,8 +84,10 @@ class TollbarError(Exception):
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         self.what = what = what if len(what) <= MOST_LETTERS else f"{what[:MOST_LETTERS]}…"
-        # A path that is longer names no file.
-        self.where = where = where if where is None or len(where) <= MOST_OF_PATH else f"{where[:MOST_LETTERS]}…"
+        if where is not None and len(where) > MOST_OF_PATH:
+            # No file has a longer path, and the terminal would show nothing else.
+            where = f"{where[:MOST_LETTERS]}…"
+        self.where = where
         self.hint = hint
         super().__init__(f"{where}: {what}" if where else what)
 

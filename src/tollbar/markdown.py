@@ -1,4 +1,4 @@
-"""Text in Markdown, whoever wrote it: markup in it stays text."""
+"""Escape text for Markdown, so that a reader sees the markup in it as text."""
 
 from __future__ import annotations
 

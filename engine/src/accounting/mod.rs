@@ -277,8 +277,8 @@ impl Account {
         }
     }
 
-    /// Whether the component's first process has not begun to end. It is looked at once more: what its client reports of
-    /// a server that ends, an ended connection, may come before a reading of clocks notices.
+    /// Returns whether the component's first process runs. The process is read again here, because a client may find its
+    /// connection closed before the next reading of the clocks.
     fn root_is_there(&self) -> bool {
         self.processes.first().is_some_and(|process| matches!(process.state, State::There { .. }))
             && proc::Stat::read(self.root).is_some_and(|stat| !stat.is_ending)

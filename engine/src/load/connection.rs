@@ -203,7 +203,7 @@ pub struct LoopState {
     pub sign_in: SignIn,
     /// Whether a connection is kept for the next operation.
     pub keeps: bool,
-    /// Whether the server is one that the lab has told to keep connections.
+    /// True for a server that the lab started and configured to keep connections.
     pub is_lab: bool,
     /// Everything is read into here, and gone with the next read.
     pub buffer: Vec<u8>,

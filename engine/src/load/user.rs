@@ -25,8 +25,8 @@ pub struct User {
     stage: Stage,
     /// Has a request; without one a connection is made and then rests.
     has_request: bool,
-    /// Whether the request went out on a connection that was there before, and no byte has come since: the server may
-    /// have closed it before it saw the request.
+    /// True while a request on a kept connection has no byte of an answer: the server may have closed the connection
+    /// before it read the request.
     may_ask_again: bool,
     visit: Visit,
     /// When the operation was to start: latency counts from here.
@@ -122,7 +122,7 @@ impl User {
     #[inline]
     fn start_leg(&mut self, state: &mut LoopState) -> Step {
         self.response.begin();
-        // A later leg belongs to the connection of the first; and a server of the lab's has no reason to close one.
+        // A later leg needs the connection of the first. A server of the lab must not close one: that fails the trial.
         self.may_ask_again = !state.is_lab && self.connection.is_open() && self.visit.leg == 0;
         if !self.connection.is_open() {
             return self.connect(state);
@@ -170,8 +170,8 @@ impl User {
         step
     }
 
-    /// Sends the request on a new connection, as HTTP lets a client do whose kept one was closed before an answer began
-    /// (RFC 9112, 9.3.1). Once: on a new connection it is an error.
+    /// Sends the request again on a new connection, which RFC 9112, section 9.3.1, allows if the server closes a kept one
+    /// before its answer. A request on a new connection is not sent again.
     #[cold]
     fn ask_again(&mut self, state: &mut LoopState) -> Step {
         self.close();

@@ -99,8 +99,8 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
         raise TollbarError(f"one file, not {len(files)}: {', '.join(files)}", hint="`policy` or `tolls` comes first")
     path = Path(files[0] if files else policies.NAME)
     if not is_file(path):
-        beside = [str(one) for one in path.parent.glob("*.toml")] if is_folder(path.parent) else []
-        hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *beside])
+        neighbours = [str(one) for one in path.parent.glob("*.toml")] if is_folder(path.parent) else []
+        hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *neighbours])
         raise TollbarError("there is no such file", where=str(path), hint=hint)
     return part, path
 
