@@ -6,6 +6,7 @@ import pytest
 
 from policy_lab import asked
 from tollbar import plan, study
+from tollbar.families import Value
 from tollbar.judge.candidates import MOST_APART, deciding, nearby
 from tollbar.policies import Ruling
 
@@ -144,3 +145,24 @@ def test_the_operation_is_one_to_which_what_is_varied_means_something(words: tup
     (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
     assert {op} == {cell.coordinates["op"] for cell in planned.cells}
     assert (op != "generate-key") == any("digest" in cell.coordinates for cell in planned.cells)
+
+
+def test_given_parameters_are_judged_and_measured_as_given() -> None:
+    """Each of several sizes of memory is a cell of its own, which the study measures; one too small for its lanes is
+    refused."""
+    want = asked("password-hash", "owasp-password-storage")
+    given: dict[str, tuple[Value, ...]] = {"choice": ("argon2id",), "memory": (1 << 20, 19 << 20), "passes": (2,)}
+    found = nearby(want, given)
+    rulings = {one.coordinates["memory"]: one.ruling for one in found.candidates}
+    assert {1 << 20: Ruling.BREAKS, 19 << 20: Ruling.MEETS} == rulings
+    cells = [found.cell(one) for one in found.to_measure(2)]
+    question = study.of_candidates(want.family, ["memory=1MiB,19MiB", "passes=2"], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    of_choice = [cell for cell in planned.cells if cell.choice.name == "argon2id"]
+    assert {1 << 20, 19 << 20} == {cell.coordinates["memory"] for cell in of_choice}
+    assert {2} == {cell.coordinates["passes"] for cell in of_choice}
+    alone = study.of_candidates(want.family, ["memory=19MiB"], [cells[0]])
+    assert {"choice": "none"} == alone.tables[""]["baseline"]
+    refused = nearby(want, {"choice": ("argon2id",), "memory": (8 << 10,), "lanes": (4,)})
+    assert not refused.candidates
+    assert "need" in str(refused.refusal)

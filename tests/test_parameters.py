@@ -94,7 +94,7 @@ REFUSED = [
     ("memory", "46", "say the unit, as in `46 KiB` or `46 MiB`"),
     ("memory", "0 B", "`0 B` is too small: 8 KiB at least"),
     ("memory", "9000 GiB", "`9000 GiB` is too large: 4,095 GiB at most"),
-    ("memory", "46 MB", "`46 MB` is 46,000,000 B, no multiple of 1 KiB: `44921 KiB` or `44922 KiB`"),
+    ("memory", "46 MB", "`46 MB` is 46,000,000 B, no multiple of 1 KiB: `44921KiB` or `44922KiB`"),
     ("passes", 0, "`0` is too small: 1 at least"),
     ("lanes", 65, "`65` is too large: 64 at most"),
     ("cost", "99", "`99` is too large: 18 at most"),

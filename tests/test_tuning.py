@@ -36,7 +36,8 @@ def asking(within_s: float = 0.25, at_once: int = 8, memory: float = 4096 * MIB,
     limits = Limits(Limit(CORES, "the cores"), Limit(8192 * MIB, "free"))
     names = more.pop("policy", ["owasp-password-storage-2026-06"])
     choices = tuple(FAMILY.choices[name] for name in more.pop("choices", ALGORITHMS))
-    return Asked(wanted("password-hash", names), within_s, at_once, memory, "asked", limits, choices, (), "rtx-4090")
+    goal = wanted("password-hash", names, standing=fitting.LEAST_STANDING)
+    return Asked(goal, within_s, at_once, memory, "asked", limits, choices, (), "rtx-4090")
 
 
 @pytest.fixture

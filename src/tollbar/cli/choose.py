@@ -191,7 +191,7 @@ def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: 
 def _typed(family: Family, name: str, value: Value) -> str:
     """A value as it is typed: `4KiB`."""
     setting = family.settings.get(name)
-    return str(value) if setting is None else setting.words(value).replace(" ", "")
+    return str(value) if setting is None else setting.typed(value)
 
 
 def _measured(
@@ -238,21 +238,26 @@ def _unpriced(
 
 def _nearby(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Nearby:
     """What there is to choose from, judged as it will be measured: where a policy rules on providers, by which."""
-    judged_by = dict(_judged_by(asked.family, given))
+    judged_by = dict(_judged_by(asked, given))
     if PROVIDER in given and PROVIDER in turned_on(asked):
         judged_by[PROVIDER] = tuple(one.spec for one in libraries.resolve([*map(str, given[PROVIDER])]))
     return nearby(asked, judged_by, lambda cell: study.performing(asked.family, cell))
 
 
-def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:
-    """What of the coordinates decides which settings there are; sizes and loads do not, nor do several operations."""
+def _judged_by(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:
+    """Return the coordinates that decide a cell's settings, its standing, or a rule's answer.
+
+    Sizes and loads that no rule is on decide none of these; nor do several operations.
+    """
+    family = asked.family
     beds = {"bed": tuple(family.beds)} if family.beds else {}
+    deciding = {*family.parameters, *turned_on(asked), *(n for n, one in family.settings.items() if one.values)}
     kept = {
         name: values
         for name, values in given.items()
         if name in ("choice", "bed")
         or (name == "op" and len(values) == 1)
-        or (name in family.settings and family.settings[name].values)
+        or (name in family.settings and name in deciding)
     }
     return {**beds, **kept}
 

@@ -98,6 +98,10 @@ class Setting:
             return f"{number} %"
         return f"2^{number.bit_length() - 1}" if self.unit == "power-of-two" else f"{number:,}"
 
+    def typed(self, value: Value) -> str:
+        """Return a value as a person types it in a command: `46MiB`, `600000`. Blanks part words, and commas values."""
+        return self.words(value).replace(" ", "").replace(",", "")
+
     def _check(self, number: int, said: str | int) -> None:
         """Raises ValueError for a number that is out of bounds, or between two values."""
         if self.least is not None and number < self.least:
@@ -110,8 +114,7 @@ class Setting:
             raise ValueError(f"`{said}` is not a power of two, as {near} is")
         if number % self.multiple_of:
             around = (number - number % self.multiple_of, number + -number % self.multiple_of)
-            # As it may be typed: commas part values.
-            near = " or ".join(f"`{self.words(value).replace(',', '')}`" for value in around)
+            near = " or ".join(f"`{self.typed(value)}`" for value in around)
             raise ValueError(f"`{said}` is {number:,} B, no multiple of {self.words(self.multiple_of)}: {near}")
 
 

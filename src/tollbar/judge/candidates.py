@@ -80,7 +80,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
     turns: Counter[tuple[str, tuple[str, ...], Ruling]] = Counter()
     refusal: str | None = None
     names = ["choice", *(turned_on(wanted) & {PROVIDER})]
-    names += [n for n, s in family.settings.items() if n in free or (n in said and s.values)]
+    names += [n for n in family.settings if n in free or n in said]
     for choice in family.choices.values():
         if choice.standing is Standing.NULL or not any(is_like(choice.name, one) for one in patterns):
             continue
@@ -93,7 +93,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
                     for others in product(*(_others(wanted, name, base) for name in changed)):
                         cell = at_defaults(family, {**base, **dict(zip(changed, others, strict=True))})
                         at = frozenset(cell.items())
-                        why = family.why_unsupported(cell)
+                        why = family.why_unsupported(cell) or family.contradiction(cell)
                         refusal = refusal or why
                         if why is not None or at in found or not all(name in cell for name in changed):
                             continue

@@ -236,19 +236,13 @@ def _at_least(rule: Rule, family: Family, parameters: Cell) -> Found:
     if unknown:
         return Ruling.CANNOT_SAY, _not_given(unknown)
     names = dict.fromkeys(name for one in wanted for name in one)
-    has = ", ".join(_words(family, name, parameters[name]) for name in names)
-    asked = " or ".join(", ".join(_words(family, n, least) for n, least in one.items()) for one in wanted)
+    has = _words(family, {name: parameters[name] for name in names})
+    asked = " or ".join(_words(family, one) for one in wanted)
     return Ruling.BREAKS, f"{has}: less than {asked}"
 
 
-def _words(family: Family, name: str, value: Value) -> str:
-    return f"{name} {family.settings[name].words(family.settings[name].read(_written(family, name, value)))}"
-
-
-def _written(family: Family, name: str, value: Value) -> Value:
-    """A number in bytes as text with its unit, as settings read it."""
-    in_bytes = family.settings[name].unit in ("bytes", "memory")
-    return f"{value} B" if in_bytes and not isinstance(value, str) else value
+def _words(family: Family, parameters: Cell) -> str:
+    return ", ".join(f"{name} {family.settings[name].words(value)}" for name, value in parameters.items())
 
 
 def _worst(found: list[Found]) -> Found:

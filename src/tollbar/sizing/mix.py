@@ -165,9 +165,7 @@ def read(path: Path) -> Mix:
 def typed(family: Family, name: str, value: Value) -> str:
     """A value as it is typed in a question: `4KiB`."""
     setting = family.settings.get(name)
-    if setting is None or setting.is_count:
-        return str(value)
-    return setting.words(value).replace(" ", "")
+    return str(value) if setting is None else setting.typed(value)
 
 
 def _term(name: str, said: _Term, where: str) -> Term:

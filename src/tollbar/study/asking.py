@@ -147,8 +147,7 @@ def _example(family: Family, name: str) -> str:
         return {"op": family.operations[0], **_EXAMPLES}.get(name, DEFAULT_PROVIDERS[0])
     if setting.values:
         return str(setting.values[-1])
-    # As it is typed: without spaces, and without the commas that part values.
-    return str(setting.default) if setting.is_count else setting.words(setting.default).replace(" ", "")
+    return setting.typed(setting.default)
 
 
 def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:

@@ -15,10 +15,13 @@ SLOW = {"rounds": 1}
 def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[str, Value]]) -> Question:
     """The question what these cells cost, beside the first of them, with the coordinates that words say.
 
+    One cell by itself is compared with the null choice.
+
     A cell has its choice, the settings by which it is told from the others, and what performs it where that matters.
     """
     # In the family's order, in which what a setting depends on comes before it.
     names = [name for name in family.settings if any(name in cell for cell in cells)]
+    cells = [{name: _written(family, name, value) for name, value in cell.items()} for cell in cells]
     vary = {name: [*dict.fromkeys(cell[name] for cell in cells if name in cell)] for name in names}
     choices = [*dict.fromkeys(str(cell["choice"]) for cell in cells)]
     performing = [*dict.fromkeys(cell["provider"] for cell in cells if "provider" in cell)]
@@ -27,10 +30,11 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
     if "op" not in [word.partition("=")[0] for word in said]:
         # One operation answers; the others are asked for by name.
         said.append(f"op={_operation(family, names)}")
-    asked = of_words(family.name, [*choices, *said], against=choices[0])
+    asked = of_words(family.name, [*choices, *said], against=choices[0] if len(choices) > 1 else family.null.name)
     head, varied = dict(asked.tables[""]), dict(asked.tables["vary"])
     head["question"] = f"Which {family.name} costs least of those that qualify?"
-    head["baseline"] = dict(cells[0])
+    if len(cells) > 1:
+        head |= {"choices": choices, "baseline": dict(cells[0])}
     by: dict[str, Sequence[Value]] = {"choice": choices, **({"provider": performing} if performing else {}), **vary}
     others = _others([*by], by, cells, {})
     left_out: list[Mapping[str, object]] = [{"where": where, "because": NOT_ASKED} for where in others]
@@ -41,10 +45,16 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
             rest = [one for one in providers if one != first]
             if first is not None:
                 left_out.append({"where": {"choice": choice, "provider": rest}, "because": f"{first} performs it."})
-            if first is not None and choice == cells[0]["choice"]:
+            if len(cells) > 1 and first is not None and choice == cells[0]["choice"]:
                 head["baseline"] = {**cells[0], "provider": first}
     tables = {**asked.tables, "": head, "vary": {**varied, **vary}}
     return Question(tables, asked.echo, left_out, SLOW if family.parameters else {})
+
+
+def _written(family: Family, name: str, value: Value) -> Value:
+    """Return a cell's value as a study file has it: numbers with a unit as text with it."""
+    setting = family.settings.get(name)
+    return setting.typed(value) if setting is not None and setting.unit is not None else value
 
 
 def _operation(family: Family, names: Sequence[str]) -> str:

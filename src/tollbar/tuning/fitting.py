@@ -36,8 +36,8 @@ LEAST_S, EACH = 2.5, 10
 MOST_MEASUREMENTS = 8
 # Other programs at work make a hash take longer: up to twice as long where they want each core that hashes want.
 BUSY = 2.0
-# Nothing that authorities disallow is proposed, where the policies that are named have no word on parameters.
-_WORST = (Standing.BROKEN, Standing.DISALLOWED, Standing.NULL)
+# Nothing that authorities disallow is proposed. bcrypt is deprecated at any cost, and who has it must still set that.
+LEAST_STANDING = Standing.DEPRECATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def asked(
 ) -> Asked:
     """What is to be found, from words. Raises TollbarError with the nearest choice, policy or provider."""
     names = list(policy_names) or [max(name for name in policies.shipped() if name.startswith(DEFAULT_POLICY[:-1]))]
-    said = wanted(FAMILY, names, today=today)
+    said = wanted(FAMILY, names, today=today, standing=LEAST_STANDING)
     policies.refuse_silent(said.policies, FAMILY)
     for name in choices:
         if name not in ALGORITHMS:
@@ -332,11 +332,7 @@ def _leasts(asked: Asked, choice: Choice) -> Mapping[int, Parameters]:
 
 
 def _is_allowed(asked: Asked, choice: Choice, parameters: Parameters) -> bool:
-    cell = _cell(asked, choice, parameters)
-    if asked.family.standing_of(cell) in _WORST:
-        return False
-    judged = (policies.judged(one, asked.family, cell, asked.wanted.on) for one in asked.wanted.policies)
-    return all(one.ruling is not Ruling.BREAKS for one in judged)
+    return candidate(asked.wanted, _cell(asked, choice, parameters)).ruling is not Ruling.BREAKS
 
 
 def _cell(asked: Asked, choice: Choice, parameters: Parameters) -> Mapping[str, Value]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -200,8 +201,8 @@ def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
 def _example(of: Answered) -> str:
     one, another = of.places[0].where, of.places[-1].where
     name = next((name for name in one if one[name] != another.get(name)), next(iter(one), "op"))
-    value = plain(of.wanted.family, name, another.get(name, one[name])).replace(" ", "")
-    return f"{name}={value}"
+    value, setting = another.get(name, one[name]), of.wanted.family.settings.get(name)
+    return shlex.quote(f"{name}={value if setting is None else setting.typed(value)}")
 
 
 def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:

@@ -1,0 +1,119 @@
+"""One judgement: `choose`, `check`, `price` and `tune` agree on the same settings under the same policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tollbar import policies, wire
+from tollbar.cli import choose as command
+from tollbar.families import Family, Setting, Standing, Value, at_defaults, families
+from tollbar.judge.candidates import nearby
+from tollbar.judge.choosing import Wanted, candidate
+from tollbar.policies import Ruling
+from tollbar.study import coordinates_of
+from tollbar.tuning import fitting
+from tollbar.tuning.algorithms import ALGORITHMS
+
+TODAY = date(2026, 11, 27)
+POLICIES = [
+    (name, family)
+    for name in policies.shipped()
+    for family in families().values()
+    if policies.policy(name).is_about(family.name)
+]
+
+
+def values_of(setting: Setting) -> st.SearchStrategy[Value]:
+    """Values of a setting, numbers near its default and at its bounds too."""
+    if setting.values is not None:
+        return st.sampled_from(setting.values)
+    if setting.is_share:
+        return st.integers(0, 100)
+    if not setting.is_number:
+        return st.just(setting.default)
+    default = int(setting.default)
+    step = max(setting.multiple_of, 1)
+    if setting.unit == "power-of-two":
+        return st.sampled_from([default >> 7, default >> 3, default >> 1, default, default << 1])
+    near = [default // 20, default // 2, default, default * 2, default * 4, setting.least or step]
+    allowed = [n - n % step for n in near if (setting.least or 0) <= n - n % step <= (setting.most or n)]
+    return st.sampled_from(sorted(set(allowed)) or [default])
+
+
+@st.composite
+def cells(draw: st.DrawFn, family: Family) -> Mapping[str, Value]:
+    """Whole cells of a family, of which some settings are not at their defaults."""
+    places = [{"op": family.operations[0], **({"bed": bed} if bed else {})} for bed in family.beds or ("",)]
+    named = [{"choice": one.name, **at} for one in family.choices.values() for at in places]
+    protecting = [at for at in named if family.choices[at["choice"]].standing is not Standing.NULL]
+    possible = [at for at in protecting if is_possible(family, at_defaults(family, at))]
+    at: dict[str, Value] = dict(draw(st.sampled_from(possible)))
+    for name, setting in family.settings.items():
+        if draw(st.booleans()):
+            tried = {**at, name: draw(values_of(setting))}
+            if is_possible(family, at_defaults(family, tried)):
+                at = tried
+    return at_defaults(family, at)
+
+
+def is_possible(family: Family, cell: Mapping[str, Value]) -> bool:
+    """Whether a cell can be had."""
+    return family.why_unsupported(cell) is None and family.contradiction(cell) is None
+
+
+def words_of(family: Family, cell: Mapping[str, Value]) -> list[str]:
+    """A cell as a person types it after the choice."""
+    typed = {n: family.settings[n].typed(v) if n in family.settings else str(v) for n, v in cell.items()}
+    return [f"{name}={value}" for name, value in typed.items() if name != "choice"]
+
+
+def by_choose(wanted: Wanted, cell: Mapping[str, Value]) -> Ruling:
+    """What `choose` finds where a person names the whole cell."""
+    said = coordinates_of(wanted.family, words_of(wanted.family, cell))
+    given_words = command._given(wanted.family, [str(cell["choice"])], said)
+    near = nearby(wanted, command._judged_by(wanted, given_words))
+    assume(near.candidates)
+    return max((one.ruling for one in near.candidates), key=[Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS].index)
+
+
+def by_check(family: Family, policy: str, cell: Mapping[str, Value], folder: Path) -> Ruling:
+    """What `check policy` finds of a project that uses it."""
+    written = {n: one.typed(cell[n]) if one.is_number else cell[n] for n, one in family.settings.items() if n in cell}
+    setting = {**{name: value for name, value in cell.items() if name != "choice"}, **written}
+    path = folder / "tollbar.toml"
+    use = {"family": family.name, "choice": cell["choice"], "policy": [policy]}
+    path.write_text(wire.text_of({"uses.it": use, "uses.it.setting": setting}))
+    (found,) = policies.check_project(policies.read_project(path), TODAY)
+    return found.ruling
+
+
+@pytest.mark.parametrize(("policy", "family"), POLICIES, ids=lambda one: getattr(one, "name", one))
+def test_every_command_judges_alike(policy: str, family: Family, tmp_path: Path) -> None:
+    """A cell that `check policy` refuses never qualifies in `choose`, and `price` and `tune` agree."""
+    asked = Wanted(family, (policies.policy(policy),), {}, TODAY, TODAY, Standing.ACCEPTABLE)
+
+    @settings(max_examples=20, deadline=None)
+    @given(cells(family))
+    def agree(cell: Mapping[str, Value]) -> None:
+        assume(is_possible(family, cell))
+        checked = by_check(family, policy, cell, tmp_path)
+        standing = family.standing_of(cell)
+        is_low = policies.is_worse(standing, Standing.ACCEPTABLE)
+        assert (Ruling.BREAKS if is_low else checked) is by_choose(asked, cell)
+        without_places = {name: value for name, value in cell.items() if name not in ("op", "bed")}
+        priced = candidate(replace(asked, standing=None, by_governed=True), without_places).ruling
+        # An asset names neither operation nor provider, so that one of the two may leave more open.
+        assert priced is checked or {priced, checked} == {Ruling.CANNOT_SAY, Ruling.MEETS}
+        if cell["choice"] in ALGORITHMS:
+            tuned = candidate(replace(asked, standing=fitting.LEAST_STANDING), cell).ruling
+            is_refused = checked is Ruling.BREAKS or policies.is_worse(standing, fitting.LEAST_STANDING)
+            assert is_refused is (tuned is Ruling.BREAKS)
+
+    agree()
