@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -18,8 +19,9 @@ from bench.survival.kinds import study_of
 from bench.survival.means import MEANS, Kill
 
 from conftest import here
-from tollbar.beds import leftovers
+from tollbar.beds import leftovers, proc
 from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import confined
 
 DIGEST = """
 question  = "?"
@@ -157,6 +159,25 @@ def test_processes_and_shared_memory_of_a_dead_run_are_removed(tmp_path: Path) -
     assert not directory.exists()
     segments = {int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
     assert made not in segments
+
+
+# Makes shared memory as an account, and ends.
+OF_ACCOUNT = "import ctypes, os, sys; os.setuid(int(sys.argv[1])); print(ctypes.CDLL(None).shmget(0, 4096, 0o600))"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's components have accounts of their own")
+def test_shared_memory_of_a_server_that_ended_with_its_guard_is_removed(tmp_path: Path) -> None:
+    """No process of it is found, so that its account decides; another account's memory stays."""
+
+    def made(account: int) -> int:
+        return int(subprocess.run([sys.executable, "-c", OF_ACCOUNT, str(account)], capture_output=True).stdout)
+
+    own, other = made(confined.LAST_ACCOUNT), made(confined.LAST_ACCOUNT + 1)
+    leftovers.sweep([tmp_path])
+    segments = {int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    assert own not in segments
+    assert other in segments
+    assert 0 == ctypes.CDLL(None).shmctl(other, proc.IPC_RMID, None)
 
 
 def test_a_folder_is_noted_once_and_forgotten_when_it_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from typing import IO
 
 from tollbar.beds import proc
 from tollbar.files import cache_folder, is_replaceable, write
+from tollbar.runner.confined import FIRST_ACCOUNT, LAST_ACCOUNT
 
 PREFIX = "tollbar-"
 # No other program gives a directory these eight digits by chance.
@@ -79,6 +80,9 @@ def sweep(folders: Iterable[Path] | None = None) -> None:
     for directory in _of_dead_runs(_folders() if folders is None else folders):
         with suppress(OSError):
             _remove(directory)
+    if os.geteuid() == 0:
+        # No other program has these accounts. A server that ended with its guard is in no list of ended processes.
+        proc.remove_segments((), owners=range(FIRST_ACCOUNT, LAST_ACCOUNT + 1))
 
 
 def remove_unkept(directory: Path) -> None:

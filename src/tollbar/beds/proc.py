@@ -135,19 +135,21 @@ def end_writers(folder: Path) -> set[int]:
     return _kill(lambda pid: _writes_in(pid, folder))
 
 
-def remove_segments(makers: Collection[int]) -> int:
-    """Remove the System V shared memory that these processes made, which have ended, and that no process uses.
+def remove_segments(makers: Collection[int], owners: Collection[int] = ()) -> int:
+    """Remove the System V shared memory that no process uses and whose maker has ended.
 
-    Returns how many of their segments are still used.
+    It is removed where its maker is one of these processes or its owner one of these accounts: a maker that ended on
+    its own left only its account. Returns the number of segments of these makers that are still used.
     """
     shmctl = ctypes.CDLL(None, use_errno=True).shmctl
     used = 0
     for line in _read("/proc/sysvipc/shm").splitlines()[1:]:
-        # Key, id, permissions, size, maker, last user, number of processes that use it.
+        # Key, id, permissions, size, maker, last user, number of processes that use it, owner.
         fields = line.split()
-        if int(fields[4]) in makers and fields[6] == "0":
+        maker, is_used = int(fields[4]), fields[6] != "0"
+        if not is_used and (maker in makers or (int(fields[7]) in owners and not Path(f"/proc/{maker}").exists())):
             shmctl(int(fields[1]), IPC_RMID, None)
-        elif int(fields[4]) in makers:
+        elif maker in makers:
             used += 1
     return used
 
