@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
 
 from conftest import BLOCKS, ROUNDS, Tollbar
+from tollbar.errors import TollbarError
+from tollbar.results.database import opened
 
 
 def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
@@ -81,3 +84,16 @@ def test_an_old_run_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, reader
     assert "Traceback" not in done.stderr
     assert {"run.json", "results.sqlite"} == {path.name for path in old.iterdir()}
     assert b"as it was" == (old / "results.sqlite").read_bytes()
+
+
+def test_a_run_that_no_thread_can_watch_is_refused_in_one_line(
+    fake_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without memory for a thread reads nothing, and says so."""
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(TollbarError, match="can't start new thread"), opened(fake_runs / "one" / "results.sqlite"):
+        pass

@@ -158,14 +158,19 @@ class _Reading:
         self._mouth.setblocking(False)
         if self._handles_signals:
             self._before = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self.__exit__(None, None, None)
+            raise TollbarError(f"cannot be read: {error}", where=str(self._path), hint="give it more memory") from error
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> None:
         if self._handles_signals:
             signal.set_wakeup_fd(self._before)
         self._mouth.close()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._ear.close()
         if self.is_over and isinstance(error, sqlite3.OperationalError):
             what = f"the results take more than {self._most_s:.0f} s of CPU time to be read"
