@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import signal
 import sys
 import unicodedata
@@ -10,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NoReturn
+
+from tollbar import spelling
 
 # A line of a screen or two: a file of others may have a name of a megabyte.
 MOST_LETTERS = 1000
@@ -101,10 +102,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = N
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """`did you mean …?`, or the whole list while it is short, or nothing."""
     names = sorted(known)
-    # A name longer than a screen is like none, which takes seconds to find out.
-    if len(name) > MOST_LETTERS:
-        return None
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    near = spelling.nearest(name, names)
     if near:
         return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
     # A list longer than a line or two hides the answer it holds.
