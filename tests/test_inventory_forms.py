@@ -11,7 +11,7 @@ import pytest
 from test_inventory import algorithm, asset, made, suite, words
 from test_price import priced
 from tollbar.errors import TollbarError
-from tollbar.inventory import mapping, reading
+from tollbar.inventory import limits, mapping, parts
 from tollbar.inventory.mapping import _code_points, mapped
 from tollbar.policies import Ruling
 
@@ -158,7 +158,7 @@ def test_a_signature_without_padding_meets_nothing() -> None:
 
 def test_an_asset_with_a_fault_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is one more line of the answer, as any other."""
-    monkeypatch.setattr(reading, "MOST_ASSETS", 2)
+    monkeypatch.setattr(limits, "MOST_ASSETS", 2)
     faulty = {"type": "cryptographic-asset", "name": "no properties"}
     assert 2 == len(made(faulty, faulty).assets)
     with pytest.raises(TollbarError, match="more than 2 assets, the limit"):
@@ -174,4 +174,4 @@ def test_assets_that_differ_in_what_they_say_are_limited(monkeypatch: pytest.Mon
 
 def test_controls_of_a_long_text_are_shown_as_blanks() -> None:
     text = "a\x1b\u202e\u00a0b`\U000e0001c" * 1000
-    assert "a b' ca b' ca…" == reading.shown(text, 14)
+    assert "a b' ca b' ca…" == parts.shown(text, 14)

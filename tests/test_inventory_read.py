@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_inventory import algorithm, asset, made
 from tollbar import inventory
 from tollbar.errors import TollbarError
-from tollbar.inventory import mapping, reading
+from tollbar.inventory import limits, mapping, parts
 from tollbar.inventory.mapping import mapped
 from tollbar.inventory.reading import parse
 
@@ -52,7 +52,7 @@ def test_what_is_no_inventory_is_said_in_one_line(content: bytes, said: str) -> 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is said."""
-    monkeypatch.setattr(reading, "MOST_BYTES", 1024 * 1024)
+    monkeypatch.setattr(limits, "MOST_BYTES", 1024 * 1024)
     (tmp_path / "large.json").write_bytes(b" " * (1024 * 1024 + 1))
     with pytest.raises(TollbarError, match="larger than 1 MiB"):
         inventory.read(tmp_path / "large.json")
@@ -170,7 +170,7 @@ def test_each_asset_that_others_refer_to_is_followed_once(monkeypatch: pytest.Mo
     names = {kind: [f"{kind}{number}" for number in range(60)] for kind in "cka"}
     looked: list[str] = []
 
-    class Counted(dict[str, reading.Asset]):
+    class Counted(dict[str, parts.Asset]):
         def get(self, reference: str, default: object = None) -> Any:
             looked.append(reference)
             return super().get(reference)
@@ -190,7 +190,7 @@ def test_a_certificate_is_what_its_keys_and_their_algorithms_say() -> None:
         certificate("c", "k1", "k2"), key("k1", "a1"), key("k2", size=2048), algorithm("RSA", "a1", padding="pss")
     )
     texts = mapping._texts(read.assets[0], mapping._Followed(read))
-    assert {"name": "rsa", "size": "2048", "padding": "pss", "type": "public-key", "kind": "certificate"} == texts
+    assert {"name": "RSA", "size": "2048", "padding": "pss", "type": "public-key", "kind": "certificate"} == texts
 
 
 def test_references_in_a_circle_end() -> None:
@@ -216,7 +216,7 @@ def test_references_in_a_circle_end() -> None:
 def test_more_than_a_limit_is_refused_in_one_line(
     limit: str, most: int, components: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, limit, most)
+    monkeypatch.setattr(limits, limit, most)
     with pytest.raises(TollbarError, match="more than 3 ") as raised:
         made(*components)
     assert ("cbom.json", True) == (raised.value.where, bool(raised.value.hint))
@@ -230,7 +230,7 @@ def test_more_different_assets_than_can_be_looked_at_are_refused(monkeypatch: py
 
 
 def test_an_asset_with_properties_that_are_too_large_has_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_OF_ASSET", 1024 * 1024)
+    monkeypatch.setattr(limits, "MOST_OF_ASSET", 1024 * 1024)
     (one,) = made(algorithm("MD5", x="y" * 1024 * 1024)).assets
     assert ("MD5", "`cryptoProperties`: it is larger than 1 MiB, the limit") == (one.name, one.fault)
 

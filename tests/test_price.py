@@ -242,7 +242,7 @@ def test_a_mac_that_was_not_measured_breaks_nothing(hash_: str, ruling: Ruling) 
 def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
     """A suite whose cipher Tollbar has not may break what its other parts meet."""
     suite = {"name": "TLS_ECDHE_ECDSA_WITH_CAMELLIA_128_GCM_SHA256", "tlsGroups": ["x25519"]}
-    front = asset("front", "protocol", type="tls", version="1.3", cipherSuites=[suite])
+    front = asset("front", "protocol", type="tls", version="1.2", cipherSuites=[suite])
     (line,) = priced(front, policy=("cnsa-2.0-2024-12",)).lines
     assert Ruling.BREAKS is line.ruling
     (line,) = priced(front, policy=("bcp195-2026-07",)).lines
@@ -383,7 +383,9 @@ def test_without_a_policy_standings_are_shown_and_nothing_is_priced() -> None:
 @pytest.mark.parametrize("layout", [["--json"], ["--markdown"], []])
 def test_the_command_answers_without_measuring(tollbar: Tollbar, tmp_path: Path, layout: list[str]) -> None:
     """In every layout, and writes the page; nothing of the inventory is markup there."""
-    component = algorithm("MD5 <script>alert(1)</script>\x1b[31m | x")
+    component = algorithm("MD5") | {
+        "evidence": {"occurrences": [{"location": "<script>alert(1)</script>\x1b[31m | x"}]}
+    }
     content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [component]}
     (tmp_path / "cbom.json").write_text(json.dumps(content), "utf-8")
     options = ["--policy", "asvs-level-2", "--for", "0s", "--page", "page.html", *layout]

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from tollbar import policies
+from tollbar import families, policies
 from tollbar.families import Family, Standing, settings_at
-from tollbar.inventory.mapping import Mapped, Use, mapped
-from tollbar.inventory.reading import Asset, Inventory
+from tollbar.inventory.mapping import Counts, Mapped, Use, mapped
+from tollbar.inventory.parts import Asset
+from tollbar.inventory.reading import Inventory
 from tollbar.inventory.replacing import Cost, Offer
+from tollbar.inventory.unmeasured import CHOICE
 from tollbar.judge.choosing import Candidate, Reason, Wanted, candidate
 from tollbar.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
 from tollbar.results import Run
@@ -43,7 +45,15 @@ class Line:
     uses: tuple[Priced, ...]
     """What they are instances of; several where the inventory does not say which."""
     reason: str | None
-    """Why there is none."""
+    """Why it cannot be said which choice it is: then the use is the best one that it may be, if even that breaks a
+    policy."""
+    is_bad: bool = False
+    """Whether each choice that it may be is broken or disallowed by its standing, whatever the policies rule on."""
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it is known which choice the assets are."""
+        return bool(self.uses) and self.reason is None
 
     @property
     def ruling(self) -> Ruling:
@@ -133,7 +143,12 @@ class Pricing:
     @property
     def mapped(self) -> int:
         """How many assets are instances of a choice."""
-        return sum(line.count for line in self.lines if line.uses)
+        return sum(line.count for line in self.lines if line.is_mapped)
+
+    @property
+    def bad_unrefused(self) -> int:
+        """The number of assets in bad standing that no policy here refuses."""
+        return sum(line.count for line in self.lines if line.is_bad and line.ruling is not Ruling.BREAKS)
 
     @property
     def of_providers(self) -> tuple[tuple[str, Rule], ...]:
@@ -197,7 +212,8 @@ def to_measure(pricing: Pricing) -> Mapping[str, Question]:
     for line in pricing.lines:
         for priced in line.uses:
             family, cell = priced.use.family, priced.use.coordinates
-            if priced.found.broken and priced.qualifying and not priced.costs and _can_be_asked(family):
+            is_measured = not priced.use.unmeasured
+            if priced.found.broken and priced.qualifying and not priced.costs and _can_be_asked(family) and is_measured:
                 before = found.get(family.name, Question((), (), {}))
                 settings = dict(before.settings)
                 for name, value in cell.items():
@@ -222,7 +238,8 @@ def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
     for number, (asset, what) in enumerate(zip(inventory.assets, found, strict=True)):
         uses = tuple((one.family.name, *one.coordinates.items(), one.beyond) for one in what.uses)
         name = asset.name.casefold() if is_named(asset) else ""
-        alike.setdefault((asset.kind, name, uses, what.reason), []).append(number)
+        best = tuple((one.family.name, *one.coordinates.items()) for one in what.at_best)
+        alike.setdefault((asset.kind, name, uses, what.reason, best, asset.platform), []).append(number)
     for numbers in alike.values():
         assets = [inventory.assets[number] for number in numbers]
         first: Mapped = found[numbers[0]]
@@ -232,9 +249,16 @@ def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
             len({asset.name for asset in assets}),
             len(assets),
             tuple(dict.fromkeys(place for asset in assets for place in asset.places)),
-            tuple(market.priced(use) for use in first.uses),
+            market.priced_of(first),
             first.reason,
+            _is_bad(first),
         )
+
+
+def _is_bad(what: Mapped) -> bool:
+    may_be = what.uses or (what.at_best if what.counts is Counts.ALL else ())
+    standings = [one.family.standing_of(one.coordinates) for one in may_be]
+    return bool(standings) and all(policies.is_worse(one, Standing.DEPRECATED) for one in standings)
 
 
 class _Market:
@@ -250,6 +274,25 @@ class _Market:
         """The policies that have rules on a family."""
         return tuple(one for one in self.asked if one.is_about(family.name))
 
+    def priced_of(self, what: Mapped) -> tuple[Priced, ...]:
+        """The uses of an asset; of one whose facts are not all known the best that it may be, if all break a policy."""
+        if what.uses or not self.asked:
+            return tuple(map(self.priced, what.uses))
+        may_be = [self._less_uncounted(self.priced(use), what.counts) for use in what.at_best]
+        if not may_be or any(one.found.ruling is not Ruling.BREAKS for one in may_be):
+            return ()
+        return (min(may_be, key=lambda one: len(one.found.broken)),)
+
+    def _less_uncounted(self, priced: Priced, counts: Counts) -> Priced:
+        """The same without the rules that say nothing of an asset of which a fact is missing."""
+        if counts is Counts.ALL:
+            return priced
+        is_of_strength = counts is Counts.STRENGTH
+        kept = tuple(
+            one for one in priced.found.broken if one.rule and (one.rule.strength is not None) is is_of_strength
+        )
+        return replace(priced, found=replace(priced.found, broken=kept))
+
     def priced(self, use: Use) -> Priced:
         key = (use.family.name, *sorted(use.coordinates.items()), use.beyond)
         if key not in self._priced:
@@ -259,12 +302,13 @@ class _Market:
     def _price(self, use: Use) -> Priced:
         if use.family.name not in self._offers:
             about = self.about(use.family)
+            measured = families.families().get(use.family.name, use.family)
             # An inventory names no provider: that some are not governed keeps none of its assets from being judged.
-            wanted = Wanted(use.family, about, {}, self.on, self.today, Standing.ACCEPTABLE, by_governed=True)
+            wanted = Wanted(measured, about, {}, self.on, self.today, Standing.ACCEPTABLE, by_governed=True)
             self._offers[use.family.name] = Offer(wanted, self.runs)
         offer = self._offers[use.family.name]
         # Of an asset it is the policies that decide; what replaces it is in no bad standing whatever they say.
-        found = candidate(replace(offer.wanted, standing=None), use.coordinates)
+        found = _found(replace(offer.wanted, standing=None), use)
         unasked = bool(self.asked) and not offer.wanted.policies
         if not found.broken:
             return Priced(use, found, unasked)
@@ -277,3 +321,31 @@ class _Market:
         if place is None:
             return Priced(use, found, unasked, unpriced=why, qualifying=offer.qualifying)
         return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, offer.qualifying)
+
+
+def _found(wanted: Wanted, use: Use) -> Candidate:
+    """What the policies say of a use: of what no lab measures also what they say of the choice that it is no better
+    than."""
+    found = candidate(replace(wanted, family=use.family), use.coordinates)
+    broken = [one for one in found.broken if not _is_unlisted(one, use)]
+    for one in use.unmeasured:
+        if one.no_better_than is None:
+            continue
+        near = {**use.coordinates, one.coordinate: one.no_better_than}
+        known = settings_at(wanted.family, near) if one.coordinate == CHOICE else use.family.settings
+        cell = {name: value for name, value in near.items() if name == CHOICE or name in known}
+        if cell[CHOICE] not in wanted.family.choices:
+            continue
+        seen = {(reason.policy, reason.rule.id) for reason in broken if reason.rule}
+        broken += [
+            replace(reason, what=reason.what.replace(one.no_better_than, one.value))
+            for reason in candidate(wanted, cell).broken
+            if reason.rule and (reason.policy, reason.rule.id) not in seen
+        ]
+    return replace(found, broken=tuple(broken))
+
+
+def _is_unlisted(reason: Reason, use: Use) -> bool:
+    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it."""
+    lists = reason.rule.only if reason.rule else {}
+    return any(one.is_listed and one.coordinate in lists for one in use.unmeasured)

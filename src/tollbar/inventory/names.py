@@ -1,0 +1,216 @@
+"""Names of algorithms as sequences of known words: each word gives facts, and what no word covers is left over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from tollbar import wire
+
+_TABLE = Path(__file__).with_name("names.toml")
+# Texts are from elsewhere, and no name of an algorithm is longer.
+MOST_LETTERS = 200
+_MOST_REMEMBERED = 2**16
+ALGORITHM = "algorithm"
+DIGEST = "digest"
+CLASSES = (
+    "cipher", "mac", "kdf", "password", "sign-on", "rsa", "signature", "exchange", "key", "drbg", "other",
+)  # fmt: skip
+"""Groups of algorithms, as the vocabulary has them."""
+_PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter")
+# The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message.
+_MASK = "mgf1"
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9\u0080-\U0010ffff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact that a text gives."""
+
+    name: str
+    value: str
+    written: str
+    """The text's own spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A text as it was read."""
+
+    facts: tuple[Fact, ...] = ()
+    numbers: tuple[int, ...] = ()
+    """Numbers that no spelling covers, in their order."""
+    left: tuple[str, ...] = ()
+    """Words that the vocabulary does not have."""
+
+    def values(self, fact: str) -> tuple[str, ...]:
+        """The values of one fact, each once."""
+        return tuple(dict.fromkeys(one.value for one in self.facts if one.name == fact))
+
+
+@lru_cache(_MOST_REMEMBERED)
+def read(text: str) -> Name:
+    """Read a text word by word, the longest known spelling first."""
+    squeezed, places = _squeezed(text)
+    written = text[:MOST_LETTERS]
+    found: list[tuple[int, Fact]] = []
+    numbers: list[tuple[int, int]] = []
+    left: list[str] = []
+    known, longest = _spellings()
+    at = start = 0
+    while at < len(squeezed):
+        if at == 0 or places[at] - places[at - 1] > 1:
+            start = at
+        end = next(
+            (to for to in range(min(len(squeezed), at + longest), at, -1) if squeezed[at:to] in known
+             and not _splits(squeezed, places, to)),
+            None,
+        )  # fmt: skip
+        if end is not None and not _splits(squeezed, places, at):
+            spelled = written[places[at] : places[end - 1] + 1]
+            found.extend((at, Fact(name, value, spelled)) for name, value in known[squeezed[at:end]])
+            # A spelling may cover several words, and what is left of the last one begins there.
+            start = next((one for one in range(end - 1, at, -1) if places[one] - places[one - 1] > 1), start)
+            at = end
+        elif squeezed[at].isdigit() and squeezed[at].isascii():
+            end = _end_of_number(squeezed, places, at)
+            numbers.append((at, int(squeezed[at:end])))
+            at = end
+        else:
+            end = next(
+                (one for one in range(at + 1, len(squeezed)) if places[one] - places[one - 1] > 1), len(squeezed)
+            )
+            left.append(written[places[start] : places[end - 1] + 1])
+            found = [one for one in found if one[0] < start]
+            numbers = [one for one in numbers if one[0] < start]
+            at = end
+    return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), tuple(left))
+
+
+def _of_message(facts: list[Fact]) -> Iterator[Fact]:
+    """The facts without the hash that follows a mask generation function."""
+    is_mask = False
+    for one in facts:
+        if is_mask and one.name == DIGEST:
+            is_mask = False
+            continue
+        is_mask = is_mask or one.value == _MASK
+        yield one
+
+
+def _squeezed(text: str) -> tuple[str, list[int]]:
+    """The letters and digits of a text in lower case, each with its place in the text."""
+    letters, places = [], []
+    for place, letter in enumerate(text[:MOST_LETTERS]):
+        lower = letter.lower()
+        if len(lower) == 1 and not _NOT_IN_NAMES.match(lower):
+            letters.append(lower)
+            places.append(place)
+    return "".join(letters), places
+
+
+def _splits(squeezed: str, places: list[int], at: int) -> bool:
+    """Whether a word that ends or begins here would divide a number."""
+    inside = 0 < at < len(squeezed) and places[at] - places[at - 1] == 1
+    return inside and squeezed[at - 1].isdigit() and squeezed[at].isdigit()
+
+
+def _end_of_number(squeezed: str, places: list[int], at: int) -> int:
+    end = at + 1
+    while end < len(squeezed) and _splits(squeezed, places, end):
+        end += 1
+    return end
+
+
+def class_of(algorithm: str) -> str:
+    """The group of an algorithm; empty for one that only the mapping makes."""
+    return _classes().get(algorithm, "")
+
+
+def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[int, ...]]:
+    """Give each number the next slot that takes it. Return the facts, and the numbers that no slot takes."""
+    given: dict[str, str] = {}
+    left = []
+    ahead = list(_vocabulary().numbers.get(slots, ()))
+    for number in numbers:
+        place = next((place for place, (_, takes) in enumerate(ahead) if _takes(takes, number)), None)
+        if place is None:
+            left.append(number)
+            continue
+        if name := ahead[place][0]:
+            given[name] = str(number)
+        del ahead[: place + 1]
+    return given, tuple(left)
+
+
+def has_slots(slots: str) -> bool:
+    """Whether the vocabulary says what numbers mean there."""
+    return slots in _vocabulary().numbers
+
+
+def _takes(takes: str, number: int) -> bool:
+    low, dash, high = takes.partition("-")
+    return int(low) <= number <= int(high) if dash else str(number) in takes.split()
+
+
+_Words = Annotated[
+    tuple[str, ...], BeforeValidator(lambda said: tuple(said.split()) if isinstance(said, str) else said)
+]
+_Group = dict[str, _Words]
+
+
+class _Vocabulary(wire.Wire):
+    filler: _Words
+    digest: _Group
+    cipher: _Group
+    mac: _Group
+    kdf: _Group
+    password: _Group
+    sign_on: _Group = Field(alias="sign-on")
+    rsa: _Group
+    signature: _Group
+    exchange: _Group
+    key: _Group
+    drbg: _Group
+    other: _Group
+    mode: _Group
+    padding: _Group
+    curve: _Group
+    group: _Group
+    use: _Group
+    purpose: _Group
+    parameter: _Group
+    whole: dict[str, dict[str, str]]
+    numbers: dict[str, tuple[tuple[str, str], ...]]
+
+
+@cache
+def _vocabulary() -> _Vocabulary:
+    return wire.read(_TABLE, _Vocabulary)
+
+
+@cache
+def _classes() -> Mapping[str, str]:
+    table = _vocabulary()
+    return {name: kind for kind in CLASSES for name in getattr(table, kind.replace("-", "_"))}
+
+
+@cache
+def _spellings() -> tuple[Mapping[str, tuple[tuple[str, str], ...]], int]:
+    """The facts of each spelling without its separators, and the length of the longest."""
+    table = _vocabulary()
+    found: dict[str, tuple[tuple[str, str], ...]] = {word.replace("-", ""): () for word in table.filler}
+    groups = [(kind, ALGORITHM) for kind in CLASSES] + [(name, name) for name in _PLAIN_FACTS]
+    for group, fact in groups:
+        for value, words in getattr(table, group.replace("-", "_")).items():
+            for word in words:
+                found[word.replace("-", "")] = ((fact, value),)
+    for word, facts in table.whole.items():
+        found[word.replace("-", "")] = tuple(facts.items())
+    return found, max(map(len, found))
