@@ -20,6 +20,7 @@ from tollbar.plan.heats import Heat, blocks
 from tollbar.records import Proven, SetAside, Trial, TrialKey
 from tollbar.runner import ask
 from tollbar.workloads import Ask, Given
+from tollbar.workloads.instead import Instead
 
 __all__ = [
     "Aside",
@@ -54,10 +55,16 @@ def _sandbox(logs: Path | None, places: Sequence[Place]) -> Iterator[Sandbox]:
 def prove(cells: Iterable[Cell], seed: int, *, sandbox: Sandbox | None = None, ask: Ask = ask) -> Iterator[Proven]:
     """Verifies each cell both ways before its first trial: right things accepted, wrong things refused.
 
-    Cells that are measured through servers need a sandbox.
+    The reason of an unsupported cell ends with the setting that would do, where there is one. Cells that are measured
+    through servers need a sandbox.
     """
-    given = Given(sandbox, ask)
-    return (workloads.of(cell).prove(cell, seed, given) for cell in cells)
+    given, planned = Given(sandbox, ask), list(cells)
+
+    def proven(cell: Cell) -> Proven:
+        return workloads.of(cell).prove(cell, seed, given)
+
+    instead = Instead({(cell.study, cell.key) for cell in planned}, proven)
+    return (instead.advised(cell, proven(cell)) for cell in planned)
 
 
 def heats_left(

@@ -100,7 +100,7 @@ final class Encrypting implements Operation {
         boolean isKept = task.word("key", "kept", "fresh").equals("kept");
         task.processor();
         if (isKept && !library.keepsKeys()) {
-            throw Refusal.unsupported("Bouncy Castle's Cipher sets its key up in each init, the same one too: key=fresh is what it has");
+            throw Refusal.unsupported("Bouncy Castle's Cipher sets its key up in each init, the same one too");
         }
         kept = isKept ? new SecretKeySpec(keyBytes, "AES") : null;
         encrypting = isKept ? library.cipher(mode.transformation) : null;

@@ -119,7 +119,7 @@ class Signature:
                 settings.all_read()
                 raise Refusal(
                     "unsupported",
-                    f"{package.NAME} looks the digest of a signature up in each call: digest=implicit is what it has",
+                    f"{package.NAME} looks the digest of a signature up in each call",
                 )
             route, scheme = task["choice"], package.Rsa(inputs["private_key_pem"], digest)
         else:
