@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from tollbar import spelling
 from tollbar.errors import unknown
 from tollbar.families.cells import LOADS, OF_A_LOAD, at_defaults, cells_of, open_at, settings_at
 from tollbar.families.choices import Answer, Choice, Level
 from tollbar.families.coordinates import Value, fits, whole
-from tollbar.families.definition import DEFAULT_PROVIDERS, Family, Part
+from tollbar.families.definition import DEFAULT_PROVIDERS, Default, Family, Part
 from tollbar.families.made_of import MadeOf, Member
+from tollbar.families.preferred import default_cell, given_up, is_default
 from tollbar.families.reading import name_of, read_family
 from tollbar.families.settings import Setting, SettingValue
 from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
@@ -29,6 +31,7 @@ __all__ = [
     "Answer",
     "Authority",
     "Choice",
+    "Default",
     "Degree",
     "Family",
     "Level",
@@ -45,9 +48,12 @@ __all__ = [
     "Value",
     "at_defaults",
     "cells_of",
+    "default_cell",
     "families",
     "family",
     "fits",
+    "given_up",
+    "is_default",
     "open_at",
     "read_family",
     "settings_at",
@@ -63,9 +69,10 @@ def families() -> Mapping[str, Family]:
 def family(name: str, *, where: str | None = None) -> Family:
     """The family of this name. Raises TollbarError with the nearest names if there is none."""
     known = _folders()
-    if name not in known:
+    found = spelling.find(name, known)
+    if found is None:
         raise unknown("family", name, known, where=where)
-    return _read(known[name])
+    return _read(known[found])
 
 
 def _folders() -> Mapping[str, Path]:

@@ -9,7 +9,16 @@ from pathlib import Path
 from tollbar.families.choices import Choice
 from tollbar.families.coordinates import Value, fits, is_one_of
 from tollbar.families.settings import Setting, SettingValue
-from tollbar.families.worth import UNMITIGATED, WORST_FIRST, Mitigation, Standing, Threat, least_of, statement_at
+from tollbar.families.worth import (
+    UNMITIGATED,
+    WORST_FIRST,
+    Authority,
+    Mitigation,
+    Standing,
+    Threat,
+    least_of,
+    statement_at,
+)
 from tollbar.metrics import Metric
 
 DEFAULT_PROVIDERS = ("libcrypto",)
@@ -17,6 +26,19 @@ DEFAULT_PROVIDERS = ("libcrypto",)
 
 Part = Choice | SettingValue
 """What a cell is made of, as far as its family says something of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The choice that an expert takes without further requirements."""
+
+    choice: str
+    setting: Mapping[str, Value]
+    """Settings that belong to it; all others are at their own defaults."""
+    reason: str
+    authority: tuple[Authority, ...]
+    never: tuple[str, ...] = ()
+    """Choices that are measured for comparison only and are never the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +66,8 @@ class Family:
     """Parts of the engine that perform this family and no other."""
     is_rehearsal: bool = False
     """Whether it is there to test the lab, and none of its choices is one of security."""
+    default: Default | None = None
+    """None: the family names none, as families of runs that are older than defaults."""
 
     @property
     def parameters(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,10 +14,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from tollbar import units
 from tollbar.errors import TollbarError, nearest
-from tollbar.families import threats
+from tollbar.families import preferred, threats
 from tollbar.families.choices import Answer, Choice, Level
 from tollbar.families.coordinates import Unsupported, Value
-from tollbar.families.definition import DEFAULT_PROVIDERS, Family
+from tollbar.families.definition import DEFAULT_PROVIDERS, Default, Family
 from tollbar.families.made_of import Member, made_of
 from tollbar.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
 from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
@@ -157,6 +158,14 @@ class _WireThreat(Wire):
     authority: tuple[_WireSource, ...] = ()
 
 
+class _WireDefault(Wire):
+    choice: str
+    setting: dict[str, Value] = {}
+    reason: str
+    authority: tuple[Authority, ...]
+    never: tuple[str, ...] = ()
+
+
 class _WireMetric(Wire):
     title: str
     unit: str
@@ -208,6 +217,7 @@ def _completed(choices: Any) -> Any:
 
 class _WireFamily(Wire):
     family: _WireHead
+    default: _WireDefault | None = None
     threat: dict[str, _WireThreat] = {}
     metric: dict[str, _WireMetric] = {}
     setting: dict[str, _WireSetting] = {}
@@ -253,10 +263,14 @@ def read_family(
         if wire.part:
             parts: dict[Path, Family] = {}
             found = made_of(found, [_member(name, one, folder, with_answers, parts) for name, one in wire.part.items()])
+        if wire.default:
+            given = dict(wire.default) | {"setting": _parameters(wire.default.setting, found.settings)}
+            found = replace(found, default=Default(**given))
         # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
         # against it by its tests, as that takes tens of milliseconds.
         is_known = not with_answers or folder.parent == SHARED_KEYS.parent
-        for complaint in (*_complaints(found), *(() if is_known else threats.complaints(found))):
+        asked = (_complaints(found), preferred.complaints(found), () if is_known else threats.complaints(found))
+        for complaint in chain(*asked):
             raise ValueError(complaint)
     except (OSError, ValueError) as error:
         raise TollbarError(str(error), where=str(path)) from error

@@ -1,22 +1,20 @@
-"""What else to take in place of what costs least: what is more in bits, standing or threats mitigated, and its cost."""
+"""What else to take in place of the answer: what costs less, what protects more, and a small chart of the costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tollbar.families import Degree, Standing
 from tollbar.judge import Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.blocks import Choices, CostBar
-from tollbar.present.groups import Place, Way, told_by
-from tollbar.present.names import capitalised, cost_words, enumeration, labels, quoted, varying
+from tollbar.present.groups import Way, told_by
+from tollbar.present.names import capitalised, cost_words, labels, quoted, varying
 from tollbar.present.numbers import amount, ratio_range
 from tollbar.present.telling import Telling, times_words
 
-# What a small chart shows, and what is said beside it.
+# What a small chart shows.
 MOST_BARS = 5
-MOST_STEPS = 2
 
 
 def choices(telling: Telling, short: str) -> Choices:
@@ -28,17 +26,19 @@ def choices(telling: Telling, short: str) -> Choices:
     if finding is None or telling.is_of_many_choices:
         return said
     place = finding.places[0]
-    best, *rest = place.good
-    adds = _adds(telling, place)
+    best, rest = place.answer, telling.others(place)
+    assert best is not None
+    adds = telling.stronger(place)
     steps = [f"{capitalised(why)}: {_beside_all(telling, way, best)}" for way, why in adds]
     if not steps:
         steps = [_beside_all(telling, way, best) for way in rest[-1 if telling.of_one_standing else 0 :][:1]]
     head = telling.head(place) if len(telling.places) > 1 else ""
-    steps = [telling.ranked(place, "it" if not head else quoted(finding.first or "")), *steps]
+    cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
+    steps = [telling.ranked(place, "it" if not head else quoted(finding.first or "")), *cheaper, *steps]
     shown = [best, *(way for way, _ in adds)]
     shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
-    bars = _bars(telling, [way for way in place.good if way in shown]) if rest else ()
+    bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
     hollow = "; hollow: not told apart" if not all(bar.is_told for bar in bars) else ""
     return replace(
         said,
@@ -46,36 +46,6 @@ def choices(telling: Telling, short: str) -> Choices:
         bars=bars,
         caption=f"{cost_words(telling.study).title}{f': {head}' if head else ''}{some}{hollow}",
     )
-
-
-def _adds(telling: Telling, place: Place) -> list[tuple[Way, str]]:
-    """Of those in good standing what is more than the first, and in what: its standing, bits, a threat mitigated.
-
-    For each of these what costs least; those that are more in most things, in the order of their costs.
-    """
-    best, *rest = place.good
-    family = telling.study.about.family
-    wanted = {f"{way.row.strength} bits": way for way in telling.above(place)[:1]}
-    if best.row.standing is not Standing.RECOMMENDED:
-        wanted |= dict([("recommended", way) for way in rest if way.row.standing is Standing.RECOMMENDED][:1])
-    known = best.row.choice in family.choices
-    done = {way.row.key: family.mitigations_of(way.row.coordinates) if known else {} for way in place.good}
-    for threat in (name for name, own in done[best.row.key].items() if own.degree is not Degree.YES):
-        better = [way for way in rest if done[way.row.key][threat].degree is Degree.YES]
-        if better:
-            wanted[threat] = better[0]
-    adds: dict[str, list[str]] = {}
-    for why, way in wanted.items():
-        adds.setdefault(way.row.key, []).append(why)
-    kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
-    return [(way, _more_of(telling, adds[way.row.key])) for way in rest if way.row.key in kept]
-
-
-def _more_of(telling: Telling, adds: Sequence[str]) -> str:
-    """`256 bits, recommended, against tampering and nonce misuse`."""
-    threats = [why.replace("-", " ") for why in adds if why in telling.study.about.family.threats]
-    others = [why for why in adds if why not in telling.study.about.family.threats]
-    return ", ".join([*others, *([f"against {enumeration(threats)}"] if threats else [])])
 
 
 def _beside_all(telling: Telling, way: Way, best: Way) -> str:

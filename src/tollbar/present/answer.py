@@ -1,4 +1,6 @@
-"""The answer to a study's question: the choice in good standing that costs least, and what others cost beside it.
+"""The answer to a study's question: what to take, what it costs, and what others cost compared with it.
+
+The answer is the family's default; where that was not measured, what protects as it does, in the best standing.
 
 A cost is what was measured. That one thing costs more or less than another is said only where the two were judged
 against each other, and where they could not be told apart that is said.
@@ -26,7 +28,7 @@ MOST_FINDINGS = 6
 
 
 def headline(study: StudyJudgement) -> str:
-    """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
+    """What to take and its cost, what a cheaper one saves and gives up, and what a stronger one adds."""
     says = _of_no_alternatives(study)
     if says:
         return says[0]
@@ -59,7 +61,7 @@ def answer(study: StudyJudgement) -> tuple[str, ...]:
 
 
 def whole_answer(study: StudyJudgement) -> Answer:
-    """The answer, with what may be taken in place of what costs least."""
+    """The answer, with what may be taken in its place."""
     if says := _of_no_alternatives(study):
         return Answer(says, Choices(says[0]))
     telling = Telling(study)
@@ -75,9 +77,13 @@ def whole_answer(study: StudyJudgement) -> Answer:
 
 
 def _paragraph(telling: Telling, finding: Finding, *, first: bool) -> str:
-    """One finding in full: how many it is the cheapest of, the others in good standing, the rest, and none."""
+    """One finding in full: why it is the answer, its place among the others, what these cost, the rest, and none."""
     place = finding.places[0]
-    sentences = [] if finding.first is None else [_counted(telling, finding, first), *_among(telling, place)]
+    sentences = (
+        []
+        if finding.first is None
+        else [*_why(telling, finding, first), _counted(telling, finding, first), *_among(telling, place)]
+    )
     sentences += [_not_good(telling, place), *telling.protection(place)]
     where = telling.head(place)
     head = f"{capitalised(where)}: " if where else ""
@@ -86,20 +92,30 @@ def _paragraph(telling: Telling, finding: Finding, *, first: bool) -> str:
     return " ".join(said)
 
 
+def _why(telling: Telling, finding: Finding, first: bool) -> list[str]:
+    """That the answer is the family's default and why, or which default was not measured; said once."""
+    default, place = telling.study.about.family.default, finding.places[0]
+    if default is None or place.answer is None or place.is_of_one_choice or not first or len(place.ways) < 2:
+        return []
+    if place.default is None:
+        return [f"{quoted(finding.first or '')} is the default: {default.reason}"]
+    return [f"the default, {quoted(telling.default_words(place))}, was not measured here: {default.reason}"]
+
+
 def _counted(telling: Telling, finding: Finding, first: bool) -> str:
-    """How many it is the cheapest of, or which of them it is not told apart from; and in how many places."""
+    """How many others cost less, or which are not told apart from it; and in how many places it is the answer."""
     name = "it" if len(telling.findings) == 1 else quoted(finding.first or "")
     whose = f"by {cost_words(telling.study).in_sentence}, " if first and cost_metric(telling.study) != "cpu" else ""
     return "; ".join([telling.ranked(finding.places[0], name, whose), *_elsewhere(telling, finding.places[1:])])
 
 
 def _elsewhere(telling: Telling, more: Sequence[Place]) -> Iterator[str]:
-    """In how many further places it is the cheapest too, as far as the run can tell."""
+    """In how many further places it is the answer too, and in how many of these others cost less."""
     alone = sum(len(place.good) == 1 for place in more)
-    open_ = sum(bool(telling.not_told(place)) for place in more)
+    less = sum(telling.costs_more(place) for place in more)
     for number, what in (
-        (len(more) - alone - open_, "is the cheapest too"),
-        (open_, "has the least cost, or one that is not told apart from it"),
+        (len(more) - alone - less, "is the answer too, and none is known to cost less"),
+        (less, "is the answer too, and others cost less"),
         (alone, "is the only one"),
     ):
         if number:
@@ -108,13 +124,13 @@ def _elsewhere(telling: Telling, more: Sequence[Place]) -> Iterator[str]:
 
 def _among(telling: Telling, place: Place) -> list[str]:
     """What the others in good standing cost beside it."""
-    best, *rest = place.good
+    best, rest = place.answer, telling.others(place)
     if len(rest) <= MOST_NAMES:
         return [enumeration([telling.compared(way, best) for way in rest])]
     standing = "" if telling.of_one_standing else " in good standing"
     last = rest[-1]
     said = [f"of the {len(rest)} others{standing}, {telling.compared(rest[0], best)}; {telling.highest(last, best)}"]
-    judged = [telling.pair(way.row, best.row) for way in rest[1:-1]]
+    judged = [telling.pair(way.row, best.row) for way in rest[1:-1]] if best else []
     undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
     if undecided:
         cost = "it costs" if undecided == 1 else "they cost"
@@ -132,7 +148,7 @@ def _stronger(telling: Telling, place: Place) -> list[str]:
 
 def _not_good(telling: Telling, place: Place) -> str:
     """What those that are deprecated or worse would save or cost."""
-    bad, best = place.others, next(iter(place.good), None)
+    bad, best = place.others, place.answer
     if len(bad) <= MOST_NAMES:
         return enumeration([telling.compared(way, best) for way in bad])
     return f"of {len(bad)} not in good standing, {telling.compared(bad[0], best)}; {telling.highest(bad[-1], best)}"

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tollbar.families import LOADS, Standing, Value
+from tollbar.families import LOADS, Family, Standing, Value, default_cell, given_up, is_default
 from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import TYPICAL
-from tollbar.present.names import IN_GOOD_STANDING, PlaceWords, column_title, named_value, varying
+from tollbar.present.names import IN_GOOD_STANDING, STANDINGS, PlaceWords, column_title, named_value, varying
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis.
@@ -239,6 +239,13 @@ class Place:
     """The same without any protection."""
     is_of_one_choice: bool = False
     """Whether the study asks who performs each choice best, so that a choice is what a reader has."""
+    answer: Way | None = None
+    """What to take there: the family's default, or else what gives up the fewest threats that it mitigates, in the best
+    standing, at the least cost. None: nothing there is in good standing."""
+    default: Mapping[str, Value] | None = None
+    """The family's default in this place, where it is not the answer; None: it is, or the family names none."""
+    gives_up: tuple[str, ...] = ()
+    """The threats that the family's default mitigates further than the answer."""
 
     @property
     def good(self) -> list[Way]:
@@ -296,23 +303,50 @@ def places(study: StudyJudgement, pairs: Compared) -> list[Place]:
         if row.standing is not Standing.NULL:
             found.setdefault(spot(row, given), []).append(_way(row, cost))
     return [
-        Place(
-            at=at_spot(given, where),
-            ways=(ranked := _ranked(ways, pairs)),
-            null=_beside([_way(row, cost) for row in nulls if covers(spot(row, given), where)], ranked),
-            is_of_one_choice="choice" in given,
+        _answered(
+            Place(at_spot(given, where), _ranked(ways, pairs), None, is_of_one_choice="choice" in given),
+            study.about.family,
+            [_way(row, cost) for row in nulls if covers(spot(row, given), where)],
         )
         for where, ways in found.items()
     ]
+
+
+def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
+    """Return the place with its answer, and the null choice that has most in common with that."""
+    default = family.default
+    good = [way for way in place.good if default is None or way.row.choice not in default.never]
+    null = _beside(nulls, next(iter(good), place.ways[0]))
+    known = [way for way in good if way.row.choice in family.choices]
+    if default is None or not known:
+        return replace(place, answer=next(iter(good), None), null=null)
+    names = set(varying([way.row for way in place.ways]))
+    here = default_cell(family, known[0].row.coordinates, names)
+    answer = next((way for way in known if is_default(family, way.row.coordinates, names)), None)
+    answer = answer or min(known, key=lambda way: (len(given_up(family, way.row.coordinates, here)), _rank(way)))
+    deciding = {name for name, one in family.settings.items() if one.about or name in default.setting}
+    deciding |= set() if place.is_of_one_choice else {"choice"}
+    wholly = default_cell(family, answer.row.coordinates, deciding)
+    return replace(
+        place,
+        answer=answer,
+        null=_beside(nulls, answer),
+        default=None if is_default(family, answer.row.coordinates, deciding) else wholly,
+        gives_up=given_up(family, answer.row.coordinates, wholly),
+    )
+
+
+def _rank(way: Way) -> int:
+    """Return the place of a way's standing, the best first. Of several equal ones `min` takes the cheapest."""
+    return STANDINGS.index(way.row.standing)
 
 
 def _way(row: Row, cost: Mapping[str, Measurement]) -> Way:
     return Way(row, cost[row.key].value)
 
 
-def _beside(nulls: Sequence[Way], ranked: Sequence[Way]) -> Way | None:
-    """Of the null choices in a place, the one that has most in common with what is cheapest in good standing."""
-    best = next((way for way in ranked if way.is_good), ranked[0])
+def _beside(nulls: Sequence[Way], best: Way) -> Way | None:
+    """Return the null choice of a place that has most in common with the answer."""
     return max(nulls, key=lambda null: len(null.row.coordinates.items() & best.row.coordinates.items()), default=None)
 
 

@@ -1,4 +1,4 @@
-"""The line at the head of an answer: what costs least in good standing, its cost, and what the next one adds."""
+"""The head of an answer: what to take, its cost, what a cheaper one gives up, and what a stronger one adds."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from tollbar.present.names import (
     on_one_core,
     quoted,
     sizes_of,
+    standing_words,
     where_words,
 )
 from tollbar.present.numbers import amount, ratio_range
-from tollbar.present.telling import MOST_IN_HEADLINE, MOST_NAMES, Finding, Telling, with_standing
+from tollbar.present.telling import MOST_IN_HEADLINE, MOST_NAMES, Finding, Telling, threat_words, with_standing
 
 
 def line(telling: Telling, short: str) -> str:
-    """What the whole study says in one line: `short`, which is `in_short`; of one finding, with what comes next."""
-    return f"{short}{_next(telling, telling.findings[0]) if len(telling.findings) == 1 else ''}."
+    """What the whole study says: `short`, which is `in_short`; of one finding, with what comes next."""
+    more = _next(telling, telling.findings[0]) if len(telling.findings) == 1 else []
+    return " ".join([f"{short}.", *(f"{capitalised(one)}." for one in more)])
 
 
 def in_short(telling: Telling) -> str:
@@ -63,19 +65,25 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
     stands beside its least cost.
     """
     operation = f"{finding.operation}: " if finding.operation is not None else ""
-    if finding.first is None:
-        least = finding.places[0].others[0]
+    best = finding.places[0].answer
+    if finding.first is None or best is None:
+        least = finding.places[0].ways[0]
         name = with_standing(quoted(telling.label(least.row)), least.row)
         costs = _costs(telling, finding, [finding.places[0]], said)
-        none = "nothing recommended or acceptable was measured"
+        none = f"nothing {'to take' if finding.places[0].good else 'recommended or acceptable'} was measured"
         opened = none if said or operation else capitalised(none)
         return f"{operation}{opened}; the least cost of the others is that of {name}, {costs}"
-    name, best = telling.label(finding.places[0].good[0].row), finding.places[0].good[0].row
-    strengths = {place.good[0].row.strength for place in finding.places}
-    # Where the places have strengths of their own, none of them is the answer's.
-    bits = f" ({best.strength} bits)" if telling.has_strengths and strengths == {best.strength} != {None} else ""
-    costs = _costs(telling, finding, finding.places, said, told)
-    said_of = f"{operation}{quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+    answers = [place.answer.row for place in finding.places if place.answer]
+    # Where the places have strengths or standings of their own, none of them is the answer's.
+    standing = {row.standing for row in answers} if not telling.of_one_standing else set()
+    bits = {row.strength for row in answers} if telling.has_strengths else set()
+    worth = [standing_words(one) for one in standing if len(standing) == 1]
+    worth += [f"{one} bits" for one in bits if len(bits) == 1 and one is not None]
+    name, costs = telling.label(best.row), _costs(telling, finding, finding.places, said, told)
+    in_brackets = f" ({', '.join(worth)})" if worth else ""
+    shown = f"{quoted(name) if operation else name}{in_brackets}"
+    said_of = f"{operation}{shown}, {costs}" if operation else f"{shown}: {costs}"
+    said_of += _gives_up(telling, finding, told)
     ways = finding.places[0].good
     # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
     if operation and telling.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
@@ -83,17 +91,32 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
     return said_of
 
 
-def _next(telling: Telling, finding: Finding) -> str:
-    """What follows in the headline: the next in good standing, else one that is not, else none."""
+def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> str:
+    """Which threats stay open that the family's default mitigates; each once in a line."""
+    place = finding.places[0]
+    before = [one.places[0].gives_up for one in told[: told.index(finding)]] if finding in told else []
+    open_ = [threat for threat in place.gives_up if not any(threat in some for some in before)]
+    if not open_:
+        return ""
+    unlike = "also" if any(before) else f"unlike the default ({telling.default_words(place)}),"
+    return f"; {unlike} open to {threat_words(open_)}"
+
+
+def _next(telling: Telling, finding: Finding) -> list[str]:
+    """What a cheaper one gives up and what a stronger one adds; else what is next, else the null choice."""
     place = finding.places[0]
     if finding.first is None or len(finding.places) > 1 or telling.is_of_many_choices:
-        return ""
-    best, *rest = place.good
+        return []
+    best, rest = place.answer, telling.others(place)
+    cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
     if telling.of_one_standing and len(rest) > 1:
-        return f"; {telling.highest(rest[-1], best)}"
+        return [*cheaper, telling.highest(rest[-1], best)]
+    stronger = [telling.compared(way, best, adds) for way, adds in telling.stronger(place)[:1]]
+    if found := [*dict.fromkeys([*cheaper, *stronger])]:
+        return found
     if rest or place.others:
-        return f"; {telling.compared([*rest, *place.others][0], best)}"
-    return "".join(f"; {said}" for said in telling.protection(place))
+        return [telling.compared([*rest, *place.others][0], best)]
+    return telling.protection(place)
 
 
 def _changes(telling: Telling) -> str:
@@ -122,7 +145,7 @@ def _costs(
     telling: Telling, finding: Finding, at: Sequence[Place], said: Mapping[str, Value], told: Sequence[Finding] = ()
 ) -> str:
     """`94 µs a connection`; of several places the least and the most, with where they stand."""
-    found = sorted(((p.good or p.ways)[0].cost, number) for number, p in enumerate(at))
+    found = sorted(((p.answer or p.ways[0]).cost, number) for number, p in enumerate(at))
     (least, first), (most, last) = found[0], found[-1]
     one_of = each_words(telling.study, telling.only_operation) if finding.operation is None else f"of {telling.cpu}"
     unit = "" if said else f" {one_of}"

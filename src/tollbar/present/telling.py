@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tollbar.families import Standing, Value
+from tollbar.families import Standing, Value, given_up
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.chart import frontier
 from tollbar.present.groups import Place, Way, is_of_one_standing, options, places, told_by
 from tollbar.present.names import (
+    STANDINGS,
     cost_words,
     enumeration,
     labels,
+    named_value,
     on_one_core,
     place_words,
     quoted,
     standing_words,
+    value_words,
     where_words,
 )
 from tollbar.present.numbers import amount, percent, times
@@ -27,6 +30,8 @@ from tollbar.results import Row
 MOST_NAMES = 3
 # A line at the head of a page has room for so many findings; the answer below it has more.
 MOST_IN_HEADLINE = 2
+# More steps up than this are a table, which the report has.
+MOST_STEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Finding:
     """One answer, and the places where it holds."""
 
     first: str | None
-    """The name of what has the least cost there in good standing; None where nothing is in good standing."""
+    """The name of the answer there; None where nothing is in good standing."""
     places: tuple[Place, ...]
 
     @property
@@ -51,10 +56,10 @@ class Telling:
         self.pairs = Compared(study)
         self.options = options(study)
         self.places = places(study, self.pairs)
-        # That one is the cheapest rests on its comparisons with all others of its place in good standing, of which the
-        # sentences tell a few: they hold together.
+        # What is told of an answer rests on its comparisons with all others of its place in good standing, of which
+        # the sentences tell a few: they hold together.
         self._rests_on = {
-            p.good[0].row.key: max(len(p.good) - 1 + (p.null is not None), 1) for p in self.places if p.good
+            p.answer.row.key: max(len(p.good) - 1 + (p.null is not None), 1) for p in self.places if p.answer
         }
         self.cpu = cost_words(study).cpu
         self.label = labels(study, told_by(study, self.options), whole=True)
@@ -70,10 +75,10 @@ class Telling:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The places gathered by their operation and by what has the least cost there, in the study's order."""
+        """The places gathered by their operation and by their answer, in the study's order."""
         found: dict[tuple[Value | None, str | None], list[Place]] = {}
         for place in self.places:
-            name = self.label(place.good[0].row) if place.good else None
+            name = self.label(place.answer.row) if place.answer else None
             found.setdefault((place.at.get("op"), name), []).append(place)
         # Operations stand together; of each, an answer before none, and what holds in most places first.
         operations = list(dict.fromkeys(operation for operation, _ in found))
@@ -90,25 +95,49 @@ class Telling:
         return ", ".join(filter(None, (str(place.at.get("op", "")), where_words(self.study, at))))
 
     def ranked(self, place: Place, name: str, whose: str = "") -> str:
-        """How many of its place the first is the cheapest of, or which of them it is not told apart from."""
+        """How many of its place the answer is the cheapest of, how many cost less, and which are not told apart."""
         standing = "" if self.of_one_standing else " in good standing"
-        open_ = self.not_told(place)
         if len(place.good) == 1:
             return f"{whose}{name} is the only one{standing} that was measured"
-        if not open_:
+        less, open_ = self._less(place), self.not_told(place)
+        if not less and not open_:
             return f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
-        least = f"{name} has the least cost, not told apart from {self._few(open_)}"
+        return f"{whose}of {len(place.good)}{standing} {self._order(place, name, less, open_)}"
+
+    def _order(self, place: Place, name: str, less: Sequence[Way], open_: Sequence[Way]) -> str:
+        """Where the answer is among the others: `2 cost less than it`, `it has the least cost, not told apart …`."""
+        assert place.answer is not None
+        if less:
+            apart = f", and {name} is not told apart from {self._few(open_)}" if open_ else ""
+            return f"{len(less)} {'costs' if len(less) == 1 else 'cost'} less than {name}{apart}"
+        lower = [way for way in open_ if way.cost < place.answer.cost]
+        if not lower:
+            return f"{name} has the least cost, not told apart from {self._few(open_)}"
         # A baseline that is free against a lower cost comes first, and has not the least.
-        lower = [way for way in open_ if way.cost < place.good[0].cost]
-        if lower:
-            least = f"{name} costs the same within {percent(self.study.about.worth)} as {self._few(lower)}"
-        return f"{whose}of {len(place.good)}{standing} {least}"
+        if all((pair := self.pair(way.row, place.answer.row)) and pair.verdict is Verdict.FREE for way in lower):
+            return f"{name} costs the same within {percent(self.study.about.worth)} as {self._few(lower)}"
+        return f"no other is known to cost less than {name}; not told apart from {self._few(open_)}"
+
+    def others(self, place: Place) -> list[Way]:
+        """Those in good standing beside the answer, the cheapest first."""
+        return [way for way in place.good if way is not place.answer]
+
+    def _less(self, place: Place) -> list[Way]:
+        """Those in good standing that are judged to cost less than the answer, the cheapest first."""
+        return [way for way in self.others(place) if self._verdict(way, place) is Verdict.SAVES]
+
+    def costs_more(self, place: Place) -> bool:
+        """Whether another in good standing is judged to cost less than the answer."""
+        return bool(self._less(place))
 
     def not_told(self, place: Place) -> list[Way]:
-        """Those in good standing that are not judged to cost more than the first one."""
-        best, *rest = place.good
-        judged = [(way, self.pair(way.row, best.row)) for way in rest]
-        return [way for way, toll in judged if toll is None or toll.verdict is not Verdict.COSTS]
+        """Those in good standing of which no verdict says that they cost more or less than the answer."""
+        sure = (Verdict.COSTS, Verdict.SAVES)
+        return [way for way in self.others(place) if self._verdict(way, place) not in sure]
+
+    def _verdict(self, way: Way, place: Place) -> Verdict | None:
+        pair = self.pair(way.row, place.answer.row) if place.answer else None
+        return pair.verdict if pair else None
 
     def _few(self, ways: Sequence[Way]) -> str:
         if len(ways) > MOST_NAMES:
@@ -116,17 +145,74 @@ class Telling:
         return enumeration([quoted(self.label(way.row)) for way in ways])
 
     def above(self, place: Place) -> list[Way]:
-        """What costs least of each strength above that of the first, the weakest first."""
-        best = place.good[0]
-        if not self.has_strengths or best.row.strength is None:
+        """What costs least of each strength above that of the answer, the weakest first."""
+        best = place.answer
+        if not self.has_strengths or best is None or best.row.strength is None:
             return []
         found = {(way.row.strength, way.cost): way for way in reversed(place.good) if way.row.strength is not None}
         above = [found[step] for step in frontier([(bits, cost) for bits, cost in found if bits is not None])]
         return [way for way in above if (way.row.strength or 0) > best.row.strength]
 
+    def cheaper(self, place: Place) -> str:
+        """What the cheapest in good standing saves, and which threats it stops mitigating; empty: nothing saves."""
+        default = self.study.about.family.default
+        never = default.never if default else ()
+        less = [way for way in self._less(place) if way.row.choice not in never]
+        if not less or place.answer is None:
+            return ""
+        lost = self.lost(less[0], place.answer)
+        adds = next((adds for way, adds in self.stronger(place) if way is less[0]), "")
+        gives_up = f" and gives up protection against {threat_words(lost)}" if lost else ""
+        return f"{self.compared(less[0], place.answer, adds)}{gives_up}"
+
+    def stronger(self, place: Place) -> list[tuple[Way, str]]:
+        """What adds bits, a better standing or a threat mitigated and gives up nothing; each with what it adds.
+
+        Of each the cheapest; at most `MOST_STEPS` that add most, in the order of their costs.
+        """
+        best = place.answer
+        if best is None:
+            return []
+        able = [way for way in self.others(place) if not self.lost(way, best) and not _is_below(way, best)]
+        wanted = {f"{way.row.strength} bits": way for way in [way for way in self.above(place) if way in able][:1]}
+        if best.row.standing is not Standing.RECOMMENDED:
+            wanted |= dict([("recommended", way) for way in able if way.row.standing is Standing.RECOMMENDED][:1])
+        for way in able:
+            for threat in self.lost(best, way):
+                wanted.setdefault(threat, way)
+        adds: dict[str, list[str]] = {}
+        for why, way in wanted.items():
+            adds.setdefault(way.row.key, []).append(why)
+        kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
+        return [(way, self._more_of(adds[way.row.key])) for way in able if way.row.key in kept]
+
+    def lost(self, way: Way, best: Way) -> tuple[str, ...]:
+        """The threats that one way mitigates less than another."""
+        family = self.study.about.family
+        if self.is_of_one_choice or not {way.row.choice, best.row.choice} <= family.choices.keys():
+            return ()
+        return given_up(family, way.row.coordinates, best.row.coordinates)
+
+    def _more_of(self, adds: Sequence[str]) -> str:
+        """`256 bits, recommended, against tampering and nonce misuse`."""
+        threats = [why for why in adds if why in self.study.about.family.threats]
+        others = [why for why in adds if why not in threats]
+        return ", ".join([*others, *([f"against {threat_words(threats)}"] if threats else [])])
+
+    def default_words(self, place: Place) -> str:
+        """The family's default by what tells it from the answer: `TLS 1.3`, `x25519mlkem768`; empty where it is it."""
+        if place.default is None or place.answer is None:
+            return ""
+        family, own = self.study.about.family, place.answer.row.coordinates
+        differ = {name: value for name, value in place.default.items() if own.get(name) != value}
+        # Of another choice's settings those count that both have: the others come with it.
+        there = [name for name in differ if name in own and name != "choice" and family.settings[name].about]
+        choice = [value_words(family, "choice", differ["choice"])] if "choice" in differ else []
+        return ", ".join([*choice, *(named_value(family, name, differ[name]) for name in there)])
+
     def protection(self, place: Place) -> list[str]:
         """What there is without any protection, and so what protection costs."""
-        null, best = place.null, next(iter(place.good), None)
+        null, best = place.null, place.answer
         if null is None:
             return []
         without = f"without any ({self.label(null.row)}) it is {amount(null.cost)}"
@@ -142,10 +228,10 @@ class Telling:
         }[pair.verdict]
         return [f"{said}: {without}"]
 
-    def compared(self, way: Way, best: Way | None) -> str:
-        """`ChaCha20-Poly1305 costs 2 µs more (× 1.24)`; with x25519mlkem768 it costs …`."""
+    def compared(self, way: Way, best: Way | None, adds: str = "") -> str:
+        """`ChaCha20-Poly1305 (256 bits) costs 2 µs more (× 1.24)`; with x25519mlkem768 it costs …`."""
         it = "it " if best is not None and way.row.choice == best.row.choice else ""
-        return f"{self._named(way, best)} {it}{self._beside(way, best)}"
+        return f"{self._named(way, best)}{f' ({adds})' if adds else ''} {it}{self._beside(way, best)}"
 
     def highest(self, way: Way, best: Way | None) -> str:
         """The same of the last way of a place, and whether its cost is the highest there."""
@@ -158,13 +244,13 @@ class Telling:
         pair = self.pair(way.row, best.row) if best else None
         if best is None or pair is None:
             return takes
-        would = "costs" if self._is_good(way) else "would cost"
+        would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
         apart = abs(way.cost - best.cost)
         # Two costs by themselves may contradict the two side by side; then the ratio speaks alone.
         fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
         return {
             Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
-            Verdict.SAVES: (f"would save {amount(apart)}" if fits else f"{would} less") + times_words(pair),
+            Verdict.SAVES: (f"{saves} {amount(apart)}" if fits else f"{would} less") + times_words(pair),
             Verdict.FREE: f"{would} the same within {percent(self.study.about.worth)}",
             Verdict.UNCLEAR: f"{takes} (the run cannot tell whether that is more)",
         }[pair.verdict]
@@ -183,6 +269,15 @@ class Telling:
 
     def _is_good(self, way: Way) -> bool:
         return way.is_good or self.is_of_one_choice
+
+
+def _is_below(way: Way, best: Way) -> bool:
+    return STANDINGS.index(way.row.standing) > STANDINGS.index(best.row.standing)
+
+
+def threat_words(threats: Sequence[str]) -> str:
+    """`tampering and nonce misuse`."""
+    return enumeration([threat.replace("-", " ") for threat in threats])
 
 
 def with_standing(name: str, row: Row) -> str:
