@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from builders import row
 from conftest import here, lacking
-from tollbar import beds, plan, upgrading, workloads
+from tollbar import beds, plan, upgrading, wire, workloads
 from tollbar import study as studies
 from tollbar.errors import TollbarError
-from tollbar.families import Value, families
+from tollbar.families import Value, at_defaults, families
 from tollbar.libraries import Provider, open_provider
 from tollbar.plan.heats import blocks
+from tollbar.present.decisions.upgrade import upgrade_answer
+from tollbar.records import Outcome, Record, failed
 from tollbar.upgrading import Thing, changed, questions
-from upgrade_lab import NEW, OLD, side
+from tollbar.upgrading.shared import with_shared
+from upgrade_lab import NEW, OLD, of, pair, side
 
 
 def test_all_four_cells_meet_in_one_heat() -> None:
@@ -119,3 +123,100 @@ def test_another_family_is_refused_with_those_there_are() -> None:
         upgrading.studies(side(OLD), side(NEW), ["digets"], 4)
     assert caught.value.hint is not None
     assert "digest" in caught.value.hint
+
+
+def asking(supported: Callable[[str, Mapping[str, Any]], bool]) -> Callable[..., Record]:
+    """A `runner.ask` of builds that support what this says of a task's settings."""
+
+    def ask(command: object, task: Mapping[str, Any], **_: object) -> Record:
+        spec = "old" if command == ("old",) else "new"
+        setting = {**task["setting"], "choice": task["choice"], "op": task["op"]}
+        return failed("no", Outcome.OK if supported(spec, setting) else Outcome.UNSUPPORTED)
+
+    return ask
+
+
+def build(name: str) -> Provider:
+    """A build whose runner is called by its name."""
+    return Provider(name, f"{name} 1", "runner", None, (name,), {})
+
+
+UNSERVED = [
+    (kind, name, asked)
+    for kind, asked_of in questions.questions().items()
+    for name, asked in asked_of.items()
+    if name != "as" and asked.get("family", name) in families() and not families()[asked.get("family", name)].beds
+    and "family" not in asked and name != "storage"
+]  # fmt: skip
+
+
+def study_of(name: str, asked: Mapping[str, Any]) -> studies.Study:
+    """What is asked of both builds before anything is known of them."""
+    text = wire.text_of(
+        {
+            "": {
+                "question": "?",
+                "family": name,
+                "choices": asked["choices"],
+                "providers": ["libcrypto"],
+                "baseline": {"choice": asked["choices"][0]},
+            },
+            "vary": asked.get("vary", {}),
+        }
+    )
+    return studies.read(name, text, where=name)
+
+
+@pytest.mark.parametrize(("kind", "name", "asked"), UNSERVED, ids=lambda one: one if isinstance(one, str) else "")
+def test_both_builds_are_asked_with_the_first_value_that_both_support(
+    kind: str, name: str, asked: Mapping[str, Any]
+) -> None:
+    """For each question and each setting that neither build has at its default."""
+    study = study_of(name, asked)
+    for setting in study.family.settings.values():
+        for value in setting.values or ():
+            if setting.name in study.vary or value == setting.default:
+                continue
+
+            def supported(_: object, at: Mapping[str, Any], name: str = setting.name, value: Value = value) -> bool:
+                return name not in at or at[name] == value
+
+            vary, leave_out = with_shared(study, build("old"), build("new"), asking(supported))
+            applied = [c for c in study.choices if setting.name in at_defaults(study.family, {"choice": c})]
+            if vary:
+                assert {setting.name: (value,)} == vary
+                assert [] == leave_out
+            else:
+                assert not applied or setting.only or setting.unsupported
+            # What both have at the default stays as it is.
+            assert ({}, []) == with_shared(study, build("old"), build("new"), asking(lambda *_: True))
+
+
+def test_a_default_that_one_build_alone_has_is_asked_too() -> None:
+    """It is new, and the other value has the change."""
+    study = study_of("rsa-api", questions.questions()["package"]["rsa-api"])
+    lacking_old = asking(lambda spec, at: spec == "new" or at.get("digest") == "implicit")
+    vary, leave_out = with_shared(study, build("old"), build("new"), lacking_old)
+    assert ({"digest": ("fetched", "implicit")}, []) == (vary, leave_out)
+
+
+def test_a_choice_that_has_its_default_keeps_it() -> None:
+    """What another choice takes instead is left out of it."""
+    study = study_of("rsa-api", questions.questions()["package"]["rsa-api"])
+    some = asking(lambda _, at: at["choice"] != "key-from-pem" or at.get("digest") == "implicit")
+    vary, leave_out = with_shared(study, build("old"), build("new"), some)
+    assert {"digest": ("fetched", "implicit")} == vary
+    where = [one["where"] for one in leave_out]
+    assert {"choice": "key-from-pem", "op": "sign", "digest": ["fetched"]} in where
+    assert {"choice": "key-cached", "op": "verify", "digest": ["implicit"]} in where
+    assert 6 == len(where)
+
+
+def test_what_neither_build_has_is_said_once_and_what_was_asked_is_named() -> None:
+    found = of(*pair("a", 1.0, lacks="both"), *pair("a", 1.0, lacks="both"), *pair("b", 1.1))
+    missing = [line for line in upgrade_answer(found).missing if line.startswith("Neither")]
+    assert 1 == len(missing)
+    (one,) = {one.study.about.name for one in found.changes}
+    about = replace(found.judged.studies[0].about, name="rsa-api", vary={"op": ("sign",), "digest": ("implicit",)})
+    assert one
+    assert ["digest"] == upgrading.shared_settings("package", replace(about, family=families()["rsa-api"]))

@@ -4,7 +4,7 @@ It measures nothing itself, and takes its ratios from the judge.
 """
 
 from tollbar.upgrading.changed import Change, Kind, Upgrade, upgrade
-from tollbar.upgrading.questions import studies
+from tollbar.upgrading.questions import shared_settings, studies
 from tollbar.upgrading.things import Thing, both
 
-__all__ = ["Change", "Kind", "Thing", "Upgrade", "both", "studies", "upgrade"]
+__all__ = ["Change", "Kind", "Thing", "Upgrade", "both", "shared_settings", "studies", "upgrade"]

@@ -37,6 +37,8 @@ class Kind(StrEnum):
     NEW = "new"
     GONE = "gone"
     FAILED = "not measured"
+    NEITHER = "in neither build"
+    NOT_ASKED = "not asked"
 
 
 _OF_VERDICT: Mapping[Verdict, Kind] = {
@@ -96,9 +98,9 @@ class Upgrade:
     judged: Judgement
     changes: tuple[Change, ...]
     apart: tuple[Apart, ...]
-    neither: tuple[tuple[str, str], ...]
+    neither: tuple[Change, ...]
     """Rows that neither build has, each with the reason."""
-    not_asked: tuple[tuple[str, str], ...] = ()
+    not_asked: tuple[Change, ...] = ()
     """Rows that this machine has nothing to ask with, each with the reason."""
     among: int = 1
     """How many comparisons hold together: each interval is of so much more confidence."""
@@ -129,8 +131,7 @@ class Upgrade:
 def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
     """What a run of the studies that are asked of both says of the upgrade."""
     changes: list[Change] = []
-    neither: list[tuple[str, str]] = []
-    not_asked: list[tuple[str, str]] = []
+    absent: list[Change] = []
     for study in judged.studies:
         for toll in study.tolls:
             if toll.row.key == toll.against.key:
@@ -139,8 +140,8 @@ def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
             lacking = {kind: row for kind, (row, _) in sides.items() if row.outcome is Outcome.UNSUPPORTED}
             unasked = [row for kind, row in lacking.items() if _cannot_be_asked(row, sides[kind][1])]
             if len(lacking) == len(sides):
-                row = (unasked or [toll.row])[0]
-                (not_asked if unasked else neither).append((toll.row.title, row.reason or row.outcome))
+                row, kind = (unasked or [toll.row])[0], Kind.NOT_ASKED if unasked else Kind.NEITHER
+                absent.append(Change(study, kind, toll, row.reason or row.outcome))
                 continue
             failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
             changes.append(_change(study, toll, [*failed, *unasked], lacking))
@@ -154,8 +155,8 @@ def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
         judged,
         tuple(_together(among, change) for change in changes),
         tuple(_apart_together(among, one) for one in apart),
-        tuple(neither),
-        tuple(not_asked),
+        tuple(one for one in absent if one.kind is Kind.NEITHER),
+        tuple(one for one in absent if one.kind is Kind.NOT_ASKED),
         among,
     )
 

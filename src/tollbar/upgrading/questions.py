@@ -15,6 +15,7 @@ from tollbar.errors import TollbarError, unknown
 from tollbar.families import Setting, Value, family
 from tollbar.libraries import Provider, open_provider
 from tollbar.study import Study, read
+from tollbar.upgrading.shared import with_shared
 from tollbar.upgrading.things import LIBCRYPTO, Thing
 
 TLS, DEFAULTS = "tls-defaults", "defaults"
@@ -35,22 +36,41 @@ def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tup
 def _study(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: int) -> Study:
     if asked.get("family") == DEFAULTS:
         asked = {**asked, **_held(old, asked["vary"])}
-    vary = {"vary": asked["vary"]} if "vary" in asked else {}
-    text = wire.text_of(
+    study = read(name, _text(name, asked, old, new, blocks), where=name)
+    if study.beds or study.family.name == DEFAULTS:
+        return study
+    vary, leave_out = with_shared(study, old.provider, new.provider)
+    if not vary:
+        return study
+    asked = {**asked, "vary": {**asked.get("vary", {}), **vary}, "leave-out": leave_out}
+    return read(name, _text(name, asked, old, new, blocks), where=name)
+
+
+def _text(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: int) -> str:
+    apart = ("vary", "leave-out", "measure")
+    return wire.text_of(
         {
             "": {
                 "question": f"What does {name} cost on {new.name}, against {old.name}?",
                 "family": name,
-                **{key: value for key, value in asked.items() if key not in ("vary", "measure")},
+                **{key: value for key, value in asked.items() if key not in apart},
                 **({"beds": [_server_of(old, new)]} if asked.get("family") == TLS else {}),
                 **_sides(old, new),
             },
-            **vary,
+            "vary": asked.get("vary", {}),
+            "leave-out": asked.get("leave-out", []),
             "measure": {"blocks": blocks, **asked.get("measure", {})},
             "judge": {"worth": WORTH},
         }
     )
-    return read(name, text, where=name)
+
+
+def shared_settings(kind: str, study: Study) -> Sequence[str]:
+    """Return the settings of a study that are varied because one build has not their default."""
+    asked = _asked_of(kind).get(study.name)
+    if asked is None or asked.get("family") in (TLS, DEFAULTS):
+        return ()
+    return [name for name in study.vary if name not in asked.get("vary", {})]
 
 
 def _held(old: Thing, vary: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
 from tollbar.document.schema import Ends, Form, Number, Values
-from tollbar.present.decisions.upgrade import apart_sentence, cost_of
+from tollbar.present.decisions.upgrade import apart_sentence, cost_of, row_words
 from tollbar.stats import Interval
 from tollbar.upgrading import Change, Thing, Upgrade
 from tollbar.upgrading.changed import Apart
@@ -99,9 +100,13 @@ def document(found: Upgrade, above: float | None = None) -> Document:
         among=found.among,
         changes=[_change(one, id(one) in beyond) for one in found.changes],
         apart=[_apart(one, found.what) for one in found.apart],
-        neither=dict(found.neither),
-        not_asked=dict(found.not_asked),
+        neither=_reasons(found.neither),
+        not_asked=_reasons(found.not_asked),
     )
+
+
+def _reasons(changes: Sequence[Change]) -> dict[str, str]:
+    return {f"{one.study.about.name} {row_words(one)}": one.reason or "" for one in changes}
 
 
 def _side(of: Thing) -> SideForm:

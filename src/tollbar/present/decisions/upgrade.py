@@ -13,7 +13,7 @@ from tollbar.present.page import moments_words
 from tollbar.present.trust import as_disturbed
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
-from tollbar.upgrading import Change, Kind, Upgrade
+from tollbar.upgrading import Change, Kind, Upgrade, shared_settings
 from tollbar.upgrading.changed import Apart
 
 _GOOD = {Kind.DEARER: False, Kind.CHEAPER: True}
@@ -30,11 +30,19 @@ def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
         how=tuple(_how(found)),
         listings=tuple(_listings(found)),
         missing=(
-            *(f"Neither build has {title}: {why}" for title, why in found.neither),
-            *(f"Not asked: {title}: {why}" for title, why in found.not_asked),
+            *(f"Neither build has {rows}: {why}" for why, rows in by_reason(found.neither)),
+            *(f"Not asked: {rows}: {why}" for why, rows in by_reason(found.not_asked)),
         ),
         notes=tuple(_notes(found, above)),
     )
+
+
+def by_reason(changes: Sequence[Change]) -> Iterator[tuple[str, str]]:
+    """Yield each reason once, with the rows that have it: `signature ECDSA P-256 · sign and verify`."""
+    found: dict[str, list[str]] = {}
+    for one in changes:
+        found.setdefault(one.reason or "", []).append(f"{one.study.about.name} {row_words(one)}")
+    yield from ((reason, enumeration([*dict.fromkeys(rows)])) for reason, rows in found.items())
 
 
 def row_words(change: Change) -> str:
@@ -98,6 +106,17 @@ def _how(found: Upgrade) -> Iterator[str]:
         f" the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was measured twice"
         f" may differ; none where it is within {percent(worth)}."
     )
+    for study in found.judged.studies:
+        for name in shared_settings(found.new.kind, study.about):
+            yield _shared_words(study, name)
+
+
+def _shared_words(study: StudyJudgement, name: str) -> str:
+    """`rsa-api was asked with digest=implicit: one build at least does not support the default, digest=fetched.`"""
+    setting = study.about.family.settings[name]
+    values = [f"`{name}={setting.typed(value)}`" for value in study.about.vary[name] if value != setting.default]
+    default = f"`{name}={setting.typed(setting.default)}`"
+    return f"{study.about.name} was asked with {enumeration(values)}: not both builds support the default, {default}."
 
 
 def _listings(found: Upgrade) -> Iterator[Listing]:
@@ -114,10 +133,7 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
         yield Listing("What changed, and what did not", tables=tables, heads="found")
     for kind in LISTED:
         if some := found.of(kind):
-            by_reason: dict[str, list[str]] = {}
-            for change in some:
-                by_reason.setdefault(change.reason or "", []).append(f"{change.study.about.name} {row_words(change)}")
-            said = [f"{enumeration(rows)}{f' ({reason})' if reason else ''}" for reason, rows in by_reason.items()]
+            said = [f"{rows}{f' ({reason})' if reason else ''}" for reason, rows in by_reason(some)]
             yield Listing(f"{kind.capitalize()} ({len(some)})", said)
 
 
