@@ -37,6 +37,7 @@ http {{
         listen 127.0.0.1:{port} ssl;
         listen 127.0.0.1:{clear_port};
         ssl_protocols {versions};
+        ssl_session_tickets {tickets};
         ssl_certificate {chain};
         ssl_certificate_key {key};
         location = /page {{ return 200 "hello"; }}
@@ -61,7 +62,9 @@ class Own:
 
 
 @contextmanager
-def nginx(folder: Path, *, versions: Sequence[str] = BOTH, keepalive_requests: int = 100_000) -> Iterator[Own]:
+def nginx(
+    folder: Path, *, versions: Sequence[str] = BOTH, keepalive_requests: int = 100_000, tickets: bool = True
+) -> Iterator[Own]:
     """A master with its workers, which answers over TLS on one port and in clear on another."""
     folder.mkdir(exist_ok=True)
     certificate = Certificates(folder / "certificates").server("ecdsa-p256")
@@ -76,6 +79,7 @@ def nginx(folder: Path, *, versions: Sequence[str] = BOTH, keepalive_requests: i
             clear_port=clear_port,
             versions=" ".join(versions),
             keepalive_requests=keepalive_requests,
+            tickets="on" if tickets else "off",
             chain=certificate.chain,
             key=certificate.key,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import cli, plan, study
+from tollbar import cli, plan, study, workloads
 from tollbar.beds import driver
 from tollbar.errors import TollbarError
 from tollbar.study import Study
@@ -131,7 +131,23 @@ def test_a_port_on_which_nothing_listens_is_one_line(tollbar: Tollbar, tmp_path:
     assert not (tmp_path / "runs").exists()
 
 
+def test_clients_offer_sessions_where_that_is_asked_for() -> None:
+    """New connections over TLS alone have any; without the option nothing is claimed of sessions."""
+    by_itself = {"http://localhost:1/": "plaintext", "https://localhost:2/": "tls-1.3"}
+    text = text_of(by_itself, (1,), resumption="ticket")
+    (one,) = plan.make([study.read("url", text, where="url")], seed=0).studies
+    assert {("connect", "tls-1.2"), ("connect", "tls-1.3")} == {
+        (cell.coordinates["op"], cell.choice.name) for cell in one.cells if "resumption" in cell.coordinates
+    }
+    for cell in one.cells:
+        (client,) = workloads.of(cell).shown(cell, 1).task["load"]["clients"]
+        assert ("resumption" in cell.coordinates) == bool(client["tls"] and client["tls"].get("resume"))
+    assert "resumption" not in text_of(by_itself, (1,))
+
+
 USELESS = {
+    "sessions in clear text": (["--url", "http://localhost:1/", "--resumption", "ticket"], "needs TLS"),
+    "sessions of no server": (["rehearsal", "--resumption", "ticket"], "`--resumption` needs a `--url`"),
     "twice the same": (["--url", "http://localhost:1/", "--against", "http://localhost:1/"], "the same URL twice"),
     "nothing to be held against": (["--against", "http://localhost:1/"], "there is none"),
     "no server of the user's own": (["rehearsal", "--server-pid", "1"], "`--server-pid` is of a server"),

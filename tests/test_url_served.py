@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -139,6 +140,34 @@ def test_the_cost_is_the_clients_unless_every_server_has_its_process(
     assert {"client-cpu"} == {toll["metric"] for toll in study["tolls"]}
     assert {server.http} == {result["bed"] for result in _measured(study, "server-cpu")}
     assert {server.http, other.http} == {result["bed"] for result in _measured(study, "client-cpu")}
+
+
+def test_a_server_is_compared_with_another_and_what_was_negotiated_is_printed(
+    tollbar: Tollbar, server: Own, tmp_path: Path
+) -> None:
+    """One resumes sessions and the other takes none back: both are measured, and each says how many resumed."""
+    with nginx(tmp_path / "other", tickets=False) as other:
+        words = ["--url", server.https, "--against", other.https, "--users", 2, "--blocks", 1]
+        said = {
+            resumption: " ".join(tollbar("run", *words, "--resumption", resumption).stdout.split())
+            for resumption in ("none", "ticket")
+        }
+    for text in said.values():
+        assert (
+            f"{server.https} (TLS 1.3) against {other.https} (TLS 1.3), by client CPU per request: `connect` ×" in text
+        )
+        assert "TLS 1.3, x25519, TLS_AES_256_GCM_SHA384, certificate ECDSA P-256; " in text
+    resumed = {
+        (resumption, url): re.findall(rf"{re.escape(url)}: TLS [^;]*; ([\d,]+) of ([\d,]+) connections", text)
+        for resumption, text in said.items()
+        for url in (server.https, other.https)
+    }
+    assert all(2 == len(counts) for counts in resumed.values()), said
+    assert {"0"} == {some for some, _ in resumed["none", server.https]}
+    assert {"0"} == {some for some, _ in resumed["ticket", other.https]}
+    assert all(some == whole for some, whole in resumed["ticket", server.https])
+    assert "The load client offered no session" in said["none"]
+    assert "The load client offered no session" not in said["ticket"]
 
 
 def test_a_worker_that_is_named_beside_its_master_counts_once(tollbar: Tollbar, server: Own) -> None:

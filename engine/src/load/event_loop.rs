@@ -124,7 +124,8 @@ impl EventLoop {
     }
 
     fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
-        self.state.must_resume = phase.work.resumes();
+        // A server of the user's own may give no sessions, or take none back: how many it resumed is a finding.
+        self.state.must_resume = self.state.is_lab && phase.work.resumes();
         self.state.only_connector = if let Work::Prime(number) = phase.work { Some(number) } else { None };
         for index in 0..self.users.len() {
             let random = self.random(index as u32, phase.work);

@@ -25,7 +25,7 @@ from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
 from tollbar.study import Study
-from tollbar.tls.url import DEFAULT_USERS, of_urls, with_servers
+from tollbar.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
 
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
 
@@ -63,6 +63,9 @@ class Options:
     server_pid: Annotated[tuple[int, ...], Parameter(negative="")] = ()
     """A process of your server, on this machine: what it and all below it pay is then the cost, and not what
     the client pays. Which URL it serves is found by where it listens. May be given again."""
+    resumption: Resumption = "none"
+    """`ticket` has clients of the `--url` offer the session that the server gave them on their last connection. With
+    `none` each connection has a full handshake."""
     users: Annotated[tuple[int, ...], Parameter(negative="")] = DEFAULT_USERS
     """How many users at a time ask the `--url`. May be given again."""
     i_own_this_server: Annotated[tuple[str, ...], Parameter(negative="")] = ()
@@ -88,6 +91,9 @@ class Options:
             read_seconds("--for", self.for_)
         if self.against is not None and self.url is None:
             raise TollbarError("`--against` is compared with a `--url`, and there is none")
+        if self.resumption != "none" and self.url is None:
+            hint = "a study varies `resumption` itself, as in `tollbar ask tls tls-1.3 resumption=none,ticket`"
+            raise TollbarError("`--resumption` needs a `--url`", hint=hint)
 
 
 DEFAULTS = Options()
@@ -114,7 +120,8 @@ def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Pla
 def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
     urls = [url for url in (options.against, options.url) if url is not None]
-    theirs = [of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
+    owned, pids = options.i_own_this_server, options.server_pid
+    theirs = [of_urls(urls, options.users, owned, pids, options.resumption)] if urls else []
     named = study.load(studies or (() if urls else ("quick",)))
     return (*theirs, *with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
 

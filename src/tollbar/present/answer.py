@@ -21,6 +21,7 @@ from tollbar.present.groups import Place, cost_metric
 from tollbar.present.headline import in_short, line
 from tollbar.present.names import capitalised, cost_words, counted, enumeration, quoted
 from tollbar.present.numbers import amount
+from tollbar.present.own_servers import compared
 from tollbar.present.telling import MOST_NAMES, Finding, Telling
 
 # An answer has room for so many findings.
@@ -39,10 +40,13 @@ def headline(study: StudyJudgement) -> str:
 def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
     """The answer of a study whose cells are not to be chosen among for their cost; empty where they are.
 
-    Of factors, whether they add up; of threads that are compared with one, what becomes of them.
+    Of factors, whether they add up; of servers that the user has, how one compares with the other; of threads that are
+    compared with one, what becomes of them.
     """
     if told_apart(study):
         return factor_sentences(study)
+    if servers := compared(study):
+        return servers
     return company_sentences(study) if is_asked(study) else ()
 
 

@@ -61,6 +61,7 @@ from tollbar.present.names import (
     varying,
 )
 from tollbar.present.numbers import percent, times_exactly, twins_words
+from tollbar.present.own_servers import negotiated_listing
 from tollbar.present.protection import (
     strength_section,
     threats_section,
@@ -321,6 +322,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
                 factors_listing(study),
                 company_listing(study, judgement.run.fingerprint),
                 roles_listing(study, judgement.run),
+                negotiated_listing(study),
                 None if told_apart(study) else uses_listing(study),
             ],
         ),

@@ -6,6 +6,7 @@ import ipaddress
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar import wire
@@ -20,28 +21,44 @@ DEFAULT_USERS = (1, 8)
 # How long a connection, and then the few requests of a proof, may take before nothing is said to answer.
 CONNECT_LIMIT_S, ANSWER_LIMIT_S = 5.0, 30.0
 PLAINTEXT = "plaintext"
+Resumption = Literal["none", "ticket"]
+"""Whether clients offer the session that the server gave them on an earlier connection."""
 # The highest first: it is what a server that speaks both agrees on with a client that does.
 VERSIONS = ("tls-1.3", "tls-1.2")
 SCHEMES = {"https": VERSIONS, "http": (PLAINTEXT,)}
 
 
 def of_urls(
-    urls: Sequence[str], users: Sequence[int] = DEFAULT_USERS, owned: Collection[str] = (), pids: Sequence[int] = ()
+    urls: Sequence[str],
+    users: Sequence[int] = DEFAULT_USERS,
+    owned: Collection[str] = (),
+    pids: Sequence[int] = (),
+    resumption: Resumption = "none",
 ) -> Study:
     """The study of one URL, or of several beside each other; the first is what the others are compared with.
 
-    Asks each server once, for what it negotiates by itself. Raises TollbarError for one that may not be asked or does
-    not answer, and for a process that is not a server's.
+    With `resumption` clients offer the session that a server gave them. Asks each server once, for what it negotiates
+    by itself. Raises TollbarError for one that may not be asked or does not answer, and for a process that is not a
+    server's.
     """
     if len(set(urls)) < len(urls):
         raise TollbarError("the same URL twice: a server is compared with itself already", where=urls[0])
+    if resumption != "none" and not any(_parts(url).scheme == "https" for url in urls):
+        hint = "name an https URL, or leave `--resumption` out"
+        raise TollbarError(f"`--resumption {resumption}` needs TLS", where=urls[-1], hint=hint)
     remotes = found(urls, owned, pids)
     by_itself = {remote.url: _negotiated(remote) for remote in remotes}
-    text = text_of(by_itself, users, counts_server=all(remote.components for remote in remotes))
+    text = text_of(by_itself, users, counts_server=all(remote.components for remote in remotes), resumption=resumption)
     return replace(read("url", text, where=urls[0]), remotes=remotes)
 
 
-def text_of(by_itself: Mapping[str, str], users: Sequence[int], *, counts_server: bool = False) -> str:
+def text_of(
+    by_itself: Mapping[str, str],
+    users: Sequence[int],
+    *,
+    counts_server: bool = False,
+    resumption: Resumption = "none",
+) -> str:
     """The study of these URLs as TOML: connections and requests, over each version of TLS where it is `https`.
 
     `by_itself` has what each server negotiates where it is left the choice.
@@ -74,6 +91,7 @@ def text_of(by_itself: Mapping[str, str], users: Sequence[int], *, counts_server
                 "baseline": baseline,
                 "notes": [COUNTED if counts_server else NOT_COUNTED],
             },
+            "vary": {"resumption": [resumption]} if resumption != "none" else {},
             "load": {"users": [*users]},
             "leave-out": leave_out,
             "measure": {"cost": "server-cpu"} if counts_server else {},
@@ -127,9 +145,14 @@ def found(urls: Sequence[str], owned: Collection[str], pids: Sequence[int] = ())
     return accounted([Remote(url, _listening(url, addresses)) for url, addresses in checked.items()], pids)
 
 
-def client_of(remote: Remote, version: str) -> Mapping[str, str | None] | None:
-    """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear."""
-    return {"protocol": version, "name": remote.parts.hostname} if remote.parts.scheme == "https" else None
+def client_of(remote: Remote, version: str, *, resumes: bool = False) -> Mapping[str, str | bool | None] | None:
+    """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear.
+
+    Where it `resumes` it offers the session of its last connection, if the server gave it one.
+    """
+    if remote.parts.scheme != "https":
+        return None
+    return {"protocol": version, "name": remote.parts.hostname, **({"resume": True} if resumes else {})}
 
 
 def addresses_of(url: str) -> tuple[str, ...]:

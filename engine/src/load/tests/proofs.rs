@@ -128,6 +128,15 @@ fn a_session_is_resumed_where_it_is_to_be() {
     }
 }
 
+/// A server of the user's own that takes no session back is a finding, and no failure.
+#[test]
+fn a_server_of_the_users_own_need_not_resume() {
+    let kinds = json!([{"share": 1, "tls": with(of_client("tls-1.3"), json!({"resume": true}))}]);
+    let [accepted, _, _] =
+        proved_by(&of_server("tls-1.3"), kinds, json!({"is_lab": false})).expect("a proof");
+    assert_eq!(Some("a session that was offered again was not resumed"), accepted.last().map(String::as_str));
+}
+
 /// A server that serves more than was asked for is not proved, in words that say what it serves.
 #[test]
 fn a_server_that_serves_more_is_not_proved() {

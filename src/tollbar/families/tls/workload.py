@@ -29,7 +29,8 @@ class FamilyWorkload(RequestWorkload):
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
         """Old and new clients, resuming and not, which hold the server to one exact certificate."""
         if isinstance(cell.bed, Remote):
-            return [{"share": 100, "tls": client_of(cell.bed, cell.choice.name)}]
+            resumes = cell.coordinates.get("resumption", "none") != "none"
+            return [{"share": 100, "tls": client_of(cell.bed, cell.choice.name, resumes=resumes)}]
         made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
         try:
             kinds = tls.clients(tls.Settings.read(settings_of(cell)), made)
