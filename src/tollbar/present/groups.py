@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tollbar.families import LOADS, Family, Standing, Value, at_defaults, default_cell, given_up, is_default
+from tollbar.families import LOADS, Family, Standing, Value, default_cell, given_up, is_default
 from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import TYPICAL
 from tollbar.present.names import IN_GOOD_STANDING, STANDINGS, PlaceWords, column_title, named_value, varying
@@ -327,7 +327,7 @@ def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
     deciding = {name for name, one in family.settings.items() if one.about or name in default.setting}
     deciding |= set() if place.is_of_one_choice else {"choice"}
     wholly = default_cell(family, answer.row.coordinates, deciding)
-    if not at_defaults(family, answer.row.coordinates).keys() <= answer.row.coordinates.keys():
+    if "://" in (answer.row.bed or ""):
         # A server that the user has: settings that nobody asked for are not known, and give nothing up.
         return replace(place, answer=answer, null=_beside(nulls, answer))
     return replace(
