@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from math import exp
@@ -14,7 +16,7 @@ import pytest
 
 import share
 from builders import row, run, study, study_run
-from conftest import Tollbar
+from conftest import Tollbar, command
 from tollbar import beds, results, upgrading
 from tollbar.cli.options import Options, resumed
 from tollbar.document.decisions.upgrade import document
@@ -300,6 +302,37 @@ def test_an_upgrade_of_nothing_from_command_to_page(tollbar: Tollbar, tmp_path: 
         low < one["ratio"]["estimate"] < high for one in said["changes"] for low, high in [one["ratio"]["interval"]]
     )
     assert "on one core" in page.read_text()
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_resumed_upgrade_keeps_its_answer_and_its_status(interrupted: bool, tollbar: Tollbar, tmp_path: Path) -> None:
+    """What became dearer or cheaper, and `--fail-above`, wherever the run is resumed from."""
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    copied = tmp_path / "copy"
+    copied.mkdir()
+    shutil.copy(str(system.path), copied / "libcrypto.so.3")
+    words = ["upgrade", "libcrypto", "./copy", "digest", "--fail-above", "0.01%", "--for", "4s"]
+    if interrupted:
+        with subprocess.Popen([command(), *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as first:
+            assert first.stderr is not None
+            next(line for line in first.stderr if line.strip().startswith("measure "))
+            first.send_signal(signal.SIGINT)
+        status, before = 3, None
+    else:
+        done = tollbar(*words, "--json")
+        status, before = done.returncode, json.loads(done.stdout)
+    (run,) = (tmp_path / "runs").iterdir()
+    again = tollbar("run", "--resume", f"runs/{run.name}", "--json")
+    said = json.loads(again.stdout)
+    assert 6 == len(said["changes"]), again.stderr
+    assert "./copy" == said["new"]["said"]
+    if before is not None:
+        kinds = [[(one["cell"], one["kind"], one["above"]) for one in found["changes"]] for found in (before, said)]
+        assert kinds[0] == kinds[1]
+        assert status == again.returncode
+    # No interval is as narrow: only the option gives this status.
+    assert {status, again.returncode} <= {1, 3}
 
 
 def test_a_server_upgrades_run_is_not_resumed_with_another_bed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from tollbar import lab
 from tollbar.cli.options import (
     DEFAULTS,
+    Layout,
     Options,
     command_line,
     full_paths,
@@ -22,6 +24,9 @@ from tollbar.cli.options import (
 )
 from tollbar.errors import ExitStatus
 from tollbar.files import is_file
+
+if TYPE_CHECKING:
+    from tollbar.cli.upgrade import Resumed
 
 # What a fleet's directory has, as `tollbar.fleet` names it.
 FLEET = "fleet.json"
@@ -63,6 +68,8 @@ def run(
         from tollbar.cli.fleet import run_on
 
         return run_on(studies, options, on, nodes, simulate)
+    # Before its studies are read: it makes their servers and runtimes known.
+    upgrade = _upgrade_of(options.resume) if options.resume else None
     asked = resumed(options.resume, studies, options) if options.resume else studies_of(studies, options)
     half = None if options.precision is None else read_precision(options.precision)
     asked = lab.with_precision(asked, half, None if options.for_ is None else read_seconds("--for", options.for_))
@@ -79,6 +86,24 @@ def run(
             named_libraries=named,
             places=places,
         )
-    judged = lab.carry_out(planned, store, report=options.report, exactly=options.blocks is not None, places=places)
+    within_s = upgrade.within_s / len(asked) if upgrade and not store.made() else None
+    judged = lab.carry_out(
+        planned,
+        store,
+        report=options.report and upgrade is None,
+        within_s=within_s,
+        exactly=options.blocks is not None,
+        places=places,
+    )
+    if upgrade is not None:
+        return upgrade.answered(judged, Layout(json=options.json))
     show(judged, as_json=options.json)
     return status_of(judged)
+
+
+def _upgrade_of(run: Path) -> Resumed | None:
+    """Return the upgrade that a run was made by; None for any other run."""
+    # Most runs are none, and need not wait for its imports.
+    from tollbar.cli.upgrade import resumed_upgrade
+
+    return resumed_upgrade(run)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import lab, upgrading
+from tollbar import lab, results, upgrading
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
 from tollbar.document.decisions.upgrade import document
-from tollbar.errors import ExitStatus
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.judge import Judgement
 from tollbar.present.decisions.upgrade import upgrade_answer
 from tollbar.stats import FEWEST_BLOCKS
-from tollbar.upgrading import Kind
+from tollbar.upgrading import Kind, Thing
 
 DEFAULT_FOR = "2 min"
 
@@ -67,8 +71,44 @@ def upgrade(
     one, other = upgrading.both(old, new)
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
     # One look: a second one would widen every interval by half.
-    planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed)
+    kept = {"old": old, "new": new, "folder": os.getcwd(), "within_s": within_s, "fail_above": above}
+    planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, more={"upgrade": kept})
     judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    return _answered(one, other, judged, above, layout)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """An upgrade whose run is resumed: its builds are found again before its studies are read."""
+
+    old: Thing
+    new: Thing
+    fail_above: float | None
+    within_s: float
+
+    def answered(self, judged: Judgement, layout: Layout) -> ExitStatus:
+        """Print the upgrade's answer, and return its status."""
+        return _answered(self.old, self.new, judged, self.fail_above, layout)
+
+
+def resumed_upgrade(run: Path) -> Resumed | None:
+    """Return the upgrade that a run was made by; None for any other run.
+
+    Raises TollbarError for a build that is gone.
+    """
+    said = results.about(run).get("upgrade")
+    if said is None:
+        return None
+    try:
+        with contextlib.chdir(said["folder"]):
+            one, other = upgrading.both(said["old"], said["new"])
+    except OSError as error:
+        what = f"the folder of the upgrade cannot be entered: {error.strerror}"
+        raise TollbarError(what, where=said["folder"], hint="give the command `tollbar upgrade` again") from error
+    return Resumed(one, other, said.get("fail_above"), said["within_s"])
+
+
+def _answered(one: Thing, other: Thing, judged: Judgement, above: float | None, layout: Layout) -> ExitStatus:
     found = upgrading.upgrade(one, other, judged)
     show_answer(upgrade_answer(found, above), lambda: document(found, above), layout)
     gone = above is not None and (found.above(above) or found.of(Kind.GONE))

@@ -7,9 +7,10 @@ import secrets
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tollbar import console, gathering, judge, machine, moments, plan, results, study, units
 from tollbar.beds.places import Place
@@ -52,8 +53,12 @@ def begin(
     seed: int | None = None,
     named_libraries: Sequence[str] = (),
     places: Sequence[Place] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> tuple[Plan, Store]:
-    """The plan of these studies, and a new run for it. Raises TollbarError before anything is started."""
+    """The plan of these studies, and a new run for it, which keeps `more` in its `run.json`.
+
+    Raises TollbarError before anything is started.
+    """
     seed = secrets.randbelow(2**32) if seed is None else seed
     planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
     if places and not any(cell.bed for one in planned.studies for cell in one.cells):
@@ -69,7 +74,7 @@ def begin(
         fingerprint=fingerprint,
         # What is known of this machine's core says nothing of others.
         best_probe_ns=None if places else moments.best_known(probed_machine(fingerprint)),
-        more={"roles": {place.role: place.address for place in places}} if places else {},
+        more={**({"roles": {place.role: place.address for place in places}} if places else {}), **(more or {})},
     )
     return planned, store
 

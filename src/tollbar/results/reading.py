@@ -102,6 +102,17 @@ class _Node(_Said):
     is_simulated: bool
 
 
+class _Upgrade(_Said):
+    """What an upgrade was asked, for its answer to be printed where the run is resumed."""
+
+    old: str
+    new: str
+    folder: str
+    """Where the command was given, which paths of the two builds may be relative to."""
+    within_s: Finite
+    fail_above: Finite | None = None
+
+
 class _About(_Said):
     """What has to be in `run.json` for a run to be read."""
 
@@ -118,6 +129,7 @@ class _About(_Said):
     best_probe_ns: Finite | None = None
     nodes: Named[_Node] = {}
     roles: Named[str] = {}
+    upgrade: _Upgrade | None = None
 
 
 def read(directory: Path) -> Run:
