@@ -27,7 +27,7 @@ from tollbar.libraries import Provider, open_provider
 from tollbar.present.decisions.upgrade import apart_sentence, upgrade_answer
 from tollbar.records import LoadRecord, Negotiated, Outcome
 from tollbar.results import Row
-from tollbar.upgrading import Kind
+from tollbar.upgrading import Kind, questions
 from upgrade_lab import BLOCKS, NEW, OLD, of, pair, side, texts_of
 
 RATIOS = {"dearer": 1.10, "cheaper": 0.90, "no change": 1.0}
@@ -126,6 +126,7 @@ def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> Non
 def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tollbar's own takes its place; where that is asked for by name, it is not asked."""
     monkeypatch.setattr(beds, "find", lambda bed: beds.Unavailable(bed.name, "not installed"))
+    monkeypatch.setattr(questions, "libssl_beside", lambda path: path)
     rows = [replace(one, coordinates={**one.coordinates, "bed": "nginx"}) for one in pair("a", 1.0, lacks="both")]
     found = of(*rows)
     assert not found.neither

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Tollbar
 from tollbar import beds, upgrading
+from tollbar.beds.loading import libssl_beside
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider, open_provider
 from tollbar.runners import all_platforms
@@ -62,6 +64,75 @@ def test_a_copy_and_a_folder_are_builds(tmp_path: Path) -> None:
     old, new = upgrading.both("libcrypto", str(tmp_path))
     assert old.name == new.name
     assert str(tmp_path / "libcrypto.so.3") == new.provider.path
+
+
+TWO_KINDS = [
+    ("cryptography==36.0.2", "django==5.2.1", "package of Python", "package of password hashes"),
+    ("django==5.2.1", "node@22.11.0", "package of password hashes", "build of Node"),
+    ("node@22.11.0", "go@1.24.0", "build of Node", "build of Go"),
+    ("nginx=1", "apache2-bin=2", "build of nginx", "build of Apache httpd"),
+    ("libssl3=1", "openjdk-17-jre-headless=2", "libcrypto", "build of Java"),
+    ("libcrypto:psycopg", "node@22.11.0", "libcrypto", "build of Node"),
+    ("postgresql-15=1", "libcrypto", "build of PostgreSQL", "libcrypto"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "one", "other"), TWO_KINDS)
+def test_two_kinds_are_refused_before_anything_is_fetched(
+    old: str, new: str, one: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_run", lambda *words: pytest.fail(f"fetched: {words}"))
+    monkeypatch.setattr(fetching, "_pip", lambda *words: pytest.fail(f"fetched: {words}"))
+    for pair, titles in (((old, new), (one, other)), ((new, old), (other, one))):
+        with pytest.raises(TollbarError) as caught:
+            upgrading.both(*pair)
+        assert f"{pair[0]} is a {titles[0]}, and {pair[1]} a {titles[1]}: nothing to compare" == caught.value.what
+
+
+def test_a_file_is_looked_at_before_another_build_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a libcrypto, and what would be fetched is none."""
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
+    monkeypatch.setattr(fetching, "_run", lambda *words: pytest.fail(f"fetched: {words}"))
+    with pytest.raises(TollbarError, match="nothing to compare"):
+        upgrading.both("node@22.11.0", str(tmp_path))
+
+
+def test_a_build_folder_that_has_the_two_libraries_apart_is_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As CMake leaves them: copies of both are put side by side, and made again where one has changed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    folder = tmp_path / "build"
+    for name in ("crypto", "ssl"):
+        (folder / name).mkdir(parents=True)
+    shutil.copy(str(system.path), folder / "crypto" / "libcrypto.so.3")
+    libssl = libssl_beside(Path(str(system.path)))
+    assert libssl is not None
+    shutil.copy(libssl, folder / "ssl" / "libssl.so.3")
+    _, new = upgrading.both("libcrypto", str(folder))
+    assert new.provider.path is not None
+    assert libssl_beside(Path(new.provider.path)) is not None
+    assert {} == upgrading.not_asked(new, new, ["tls"])
+    assert new.provider.path == upgrading.both("libcrypto", str(folder))[1].provider.path
+
+
+def test_a_libcrypto_without_its_libssl_is_found_before_anything_is_measured(tmp_path: Path, tollbar: Tollbar) -> None:
+    """Asked for TLS alone it is refused, with the way to do it; of all questions that one is left out."""
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
+    done = tollbar("upgrade", "libcrypto", "./libcrypto.so.3", "tls")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"there is no libssl next to {tmp_path / 'libcrypto.so.3'}" in done.stderr
+    assert "copy libssl.so next to libcrypto.so" in done.stderr
+    assert not (tmp_path / "runs").exists()
+    old, new = upgrading.both("libcrypto", str(tmp_path))
+    assert {"tls"} == set(upgrading.not_asked(old, new, ()))
+    assert "tls" not in [one.name for one in upgrading.studies(old, new, (), 4)]
 
 
 def test_links_of_a_package_lead_into_it(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> Non
     (fakes / "bin" / client).write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{words}\nEND\nexit 1\n")
     (fakes / "bin" / client).chmod(0o755)
     with pytest.raises(TollbarError) as caught:
-        upgrading.both("libcrypto", said)
+        upgrading.both(said, said)
     assert f"cannot be fetched: {expected}" == caught.value.what
     assert not [path for path in (fakes / "cache").rglob("*") if path.is_file()]
 

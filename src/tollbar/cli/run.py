@@ -26,7 +26,7 @@ from tollbar.errors import ExitStatus
 from tollbar.files import is_file
 
 if TYPE_CHECKING:
-    from tollbar.cli.upgrade import Resumed
+    from tollbar.cli.upgrade import Asked
 
 # What a fleet's directory has, as `tollbar.fleet` names it.
 FLEET = "fleet.json"
@@ -101,9 +101,9 @@ def run(
     return status_of(judged)
 
 
-def _upgrade_of(run: Path) -> Resumed | None:
+def _upgrade_of(run: Path) -> Asked | None:
     """Return the upgrade that a run was made by; None for any other run."""
     # Most runs are none, and need not wait for its imports.
-    from tollbar.cli.upgrade import resumed_upgrade
+    from tollbar.cli.upgrade import of_run
 
-    return resumed_upgrade(run)
+    return of_run(run)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import lab, results, upgrading
+from tollbar import console, lab, results, upgrading
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
 from tollbar.document.decisions.upgrade import document
 from tollbar.errors import ExitStatus, TollbarError
@@ -71,30 +72,46 @@ def upgrade(
     one, other = upgrading.both(old, new)
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
     # One look: a second one would widen every interval by half.
-    kept = {"old": old, "new": new, "folder": os.getcwd(), "within_s": within_s, "fail_above": above}
+    for name, reason in upgrading.not_asked(one, other, families).items():
+        console.say(f"warning: {name} is not asked: {reason}: {upgrading.LIBSSL_HINT}", "yellow")
+    kept = {
+        "old": old,
+        "new": new,
+        "families": [*families],
+        "folder": os.getcwd(),
+        "within_s": within_s,
+        "fail_above": above,
+    }
     planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, more={"upgrade": kept})
     judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
-    return _answered(one, other, judged, above, layout)
+    return Asked(one, other, families, within_s, above).answered(judged, layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """An upgrade whose run is resumed: its builds are found again before its studies are read."""
+class Asked:
+    """An upgrade as it was asked, to be answered by its run now or when that is resumed."""
 
     old: Thing
     new: Thing
-    fail_above: float | None
+    families: Sequence[str]
     within_s: float
+    fail_above: float | None
 
     def answered(self, judged: Judgement, layout: Layout) -> ExitStatus:
         """Print the upgrade's answer, and return its status."""
-        return _answered(self.old, self.new, judged, self.fail_above, layout)
+        above, skipped = self.fail_above, upgrading.not_asked(self.old, self.new, self.families)
+        found = upgrading.upgrade(self.old, self.new, judged, skipped)
+        show_answer(upgrade_answer(found, above), lambda: document(found, above), layout)
+        gone = above is not None and (found.above(above) or found.of(Kind.GONE))
+        if gone or found.of(Kind.FAILED) or not found.changes:
+            return ExitStatus.SOME_FAILED
+        return ExitStatus.DONE if above is None or found.tellable(above) else ExitStatus.CANNOT_TELL
 
 
-def resumed_upgrade(run: Path) -> Resumed | None:
+def of_run(run: Path) -> Asked | None:
     """Return the upgrade that a run was made by; None for any other run.
 
-    Raises TollbarError for a build that is gone.
+    Its builds are found again, which makes their servers and runtimes known. Raises TollbarError for one that is gone.
     """
     said = results.about(run).get("upgrade")
     if said is None:
@@ -105,13 +122,4 @@ def resumed_upgrade(run: Path) -> Resumed | None:
     except OSError as error:
         what = f"the folder of the upgrade cannot be entered: {error.strerror}"
         raise TollbarError(what, where=said["folder"], hint="give the command `tollbar upgrade` again") from error
-    return Resumed(one, other, said.get("fail_above"), said["within_s"])
-
-
-def _answered(one: Thing, other: Thing, judged: Judgement, above: float | None, layout: Layout) -> ExitStatus:
-    found = upgrading.upgrade(one, other, judged)
-    show_answer(upgrade_answer(found, above), lambda: document(found, above), layout)
-    gone = above is not None and (found.above(above) or found.of(Kind.GONE))
-    if gone or found.of(Kind.FAILED) or not found.changes:
-        return ExitStatus.SOME_FAILED
-    return ExitStatus.DONE if above is None or found.tellable(above) else ExitStatus.CANNOT_TELL
+    return Asked(one, other, said.get("families", ()), said["within_s"], said.get("fail_above"))

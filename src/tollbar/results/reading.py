@@ -107,6 +107,7 @@ class _Upgrade(_Said):
 
     old: str
     new: str
+    families: Listed[str] = []
     folder: str
     """Where the command was given, which paths of the two builds may be relative to."""
     within_s: Finite

@@ -4,7 +4,18 @@ It measures nothing itself, and takes its ratios from the judge.
 """
 
 from tollbar.upgrading.changed import Change, Kind, Upgrade, upgrade
-from tollbar.upgrading.questions import shared_settings, studies
+from tollbar.upgrading.questions import LIBSSL_HINT, not_asked, shared_settings, studies
 from tollbar.upgrading.things import Thing, both
 
-__all__ = ["Change", "Kind", "Thing", "Upgrade", "both", "shared_settings", "studies", "upgrade"]
+__all__ = [
+    "LIBSSL_HINT",
+    "Change",
+    "Kind",
+    "Thing",
+    "Upgrade",
+    "both",
+    "not_asked",
+    "shared_settings",
+    "studies",
+    "upgrade",
+]

@@ -87,6 +87,21 @@ def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
     return None
 
 
+def side_by_side(*libraries: Path) -> Path:
+    """Return the first of these libraries in a folder of the cache that has copies of all of them.
+
+    CMake puts libcrypto and libssl into folders of their own, where the loader finds neither by the other. The copies
+    are made again where a library has changed.
+    """
+    described = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in libraries]
+    folder = kept_folder("builds", f"pair-{hashlib.sha256(repr(described).encode()).hexdigest()[:16]}")
+    folder.mkdir(exist_ok=True)
+    for path in libraries:
+        if not (folder / path.name).exists():
+            write(folder / path.name, path.read_bytes(), 0o755)
+    return folder / libraries[0].name
+
+
 def _of(name: str, found: Build, said: str) -> Build:
     """The build, which is one of the bed or platform of this name. Raises TollbarError where its own name is taken."""
     if found.build_of != name:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -102,6 +102,8 @@ class Upgrade:
     """Rows that neither build has, each with the reason."""
     not_asked: tuple[Change, ...] = ()
     """Rows that this machine has nothing to ask with, each with the reason."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Questions that were not asked of either build, each with the reason."""
     among: int = 1
     """How many comparisons hold together: each interval is of so much more confidence."""
 
@@ -128,8 +130,8 @@ class Upgrade:
         )
 
 
-def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
-    """What a run of the studies that are asked of both says of the upgrade."""
+def upgrade(old: Thing, new: Thing, judged: Judgement, skipped: Mapping[str, str] | None = None) -> Upgrade:
+    """What a run of the studies that are asked of both says of the upgrade; `skipped` are questions not asked."""
     changes: list[Change] = []
     absent: list[Change] = []
     for study in judged.studies:
@@ -157,6 +159,7 @@ def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
         tuple(_apart_together(among, one) for one in apart),
         tuple(one for one in absent if one.kind is Kind.NEITHER),
         tuple(one for one in absent if one.kind is Kind.NOT_ASKED),
+        skipped or {},
         among,
     )
 

@@ -170,6 +170,13 @@ def python_packages() -> tuple[str, ...]:
     return tuple(module.stem.removeprefix("with_").replace("_", "-") for module in modules)
 
 
+def password_packages() -> tuple[str, ...]:
+    """Return those packages of Python of which the default of a password hash is measured."""
+    folder = runners.all_platforms()["python"].folder
+    modules = {name: folder / f"with_{name.replace('-', '_')}.py" for name in python_packages()}
+    return tuple(name for name, path in modules.items() if "def password_default" in path.read_text("utf-8"))
+
+
 def python_runner(name: str, version: str) -> Path:
     """A program that performs this version of a package of Python, as a runner. Raises TollbarError."""
     said = f"{name}=={version}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import beds, wire
-from tollbar.beds.loading import name_end
+from tollbar.beds.loading import libssl_beside, name_end
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Setting, Value, family
 from tollbar.libraries import Provider, open_provider
@@ -20,17 +20,46 @@ from tollbar.upgrading.things import LIBCRYPTO, Thing
 
 TLS, DEFAULTS = "tls-defaults", "defaults"
 """The families that take a library and its defaults apart."""
+LIBSSL_HINT = "name the folder that has both below it, or copy libssl.so next to libcrypto.so"
 WORTH = "1%"
 """The least change that is told, as a study's `worth`: what was upgraded is what programs call thousands of times."""
 
 
 def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
-    """The studies of these families, or of all that such a thing is used for. Raises TollbarError for another one."""
+    """The studies of these families, or of all that such a thing is used for and that can be asked of both.
+
+    Raises TollbarError for another family, and for one that cannot be asked.
+    """
     known = _asked_of(old.kind)
     for name in families:
         if name not in known:
             raise unknown("family to ask of it", name, known, where=new.said)
-    return tuple(_study(name, known[name], old, new, blocks) for name in known if name in families or not families)
+    out_of_reach = not_asked(old, new, families)
+    for name, reason in out_of_reach.items():
+        if name in families:
+            raise TollbarError(reason, hint=LIBSSL_HINT)
+    names = [name for name in known if (name in families or not families) and name not in out_of_reach]
+    return tuple(_study(name, known[name], old, new, blocks) for name in names)
+
+
+def not_asked(old: Thing, new: Thing, families: Sequence[str]) -> Mapping[str, str]:
+    """Return the questions that one side has no library for, each with the reason.
+
+    That is known before anything is measured.
+    """
+    reasons = [_without_libssl(side) for side in (old, new) if side.bed is None]
+    reason = next(filter(None, reasons), None)
+    if reason is None:
+        return {}
+    asked = {name: one for name, one in _asked_of(old.kind).items() if name in families or not families}
+    return {name: reason for name, one in asked.items() if one.get("family") == TLS}
+
+
+def _without_libssl(side: Thing) -> str | None:
+    path = side.provider.path
+    if side.provider.kind != LIBCRYPTO or path is None or libssl_beside(Path(path)) is not None:
+        return None
+    return f"there is no libssl next to {path}; TLS needs the libssl of the same build"
 
 
 def _study(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: int) -> Study:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tollbar import beds, runners
 from tollbar.beds import Installed
+from tollbar.beds.loading import libssl_beside, name_end
 from tollbar.errors import TollbarError, nearest
 from tollbar.libraries import Provider, libcryptos, look_up, normal
 from tollbar.upgrading import builds, fetching
@@ -32,6 +33,7 @@ _FETCHED: Mapping[re.Pattern[str], Callable[..., Path]] = {
 }
 # Of several files of one library, the one that programs are linked with.
 _LIBRARY = "libcrypto*.so*"
+_TLS_LIBRARY = "libssl[.-]*so*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +77,43 @@ class Thing:
     @property
     def title(self) -> str:
         """What it is, beside which another build of the same can be set."""
-        if self.bed:
-            return f"build of {beds.all_beds()[self.kind].title}"
-        platform = runners.all_platforms().get(self.kind)
-        return f"build of {platform.title}" if platform else _TITLES[self.kind]
+        return _title(self.kind)
 
 
 _TITLES = {LIBCRYPTO: "libcrypto", PACKAGE: "package of Python", PASSWORDS: "package of password hashes"}
+# By the beginning of a Debian package's name. Another name is known by its files, once it is fetched.
+_DEBIAN = {
+    "libssl": LIBCRYPTO,
+    "nginx": "nginx",
+    "apache2": "httpd",
+    "postgresql": "postgresql",
+    "openjdk": "java",
+    "nodejs": "node",
+    "golang": "go",
+    "python3": "python",
+}
+
+
+def _title(kind: str) -> str:
+    if kind in _TITLES:
+        return _TITLES[kind]
+    platform = runners.all_platforms().get(kind)
+    return f"build of {platform.title if platform else beds.all_beds()[kind].title}"
 
 
 def both(old: str, new: str) -> tuple[Thing, Thing]:
-    """The two sides, of one kind, each found or fetched. Raises TollbarError for what cannot be had or compared."""
-    one, other = (_found(said) for said in (old, new))
-    if one.title != other.title:
-        raise TollbarError(f"{old} is a {one.title}, and {new} a {other.title}: nothing to compare")
+    """The two sides, of one kind, each found or fetched. Raises TollbarError for what cannot be had or compared.
+
+    What is here is looked at before anything is fetched, and two kinds are refused as soon as both are known.
+    """
+    found: dict[str, Thing] = {}
+    kinds = {said: kind for said in (old, new) if (kind := _kind_by_name(said)) is not None}
+    _refuse_two_kinds(kinds)
+    for said in sorted((old, new), key=_is_fetched):
+        found[said] = _found(said)
+        kinds[said] = found[said].kind
+        _refuse_two_kinds({said: kinds[said] for said in (old, new) if said in kinds})
+    one, other = found[old], found[new]
     files = [os.path.realpath(side.file) for side in (one, other)]
     if files[0] == files[1]:
         raise TollbarError("the same file twice: nothing to compare", where=files[0], hint="name two builds")
@@ -96,6 +121,37 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
         # By their packages, which may be the same ones on both.
         return _told_apart(one), _told_apart(other)
     return one, other
+
+
+def _refuse_two_kinds(kinds: Mapping[str, str]) -> None:
+    titles = {said: _title(kind) for said, kind in kinds.items()}
+    if len(set(titles.values())) > 1:
+        (old, one), (new, other) = titles.items()
+        what = f"{old} is a {one}, and {new} a {other}: nothing to compare"
+        raise TollbarError(what, hint="name two builds of the same thing, as in `node@20.18.0 node@22.11.0`")
+
+
+def _is_fetched(said: str) -> bool:
+    return any(named.fullmatch(said) for named in _FETCHED)
+
+
+def _kind_by_name(said: str) -> str | None:
+    """Return what a build is by its name alone; None where its files decide."""
+    for named, fetch in _FETCHED.items():
+        if words := named.fullmatch(said):
+            return _kind_fetched(fetch, words[1])
+    return LIBCRYPTO if said.partition(":")[0] == LIBCRYPTO else None
+
+
+def _kind_fetched(fetch: Callable[..., Path], name: str) -> str | None:
+    if fetch is fetching.package:
+        return next((kind for start, kind in _DEBIAN.items() if name.startswith(start)), None)
+    if fetch is fetching.wheel:
+        package = name.lower()
+        if package not in fetching.python_packages():
+            return None
+        return PASSWORDS if package in fetching.password_packages() else PACKAGE
+    return fetch.__name__
 
 
 def _told_apart(thing: Thing) -> Thing:
@@ -179,10 +235,18 @@ def _library_in(path: Path, said: str) -> Path:
     """The libcrypto that this is or that lies somewhere in it. Raises TollbarError where there is none, or several."""
     if path.is_file():
         return path.resolve()
-    found = {Path(os.path.realpath(one)) for one in path.rglob(_LIBRARY) if one.is_file()}
+    found = _files(path, _LIBRARY)
     if not found:
         raise TollbarError("holds no libcrypto", where=said, hint=WAYS)
     if len(found) > 1:
         several = ", ".join(sorted(str(one.relative_to(path.resolve())) for one in found))
         raise TollbarError(f"holds several: {several}", where=said, hint="name one of these files")
-    return found.pop()
+    (library,) = found
+    others = [one for one in _files(path, _TLS_LIBRARY) if name_end(one) == name_end(library)]
+    if libssl_beside(library) is None and len(others) == 1:
+        return builds.side_by_side(library, others[0])
+    return library
+
+
+def _files(folder: Path, pattern: str) -> set[Path]:
+    return {Path(os.path.realpath(one)) for one in folder.rglob(pattern) if one.is_file()}

@@ -101,7 +101,7 @@ def document(found: Upgrade, above: float | None = None) -> Document:
         changes=[_change(one, id(one) in beyond) for one in found.changes],
         apart=[_apart(one, found.what) for one in found.apart],
         neither=_reasons(found.neither),
-        not_asked=_reasons(found.not_asked),
+        not_asked={**_reasons(found.not_asked), **found.skipped},
     )
 
 

@@ -32,6 +32,7 @@ def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
         missing=(
             *(f"Neither build has {rows}: {why}" for why, rows in by_reason(found.neither)),
             *(f"Not asked: {rows}: {why}" for why, rows in by_reason(found.not_asked)),
+            *(f"Not asked: {name}: {why}" for name, why in found.skipped.items()),
         ),
         notes=tuple(_notes(found, above)),
     )
