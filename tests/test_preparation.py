@@ -57,6 +57,28 @@ def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
     assert {at.account_of(f"{found.bed.name}/{component.name}")} == {account for _, account in seen}
 
 
+def test_what_takes_long_to_prepare_is_printed(
+    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once it has taken a moment, and again while it goes on; what is quick has no line."""
+    monkeypatch.setattr(prepared, "QUICK_S", 0.0)
+    with caplog.at_level("INFO", "tollbar"), start(at, fake.of(fake.component(prepare=fake.preparation()))):
+        pass
+    assert any("the accounts and data of its component web" in line for line in caplog.messages)
+    caplog.clear()
+    monkeypatch.setattr(prepared, "STILL_S", 0.01)
+    with caplog.at_level("INFO", "tollbar"), prepared.told_meanwhile("making accounts"):
+        while len(caplog.messages) < 3:
+            time.sleep(0.01)
+    assert "making accounts" == caplog.messages[0]
+    assert "making accounts (0 s by now)" == caplog.messages[1]
+    monkeypatch.setattr(prepared, "QUICK_S", 60.0)
+    caplog.clear()
+    with caplog.at_level("INFO", "tollbar"), prepared.told_meanwhile("making accounts"):
+        pass
+    assert [] == caplog.messages
+
+
 def test_what_a_preparation_depends_on_makes_another_one(
     at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

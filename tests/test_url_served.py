@@ -201,6 +201,10 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
     deaf.kill()
     deaf.wait()
     assert f"--server-pid {server.pid} counts it" in done.stderr
+    for pid in (1, os.getpid(), os.getppid()):
+        done = tollbar("run", "--url", server.http, "--server-pid", pid)
+        assert (2, "") == (done.returncode, done.stdout)
+        assert re.search("has started Tollbar itself|there is no such process|another user's", done.stderr)
     assert not (tmp_path / "runs").exists()
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,11 +33,34 @@ TAR_LIMIT_S = 120.0
 # State that no run has used for so long is removed when other state is kept.
 UNUSED_LIMIT_S = 90 * 86400.0
 POLL_S = 0.05
+# What takes longer is printed, and again after each further stretch: a reader of a silent terminal ends the run.
+QUICK_S, STILL_S = 2.0, 20.0
 # Of what an archive may hold. Those of format 1 were made under an account that other programs have too, and could have
 # been changed by them.
 FORMAT = 2
 # Where a system's own accounts have names, and the account of a run has none, this library gives it one.
 NAME_LIBRARIES = ("/usr/lib/*/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so")
+
+
+@contextmanager
+def told_meanwhile(words: str) -> Iterator[None]:
+    """Log what is being made, once it has taken a moment, and that it still is."""
+    done, log = threading.Event(), logging.getLogger("tollbar")
+
+    def tell() -> None:
+        wait_s, began_s = QUICK_S, time.monotonic()
+        while not done.wait(wait_s):
+            taken = f" ({time.monotonic() - began_s:.0f} s by now)" if wait_s == STILL_S else ""
+            log.info("%s%s", words, taken)
+            wait_s = STILL_S
+
+    telling = threading.Thread(target=tell, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        done.set()
+        telling.join()
 
 
 def unpack(
@@ -123,16 +148,18 @@ def _prepare(
         if account:
             os.chown(directory, account.number, account.number)
         deadline = time.monotonic() + preparation.limit
-        for words in rendered.commands:
-            command = Guarded(
-                words,
-                sandbox=sandbox,
-                work_dir=directory,
-                log=log,
-                account=account,
-                environment=environment,
-            )
-            _finish(command, component, deadline, "preparing", logs)
+        bed = request.found.bed
+        with told_meanwhile(f"preparing {bed.title}, once: the accounts and data of its component {component.name}"):
+            for words in rendered.commands:
+                command = Guarded(
+                    words,
+                    sandbox=sandbox,
+                    work_dir=directory,
+                    log=log,
+                    account=account,
+                    environment=environment,
+                )
+                _finish(command, component, deadline, "preparing", logs)
         # Not compressed: unpacking is what every start waits for.
         # There are keys and passwords in it, and others may pass through the directory.
         with os.fdopen(os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as packed:

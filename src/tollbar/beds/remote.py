@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -83,6 +84,10 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
     for pid in pids:
         if proc.start_time(pid) is None:
             raise TollbarError("there is no such process", where=f"--server-pid {pid}")
+        if os.getpid() in proc.tree(pid):
+            above = f"{proc.program(pid)} has started Tollbar itself, whose own work would be counted as the server's"
+            hint = 'name the server\'s own process, for example `--server-pid "$(cat /run/nginx.pid)"`'
+            raise TollbarError(above, where=f"--server-pid {pid}", hint=hint)
         if not proc.shows_files(pid):
             raise TollbarError(
                 f"{proc.program(pid)} is another user's: whether it listens there cannot be seen",

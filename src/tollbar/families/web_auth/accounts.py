@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from tollbar.beds.prepared import told_meanwhile
 from tollbar.beds.sandbox import Sandbox
 from tollbar.files import write
 
@@ -261,7 +262,9 @@ class Accounts:
         made = self._hashes.get(stored)
         if made is None:
             # Those that make dear hashes let others run meanwhile.
-            with ThreadPoolExecutor(2) as pool:
+            count = self.usable(stored)
+            words = f"making {count:,} accounts: what a server stores of their passwords is {stored}"
+            with told_meanwhile(words), ThreadPoolExecutor(2) as pool:
                 made = self._hashes[stored] = list(pool.map(STORED[stored].of, list(self)[: self.usable(stored)]))
         # The other accounts only fill the table. They have hashes of the first ones' passwords, and are never drawn.
         yield from ((one.name, made[number % len(made)]) for number, one in enumerate(self))
