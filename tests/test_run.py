@@ -20,6 +20,7 @@ import share
 from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
 from patience import PATIENCE_S
 from test_runner import marked_processes
+from tollbar import __version__
 from tollbar.beds import proc
 from tollbar.stats import FEWEST_BLOCKS
 
@@ -172,6 +173,22 @@ def test_a_run_is_not_resumed_on_an_upgraded_library(tollbar: Tollbar, short_stu
     refused = tollbar("run", "--resume", str(run), "--no-report")
     assert 2 == refused.returncode
     assert "what is installed has changed since the run began" in refused.stderr
+
+
+def test_a_run_that_another_version_goes_on_with_names_both(
+    tollbar: Tollbar, short_study: Path, tmp_path: Path
+) -> None:
+    """In a warning, in the run and on its page."""
+    assert 0 == tollbar("run", str(short_study), "--no-report", "--blocks", "1").returncode
+    (run,) = runs_in(tmp_path / "runs")
+    said = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**said, "tollbar": "0.1.0"}))
+    for _ in range(2):
+        again = tollbar("run", "--resume", str(run))
+        assert 0 == again.returncode, again.stderr
+        assert f"warning: the run began with Tollbar 0.1.0, and {__version__} goes on with it" in again.stderr
+    assert [__version__] == json.loads((run / "run.json").read_text())["resumed_with"]
+    assert f"with Tollbar 0.1.0, resumed with {__version__}." in (run / "report.html").read_text("utf-8")
 
 
 @pytest.mark.share(1)

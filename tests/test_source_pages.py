@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -264,6 +265,13 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     last = tollbar("show", "rsa-apis")
     assert f"of the run {of.relative_to(tmp_path)}" in last.stderr
     assert "Twice the work costs twice as much" in last.stdout
+    damaged = tmp_path / "runs" / "9999-damaged"
+    shutil.copytree(of, damaged)
+    (damaged / "results.sqlite").write_bytes(b"no database")
+    passed_over = tollbar("show", "rsa-apis").stderr
+    assert "warning: runs/9999-damaged is passed over: " in passed_over
+    assert f"of the run {of.relative_to(tmp_path)}" in passed_over
+    shutil.rmtree(damaged)
     told = json.loads(tollbar("show", "rsa-apis", "--of", of, "--json").stdout)
     assert ["Twice the work costs twice as much"] == [one["says"] for one in told["claims"]]
     assert told["claims"][0]["ratio"] == pytest.approx(2.0, rel=0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -211,16 +210,19 @@ def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStat
 
 
 def _last_judged(source: Source) -> Judgement | None:
-    """The last run that has studies of the source and trials of them; what cannot be read is passed over."""
+    """Return the last run that has studies of the source and trials of them. One that cannot be read is named."""
     # Their names begin with the time.
     for said in sorted(DEFAULTS.runs.glob("*/run.json"), reverse=True):
-        with contextlib.suppress(TollbarError, KeyError):
+        try:
             # A study of this name may be another one, as those of the set `quick` are.
             if any(one.source == source.name for one in results.studies(said.parent)):
                 run = results.read(said.parent)
                 of = [one for one in run.studies if one.study.source == source.name and one.study.claims]
                 if any(row.all_trials for one in of for row in one.rows):
                     return judged_run(said.parent)
+        except (TollbarError, KeyError) as error:
+            why = error.what if isinstance(error, TollbarError) else f"run.json has no {error}"
+            console.say(f"warning: {said.parent} is passed over: {why}", "yellow")
     return None
 
 

@@ -160,13 +160,13 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
     return with_servers(asked, options.i_own_this_server, options.server_pid)
 
 
-def read_share(option: str, said: str) -> float:
-    """What an option says, as a share above nothing. Raises TollbarError."""
+def read_share(option: str, said: str, most: float | None = 1.0) -> float:
+    """Return what an option says, as a share above zero and below `most`. Raises TollbarError."""
     try:
         share = units.share(said)
     except ValueError as error:
         raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
-    if not 0 < share < 1:
+    if share <= 0 or (most is not None and share >= most):
         raise TollbarError("a share above nothing, as in 2%", where=f"{option} {units.quoted(said)}")
     return share
 

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, document, gathering, results, units
+from tollbar import console, document, gathering, results
 from tollbar import judge as judging
 from tollbar import report as reporting
-from tollbar.cli.options import AsJson, read_run, show, status_of
-from tollbar.errors import ExitStatus, TollbarError, one_line
+from tollbar.cli.options import AsJson, read_run, read_share, show, status_of
+from tollbar.errors import ExitStatus, one_line
 from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
 from tollbar.present.decisions.compare import by_cost_lines, headlines, increase_lines
@@ -88,7 +88,7 @@ def compare(
     json
         Print one JSON document instead of tables.
     """
-    above = None if fail_above is None else _share(fail_above)
+    above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
     judged = [judged_run(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
     found = () if above is None else comparison.increases(above, of)
@@ -106,13 +106,6 @@ def compare(
     if found or comparison.gone or comparison.unjudged(of):
         return ExitStatus.SOME_FAILED
     return ExitStatus.DONE if comparison.tellable(of, above) else ExitStatus.CANNOT_TELL
-
-
-def _share(text: str) -> float:
-    try:
-        return units.share(text)
-    except ValueError as error:
-        raise TollbarError(str(error), where="--fail-above") from error
 
 
 def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:

@@ -68,7 +68,7 @@ def upgrade(
         Where the run's directory is made.
     """
     within_s = read_seconds("--for", for_)
-    above = None if fail_above is None else read_share("--fail-above", fail_above)
+    above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
     one, other = upgrading.both(old, new)
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
     # One look: a second one would widen every interval by half.

@@ -16,10 +16,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from tollbar.stats import Interval
+
 Number = Annotated[float | None, BeforeValidator(lambda value: value if value is None or isfinite(value) else None)]
 """Null where it is not known, the end of an interval that has none included."""
 Ends = tuple[Number, Number] | None
 """The low and the high end of an interval."""
+
+
+def ends_of(of: Interval | None) -> tuple[float | None, float | None]:
+    """Return the two ends of an interval; neither where there were too few blocks for one, or none."""
+    return (of.low, of.high) if of is not None and of.is_bounded else (None, None)
+
+
 Value = str | int | float | bool
 """Of a coordinate."""
 Values = dict[str, Value]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tollbar import console, gathering, judge, machine, moments, plan, results, study, units
+from tollbar import __version__, console, gathering, judge, machine, moments, plan, results, study, units
 from tollbar.beds.places import Place
 from tollbar.errors import TollbarError
 from tollbar.files import pasted
@@ -111,11 +111,21 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[Place] = (
     # Read again, now that no other process may write it: another look may have been noted meanwhile.
     said = results.about(directory)
     entries = {one.name: {**said["studies"][one.name], **results.measured_as(one)} for one in asked}
-    results.update_about(directory, {"studies": entries})
+    results.update_about(directory, {"studies": entries, **_with_this_version(said)})
     again = store.resume()
     if again:
         console.say(f"  resumed    {counted(again, 'cell')} that failed too often before: tried again")
     return planned, store
+
+
+def _with_this_version(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a run notes of a version that did not begin it, and say so: its blocks may be measured otherwise."""
+    began, others = said.get("tollbar"), said.get("resumed_with", [])
+    if began in (None, __version__):
+        return {}
+    words = f"the run began with Tollbar {began}, and {__version__} goes on with it: its report names both"
+    console.say(f"warning: {words}", "yellow")
+    return {"resumed_with": list(dict.fromkeys([*others, __version__]))}
 
 
 def carry_out(

@@ -188,7 +188,7 @@ class _Lab:
 
     def _most_s(self, one: StudyPlan, block_s: float) -> float:
         """How long all of a study's measuring may take, to reach a precision."""
-        most_s = self.within_s or one.study.measure.longest_s
+        most_s = one.study.measure.longest_s if self.within_s is None else self.within_s
         if most_s is None:
             most_s = MOST_TIMES * one.study.measure.blocks * block_s
             # Where the run is resumed the study has the blocks that were added too, and is not to take longer for it.

@@ -271,7 +271,8 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
 def _how(judgement: Judgement) -> Iterator[Block]:
     run = judgement.run
     page = "" if run.version == __version__ else f" This page was made with Tollbar {__version__}."
-    yield Paragraph(f"Measured {run.started} with Tollbar {run.version}.{page}")
+    also = f", resumed with {enumeration(run.resumed_with)}" if run.resumed_with else ""
+    yield Paragraph(f"Measured {run.started} with Tollbar {run.version}{also}.{page}")
     yield from (Paragraph(of) for of in dict.fromkeys(cost_words(study).method for study in judgement.studies))
     for study in judgement.studies:
         about = study.about

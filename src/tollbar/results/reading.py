@@ -127,6 +127,7 @@ class _About(_Said):
     broken: Named[str]
     studies: Named[_Entry]
     tollbar: str = NOT_STATED
+    resumed_with: Listed[str] = []
     best_probe_ns: Finite | None = None
     nodes: Named[_Node] = {}
     roles: Named[str] = {}
@@ -156,6 +157,7 @@ def read(directory: Path) -> Run:
         studies=read_back,
         nodes=said.get("nodes", {}),
         version=said.get("tollbar", NOT_STATED),
+        resumed_with=tuple(said.get("resumed_with", ())),
         best_probe_ns=said.get("best_probe_ns"),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )

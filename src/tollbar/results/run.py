@@ -121,7 +121,9 @@ class Run:
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The machine of each role that has one of its own: `address`, `host`, `fingerprint`, `is_simulated`."""
     version: str = NOT_STATED
-    """Of the Tollbar that measured it."""
+    """Of the Tollbar that began it."""
+    resumed_with: tuple[str, ...] = ()
+    """Other versions that went on with it."""
     best_probe_ns: float | None = None
     """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""
 

@@ -32,6 +32,7 @@ from tollbar.study import USUAL_USERS, default_load, is_paced
 # How it was asked: no two of these are two choices.
 _PLACES = ("op", "provider", "bed", *OF_A_LOAD)
 _USUAL_BED = "embedded"
+_LEAST_RATIO = 1e-9
 # What users ask and how, which is no coordinate; by what a study's file calls it. Another of it is another cost.
 _REQUESTS = {
     "get": "load.request.get",
@@ -407,7 +408,10 @@ def _swap(wanted: Wanted, term: Term, cells: Sequence[Cell], others: Sequence[Ce
 
 
 def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> Verdict:
-    """By the ratio of both sums, as of any two costs; where they are of several studies, by what is saved."""
+    """By the ratio of both sums, as of any two costs; where they are of several studies, by what is saved of the first.
+
+    The threshold and the noise are then the largest of these studies.
+    """
     ledger = cells[0].source.ledger
     if all(cell.source is cells[0].source for cell in cells):
         weights = {cell.row.key: (cell.row, [0.0, 0.0]) for cell in (*cells, *others)}
@@ -420,6 +424,21 @@ def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> 
         noise = ledger.noise_for(rows)
         if ratio is not None:
             return decide(ratio, reach(noise) if noise else None, ledger.terms)
-    if saved.low <= 0 <= saved.high:
+    before = summed(cells).estimate
+    noises = [one for some in (cells, others) if (one := _noise_of(some)) is not None]
+    if before <= 0 or not saved.is_bounded or len(noises) < len((cells, others)):
         return Verdict.UNCLEAR
-    return Verdict.SAVES if saved.estimate > 0 else Verdict.COSTS
+    # A ratio is above zero: whoever saves more than all that there was has saved it for certain.
+    estimate, low, high = (max(1 - end / before, _LEAST_RATIO) for end in (saved.estimate, saved.high, saved.low))
+    terms = max((cell.source.ledger.terms for cell in (*cells, *others)), key=lambda one: one.worth)
+    return decide(replace(saved, estimate=estimate, low=low, high=high), max(map(reach, noises)), terms)
+
+
+def _noise_of(cells: Sequence[Cell]) -> Interval | None:
+    """Return the twins that reach furthest among the studies of these cells; None where one study has none."""
+    by_source: dict[int, list[Cell]] = {}
+    for cell in cells:
+        by_source.setdefault(id(cell.source), []).append(cell)
+    found = [some[0].source.ledger.noise_for([cell.row for cell in some]) for some in by_source.values()]
+    known = [one for one in found if one is not None]
+    return max(known, key=reach) if len(known) == len(found) else None

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tollbar.budgets.checked import Check
 from tollbar.budgets.judging import CheckedBudget
-from tollbar.document.schema import Form, Number, Values
+from tollbar.document.schema import Form, Number, Values, ends_of
 from tollbar.policies import CheckedUse, Finding
 
 
@@ -163,6 +163,7 @@ def _rule(of: Finding) -> RuleForm:
 
 def _budget(one: CheckedBudget, check: Check) -> BudgetForm:
     budget, ratio = one.budget, one.ratio
+    low, high = ends_of(ratio)
     return BudgetForm(
         budget=budget.name,
         family=budget.family,
@@ -173,8 +174,8 @@ def _budget(one: CheckedBudget, check: Check) -> BudgetForm:
         reason=one.reason,
         limit=budget.at_most,
         ratio=ratio and ratio.estimate,
-        low=ratio and ratio.low,
-        high=ratio and ratio.high,
+        low=low,
+        high=high,
         confidence=ratio and ratio.confidence,
         blocks=ratio.n if ratio else 0,
         moments=ratio and ratio.moments,

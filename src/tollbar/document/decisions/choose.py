@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tollbar.document.schema import Form, Number, Values
+from tollbar.document.schema import Form, Number, Values, ends_of
 from tollbar.judge.choosing import Candidate, Choosing, Reason
 from tollbar.policies import Policy
 from tollbar.present.blocks import Brief
@@ -177,6 +177,7 @@ def _candidate(of: Answered, place: Choosing | None, one: Candidate) -> Candidat
     family, cost = of.wanted.family, one.cost
     toll = place.beside_cheapest(one) if place else None
     ratio = toll.ratio if toll else None
+    (low, high), (over_low, over_high) = ends_of(cost), ends_of(ratio)
     setting: Mapping[str, object] = {n: v for n, v in one.coordinates.items() if n != "choice"}
     return CandidateForm(
         choice=str(one.coordinates["choice"]),
@@ -185,12 +186,12 @@ def _candidate(of: Answered, place: Choosing | None, one: Candidate) -> Candidat
         strength=family.strength_of(one.coordinates),
         ruling=str(one.ruling),
         cost=cost.estimate if cost else None,
-        low=cost.low if cost else None,
-        high=cost.high if cost else None,
+        low=low,
+        high=high,
         moments=str(cost.moments) if cost else None,
         over_cheapest=ratio.estimate if ratio else None,
-        over_cheapest_low=ratio.low if ratio else None,
-        over_cheapest_high=ratio.high if ratio else None,
+        over_cheapest_low=over_low,
+        over_cheapest_high=over_high,
         over_cheapest_moments=str(ratio.moments) if ratio else None,
         verdict=str(toll.verdict) if toll else None,
         not_measured=one.unmeasured,
