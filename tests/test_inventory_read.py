@@ -27,7 +27,7 @@ from tollbar.inventory.reading import parse
         (b'<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>', "XML"),
         (b"\xff\xfe\x00", "not text in UTF-8"),
         (b"[1]", "not CycloneDX"),
-        (b'{"spdxVersion": "SPDX-2.3"}', "not CycloneDX"),
+        (b'{"spdxVersion": "SPDX-2.3"}', "SPDX document"),
         (b'{"bomFormat": "CycloneDX", "specVersion": "1.4"}', "CycloneDX 1.4"),
         (b'{"bomFormat": "CycloneDX", "specVersion": 1.6}', "no `specVersion`"),
         (b"[" * 200_000, "not CycloneDX"),

@@ -22,9 +22,9 @@ from tollbar.cli.options import (
     status_of,
 )
 from tollbar.document.decisions.price import document
-from tollbar.errors import ExitStatus
+from tollbar.errors import ExitStatus, TollbarError
 from tollbar.measure import schedule
-from tollbar.policies import day
+from tollbar.policies import Ruling, day
 from tollbar.present.decisions.price import brief
 from tollbar.present.names import enumeration
 from tollbar.results import Run
@@ -35,7 +35,7 @@ DEFAULT_FOR = "20 s"
 
 
 def price(
-    file: Path,
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
@@ -43,6 +43,7 @@ def price(
     on: str | None = None,
     for_: Annotated[str | None, Parameter(name="--for")] = None,
     library: Libraries = (),
+    fail: Annotated[bool, Parameter(negative="")] = False,
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
@@ -54,11 +55,12 @@ def price(
     tollbar price cbom.json --policy tr-02102-2026-01 --run runs/2026-11-21-101500-set
     tollbar price cbom.json --policy cnsa-2.0-2024-12 --policy asvs-level-2-5.0.0 --for 40s
     tollbar price cbom.json --policy tr-02102-2026-01 --on 2032-01-01 --for 0s --markdown
+    cbom-generator | tollbar price - --policy asvs-level-2 --for 0s --fail
 
     Parameters
     ----------
     file
-        The inventory.
+        The inventory; `-` reads it from standard input.
     policy
         What the assets are to meet: a name, the newest edition unless one is named, or a file of your own. May be given
         again: all of them are to be met.
@@ -71,6 +73,8 @@ def price(
         nothing. Where the time is short, only replacements in the best standing are measured.
     library
         A libcrypto to measure beside the system's. May be given again.
+    fail
+        End with status 1 where an asset breaks a policy, for continuous integration.
     runs
         Where the directory of what is measured is made.
     """
@@ -78,6 +82,12 @@ def price(
     then = today if on is None else day(on)
     asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
     within_s = read_seconds("--for", for_ if for_ is not None else "0 s" if run else DEFAULT_FOR)
+    if str(file).startswith("-") and file != inventory.STANDARD_INPUT:
+        hint = "`tollbar price --help` lists the options; a file of such a name is `./-NAME`"
+        raise TollbarError(f"unknown option `{file}`", hint=hint)
+    if fail and not asked:
+        hint = "such as `--policy asvs-level-2`; `docs/choosing.md` lists the policies"
+        raise TollbarError("`--fail` needs a policy that assets may break", where="--fail", hint=hint)
     read = inventory.read(file)
     known = [read_run(one) for one in run]
     found = inventory.price(read, asked, then, today, known)
@@ -87,7 +97,7 @@ def price(
         measured, status = _measured(questions, within_s, library, runs)
         found = inventory.price(read, asked, then, today, [*known, measured])
     show_answer(brief(found), lambda: document(found), layout)
-    return status
+    return ExitStatus.SOME_FAILED if fail and found.count(Ruling.BREAKS) else status
 
 
 def _measured(

@@ -201,7 +201,7 @@ def _texts(asset: Asset, followed: _Followed) -> Mapping[str, str]:
             said.pop("name", None)
             said = {**more, **said, **({"name": name} if name else {})}
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
-    return {name: text for name, text in said.items() if text}
+    return {name: text for name, text in said.items() if text.strip().lower() not in _NOT_GIVEN or name == "padding"}
 
 
 def _of_oid(oid: str) -> str:
@@ -238,6 +238,11 @@ def _less_nothing(property_: str, text: str) -> str:
     for pattern in _table().says_nothing.get(property_, ()):
         text = pattern.sub("", text)
     return text
+
+
+_NOT_GIVEN = frozenset(
+    {"", "unspecified", "unknown", "other", "none", "null", "n/a", "na", "undefined", "default", "any", "-", "?"}
+)
 
 
 def _mapped(facts: _Facts, known: Mapping[str, Family]) -> Mapped:
@@ -337,7 +342,8 @@ class _Facts:
             if len(found) > 1 and name != _SEVERAL:
                 (value, property_), (other, of_other) = [*found.items()][:2]
                 if property_ == of_other:
-                    return f"its {property_} say both {value} and {other}"
+                    verb = "say" if property_ in _LISTS else "says"
+                    return f"its {_PROPERTIES.get(property_, property_)} {verb} both {value} and {other}"
                 return f"its {property_} says {value}, and its {of_other} says {other}"
         return None
 
@@ -398,8 +404,9 @@ class _Facts:
     @property
     def is_alone(self) -> bool:
         """Whether an algorithm or a hash is known by its own name alone."""
-        return ALGORITHM not in self.values or (
-            "family" in self.values and self.values[ALGORITHM] not in _WITH_PARAMETERS
+        algorithm = self.values.get(ALGORITHM, "")
+        return not any(
+            algorithm in row.where.get(ALGORITHM, ()) for row in _table().choice if row.choices and algorithm
         )
 
     def may_be_judged(self) -> bool:
@@ -407,7 +414,7 @@ class _Facts:
         algorithm = self.values.get(ALGORITHM, "")
         family = _FAMILIES.get(names.class_of(algorithm), "")
         known = families.families().get(family)
-        is_listed = algorithm in _WITH_PARAMETERS or known is None or algorithm in known.choices
+        is_listed = not self.is_alone or known is None
         return is_listed or unmeasured.find(family, unmeasured.CHOICE, algorithm) is not None
 
     def absent(self) -> str:
@@ -507,6 +514,7 @@ class _Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
+_LISTS = frozenset({"algorithms", "functions", "identifiers"})
 # The properties that are names, with the facts that are read of each.
 _FACTS = frozenset({ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter", "bits"})
 _NAMES = {

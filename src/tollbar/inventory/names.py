@@ -26,6 +26,8 @@ CLASSES = (
 _PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter")
 # The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message.
 _MASK = "mgf1"
+# A number that is compared is none that the name gives: `RSA <2048`.
+_COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9\u0080-\U0010ffff]+")
 
 
@@ -64,17 +66,18 @@ def read(text: str) -> Name:
     left: list[str] = []
     known, longest = _spellings()
     at = start = 0
+    left.extend(_COMPARED.findall(written))
     while at < len(squeezed):
         if at == 0 or places[at] - places[at - 1] > 1:
             start = at
         end = next(
-            (to for to in range(min(len(squeezed), at + longest), at, -1) if squeezed[at:to] in known
-             and not _splits(squeezed, places, to)),
+            (to for to in range(min(len(squeezed), at + longest), at, -1)
+             if (one := known.get(squeezed[at:to])) and not _splits(squeezed, places, to) and one.spans(places[at:to])),
             None,
         )  # fmt: skip
         if end is not None and not _splits(squeezed, places, at):
             spelled = written[places[at] : places[end - 1] + 1]
-            found.extend((at, Fact(name, value, spelled)) for name, value in known[squeezed[at:end]])
+            found.extend((at, Fact(name, value, spelled)) for name, value in known[squeezed[at:end]].facts)
             # A spelling may cover several words, and what is left of the last one begins there.
             start = next((one for one in range(end - 1, at, -1) if places[one] - places[one - 1] > 1), start)
             at = end
@@ -201,16 +204,39 @@ def _classes() -> Mapping[str, str]:
     return {name: kind for kind in CLASSES for name in getattr(table, kind.replace("-", "_"))}
 
 
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """A spelling without its separators."""
+
+    facts: tuple[tuple[str, str], ...]
+    parts: frozenset[int]
+    """The places before which a separator may be: where the spelling has one, and between letters and digits."""
+
+    def spans(self, places: list[int]) -> bool:
+        """Return whether the letters at these places of a text have separators in the spelling's places alone."""
+        return all(at in self.parts for at in range(1, len(places)) if places[at] - places[at - 1] > 1)
+
+
 @cache
-def _spellings() -> tuple[Mapping[str, tuple[tuple[str, str], ...]], int]:
+def _spellings() -> tuple[Mapping[str, _Spelling], int]:
     """The facts of each spelling without its separators, and the length of the longest."""
     table = _vocabulary()
-    found: dict[str, tuple[tuple[str, str], ...]] = {word.replace("-", ""): () for word in table.filler}
+    found: dict[str, _Spelling] = {}
+
+    def add(word: str, facts: tuple[tuple[str, str], ...]) -> None:
+        plain = word.replace("-", "")
+        ends = {len(word[:at].replace("-", "")) for at, letter in enumerate(word) if letter == "-"}
+        ends |= {at for at in range(1, len(plain)) if plain[at].isdigit() is not plain[at - 1].isdigit()}
+        ends |= found[plain].parts if plain in found else set()
+        found[plain] = _Spelling(facts, frozenset(ends))
+
+    for word in table.filler:
+        add(word, ())
     groups = [(kind, ALGORITHM) for kind in CLASSES] + [(name, name) for name in _PLAIN_FACTS]
     for group, fact in groups:
         for value, words in getattr(table, group.replace("-", "_")).items():
             for word in words:
-                found[word.replace("-", "")] = ((fact, value),)
+                add(word, ((fact, value),))
     for word, facts in table.whole.items():
-        found[word.replace("-", "")] = tuple(facts.items())
+        add(word, tuple(facts.items()))
     return found, max(map(len, found))

@@ -151,6 +151,9 @@ class _Crypto(Struct, rename="camel", frozen=True):
     related_crypto_material_properties: _Material | None = None
     protocol_properties: _Protocol | None = None
     oid: Text = None
+    # Names that the specification does not have, and tools write.
+    algorithm_name: Text = None
+    key_size: Text = None
 
 
 class _Occurrence(Struct, rename="camel", frozen=True):
@@ -187,8 +190,10 @@ Made = Iterator[tuple[str, str, Mapping[str, str], Mapping[str, tuple[str, ...]]
 
 def _algorithm(crypto: _Crypto, name: str) -> Made:
     of = crypto.algorithm_properties or _Algorithm()
+    # Some tools have the place of an algorithm as the component's name.
+    name = shown(_text(of.name or of.algorithm_name or crypto.algorithm_name)) or name
     said = {
-        "name": _text(of.name or of.algorithm_name) or name,
+        "name": name,
         "family": _text(of.algorithm_family),
         "parameter": _text(of.parameter_set_identifier),
         "curve": _text(of.elliptic_curve or of.curve),
@@ -206,6 +211,11 @@ def _certificate(crypto: _Crypto, name: str) -> Made:
     keys = [_text(of.subject_public_key_ref), *_related(of.related_cryptographic_assets, "publicKey")]
     # Some tools put the identifier of the key here; that of a signature says nothing of the key.
     said = {"oid": _oid(crypto)} if _oid(crypto) in _OF_KEYS else {}
+    if key := _text(crypto.algorithm_name or (crypto.algorithm_properties or _Algorithm()).name):
+        said |= {"name": key, "size": _text(crypto.key_size)}
+    sizes = [_text(one.ref) for one in of.related_cryptographic_assets or () if _text(one.type) == "size"]
+    if said and len(sizes) == 1:
+        said["size"] = sizes[0]
     yield "certificate", name, said, {"key": tuple(filter(None, keys))}
 
 
@@ -213,7 +223,12 @@ def _material(crypto: _Crypto, name: str) -> Made:
     of = crypto.related_crypto_material_properties or _Material()
     algorithms = [_text(of.algorithm_ref), *_related(of.related_cryptographic_assets, "algorithm")]
     # Tools that give a key no name append what tells it from others.
-    said = {"name": name.partition("@")[0], "type": _text(of.type), "size": _text(of.size), "oid": _oid(crypto)}
+    said = {
+        "name": _text(crypto.algorithm_name) or name.partition("@")[0],
+        "type": _text(of.type),
+        "size": _text(of.size or crypto.key_size),
+        "oid": _oid(crypto),
+    }
     yield "related-crypto-material", name, said, {"algorithm": tuple(filter(None, algorithms))}
 
 

@@ -8,6 +8,7 @@ msgspec passes over all others, and each count has a limit that ends the reading
 from __future__ import annotations
 
 import codecs
+import sys
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from msgspec import Raw, Struct
 
 from tollbar.errors import TollbarError
 from tollbar.files import read_bytes
-from tollbar.inventory import limits
+from tollbar.inventory import formats, limits
 from tollbar.inventory.parts import (
     NOTHING,
     Asset,
@@ -34,6 +35,7 @@ from tollbar.inventory.parts import (
 )
 
 VERSIONS = ("1.6", "1.7")
+STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 1024 * 1024
 
 Kind = TypeVar("Kind")
@@ -59,13 +61,20 @@ class Inventory:
 
 
 def read(path: Path) -> Inventory:
-    """The inventory in this file. Raises TollbarError: one line with what is wrong, and what to do about it."""
-    return parse(read_bytes(path, limits.MOST_BYTES), path)
+    """Read the inventory in this file; `-` is standard input. Raises TollbarError: one line with what is wrong."""
+    return parse(_of_standard_input() if path == STANDARD_INPUT else read_bytes(path, limits.MOST_BYTES), path)
+
+
+def _of_standard_input() -> bytes:
+    content = sys.stdin.buffer.read(limits.MOST_BYTES + 1)
+    if len(content) > limits.MOST_BYTES:
+        raise TollbarError(f"larger than {limits.MOST_BYTES // 1024**2} MiB, the limit", where="standard input")
+    return content
 
 
 def parse(content: bytes, path: Path) -> Inventory:
     """The inventory that these bytes are; `path` is what an error names. Raises TollbarError as `read` does."""
-    where = str(path)
+    where = "standard input" if path == STANDARD_INPUT else str(path)
     document = _document(content, where)
     version = _version(document, where)
     found = _Found(where)
@@ -84,18 +93,40 @@ def parse(content: bytes, path: Path) -> Inventory:
 def _document(content: bytes, where: str) -> _Document:
     content = content.removeprefix(codecs.BOM_UTF8)
     _refuse_other_encodings(content, where)
-    if content[:1000].lstrip()[:1] == b"<":
+    beginning = content[:1000].lstrip()
+    # A table of TOML begins as a list of JSON.
+    is_json = beginning[:1] in (b"{", b"[") and not beginning.lstrip(b"[")[:1].isalpha()
+    if not is_json and (format_ := formats.of_text(content)):
+        raise TollbarError(f"it looks like {format_.what}", where=where, hint=format_.hint)
+    if beginning[:1] == b"<":
         raise TollbarError(
             "XML, and JSON is read", where=where, hint="`cyclonedx convert --output-format json` makes it"
         )
-    no_inventory = TollbarError("not CycloneDX: it has no `bomFormat` that says so", where=where, hint=_SAMPLE)
+    no_inventory = TollbarError("not CycloneDX: it has no `bomFormat` that says so", where=where, hint=formats.HINT)
     try:
         document = _decoded(content, _Document, where)
     except _NotAsWanted as error:
-        raise no_inventory from error
-    if scalar(document.bom_format) != "CycloneDX":
-        raise no_inventory
-    return document
+        raise _recognised(content, where) or no_inventory from error
+    if scalar(document.bom_format) == "CycloneDX":
+        return document
+    if scalar(document.spec_format) == "CycloneDX":
+        hint = f"{formats.READ}: `cdxgen --spec-version 1.7` writes it"
+        raise TollbarError(f"CycloneDX {_version_words(document)} is not read", where=where, hint=hint)
+    if scalar(document.bom_format) == "CBOM":
+        what = "`bomFormat` is `CBOM`, IBM's format before CycloneDX 1.6, which is not read"
+        raise TollbarError(what, where=where, hint=formats.HINT)
+    raise _recognised(content, where) or no_inventory
+
+
+def _recognised(content: bytes, where: str) -> TollbarError | None:
+    """Return the error about a JSON document of another format that is known; None: it is not."""
+    format_ = formats.of_json(content)
+    return TollbarError(f"it looks like {format_.what}", where=where, hint=format_.hint) if format_ else None
+
+
+def _version_words(document: _Document) -> str:
+    version = scalar(document.spec_version)
+    return shown(version) if isinstance(version, str) else "of no `specVersion`"
 
 
 def _refuse_other_encodings(content: bytes, where: str) -> None:
@@ -113,9 +144,9 @@ def _version(document: _Document, where: str) -> str:
     version = scalar(document.spec_version)
     if version in VERSIONS:
         return str(version)
-    what = f"CycloneDX {shown(version)}" if isinstance(version, str) else "CycloneDX of no `specVersion`"
-    hint = f"{' and '.join(VERSIONS)} are read: `cyclonedx convert --output-version v1_6` makes one"
-    raise TollbarError(f"{what} has no inventory of cryptography that is known here", where=where, hint=hint)
+    # To convert one adds no cryptography to it.
+    what = f"CycloneDX {_version_words(document)} has no inventory of cryptography that is known here"
+    raise TollbarError(what, where=where, hint=formats.HINT)
 
 
 def _about(document: _Document) -> str | None:
@@ -132,16 +163,13 @@ class _NotAsWanted(TollbarError):
     """The document is JSON, and another kind of value than it is to be."""
 
 
-_SAMPLE = "`cyclonedx-py environment` makes one of a Python environment, for example"
-
-
 def _decoded(content: bytes | Raw, kind: type[Kind], where: str) -> Kind:
     """What is asked of this JSON. Raises TollbarError."""
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:
         what = f"not CycloneDX: {fault_of(error, 'components')}"
-        raise _NotAsWanted(what, where=where, hint=_SAMPLE) from error
+        raise _NotAsWanted(what, where=where, hint=formats.HINT) from error
     except msgspec.DecodeError as error:
         is_cut = "truncated" in str(error)
         what = "the file ends too early" if is_cut else str(error).removeprefix("JSON is malformed: ")
@@ -162,6 +190,7 @@ class _Metadata(Struct):
 
 class _Document(Struct, rename="camel"):
     bom_format: Raw = NOTHING
+    spec_format: Raw = NOTHING
     spec_version: Raw = NOTHING
     metadata: Raw = NOTHING
     components: Raw = NOTHING

@@ -22,6 +22,7 @@ CHOICE = "choice"
 _SIZE = "{size}"
 # Digits of a size that is a size: longer ones would be no key's.
 _MOST_DIGITS = 5
+_LONGEST_ABBREVIATION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Unmeasured:
         choice = replace(
             near,
             name=self.value,
-            title=self.value,
+            title=self.title,
             strength=near.strength if self.strength is None else self.strength,
             strength_from=None,
             standing=self.standing,
@@ -64,9 +65,17 @@ class Unmeasured:
         return replace(family, choices={**family.choices, self.value: choice})
 
     @property
+    def title(self) -> str:
+        """The name for people: `DES-CFB`, `Blowfish`, `TLS 1.0`."""
+        if self.value.startswith(("tls-", "ssl-")):
+            return self.value.upper().replace("-", " ")
+        is_word = self.value.isalpha() and len(self.value) > _LONGEST_ABBREVIATION
+        return self.value.capitalize() if is_word else self.value.upper()
+
+    @property
     def sentence(self) -> str:
         """The sentence that keeps it from meeting a policy."""
-        return f"Tollbar does not measure {self.value}, which no policy lists: {self.because}"
+        return f"no lab of Tollbar's has {self.title}, and no rule approves it by name: {self.because}"
 
 
 @lru_cache(_MOST_REMEMBERED)
@@ -81,7 +90,7 @@ def find(family_name: str, coordinate: str, value: str) -> Unmeasured | None:
             if size is None:
                 return None
             larger = [name for name, bits in _of_size(family, value).items() if bits > size]
-            standing = _standing(size, value)
+            standing = _standing(size, family.choices[larger[0]].standing if larger else Standing.ACCEPTABLE)
             return Unmeasured(
                 coordinate, value, larger[0] if larger else None, _strength(size), standing, row.because, row.listed
             )
@@ -116,10 +125,11 @@ def _strength(bits: int) -> int:
     return max(0, round(exact / 8) * 8)
 
 
-def _standing(bits: int, value: str) -> Standing:
+def _standing(bits: int, larger: Standing) -> Standing:
+    """The standing of a size that is smaller than a measured one; SP 800-131A disallows less than 2,048 bits."""
     if bits < 1024:
         return Standing.BROKEN
-    return Standing.DISALLOWED if bits < 2048 or value.startswith("dsa-") else Standing.ACCEPTABLE
+    return Standing.DISALLOWED if bits < 2048 else larger
 
 
 def _value(of: Unmeasured) -> SettingValue:

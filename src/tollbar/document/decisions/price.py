@@ -11,6 +11,7 @@ from pydantic import Field
 from tollbar.document.schema import Ends, Form, Number, Values
 from tollbar.inventory.pricing import Line, Priced, Pricing
 from tollbar.inventory.replacing import Cost
+from tollbar.inventory.unmeasured import CHOICE
 from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
 
@@ -61,7 +62,7 @@ class UseForm(Form):
     reasons: list[ReasonForm]
     """Why it breaks a policy, or why that cannot be said; and the rules that it need not meet, by an exception."""
     mitigates: dict[str, str]
-    """Of each threat of the family: `yes`, `partly` or `no`."""
+    """Of each threat of the family: `yes`, `partly` or `no`; empty for a choice that no lab measures."""
     replacements: list[Values]
     """The cheapest that was measured of what meets the policies, with what was not told apart from it."""
     own: Values | None
@@ -90,7 +91,10 @@ class LineForm(Form):
     uses: list[UseForm]
     """What it is an instance of; several where the inventory does not say which."""
     reason: str | None
-    """Why there is none."""
+    """Why it cannot be said which choice it is; its use is then the best that it may be, where even that breaks a
+    policy."""
+    bad_standing: bool
+    """Whether it is broken or disallowed by its standing, whatever the policies have rules on."""
 
 
 class BrokenForm(Form):
@@ -147,6 +151,8 @@ class Document(Form):
     """how many are instances of a choice"""
     rulings: dict[str, int]
     """how many have each ruling"""
+    bad_unrefused: int
+    """assets that are broken or disallowed by their standing, and that no policy here refuses"""
     broken: list[BrokenForm]
     """each rule that is broken, the one that most assets break first"""
     ungoverned: list[UngovernedForm]
@@ -171,6 +177,7 @@ def document(pricing: Pricing) -> Document:
         assets=len(inventory.assets),
         mapped=pricing.mapped,
         rulings={ruling.value: pricing.count(ruling) for ruling in Ruling},
+        bad_unrefused=pricing.bad_unrefused,
         broken=[
             BrokenForm(policy=policy, rule=rule, clause=clause, assets=count)
             for (policy, rule, clause), count in pricing.broken.items()
@@ -209,6 +216,7 @@ def _lines(lines: Sequence[Line]) -> Iterator[LineForm]:
             ruling=line.ruling.value,
             uses=[uses[id(one)] for one in line.uses],
             reason=line.reason,
+            bad_standing=line.is_bad,
         )
 
 
@@ -222,7 +230,9 @@ def _use(priced: Priced) -> UseForm:
         ruling=priced.ruling.value,
         rulings={one.policy.name: one.ruling.value for one in priced.found.judged},
         reasons=_reasons([*priced.reasons, *priced.found.excepted]),
-        mitigates={name: one.degree.value for name, one in use.family.mitigations_of(use.coordinates).items()},
+        mitigates={}
+        if any(one.coordinate == CHOICE for one in use.unmeasured)
+        else {name: one.degree.value for name, one in use.family.mitigations_of(use.coordinates).items()},
         replacements=[dict(one.coordinates) for one in priced.replacements],
         own=dict(priced.own.coordinates) if priced.own else None,
         qualifying=list(priced.qualifying),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tollbar.families import Degree, Value
 from tollbar.inventory.pricing import Line, Priced, Pricing
 from tollbar.inventory.replacing import Cost
+from tollbar.inventory.unmeasured import CHOICE
 from tollbar.judge import Toll, Verdict
 from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
@@ -50,13 +51,16 @@ def _headline(pricing: Pricing) -> str:
     if not total:
         others = counted(pricing.inventory.others, "component")
         return f"No cryptographic asset among {others}: was the inventory made with cryptography in it?"
-    known = f"{counted(total, 'asset')} in {counted(len(pricing.lines), 'row')}, {pricing.mapped:,} of them known here"
+    in_rows = f"{counted(total, 'asset')} in {counted(len(pricing.lines), 'row')}"
+    mapped = f"{pricing.mapped:,} {'is' if pricing.mapped == 1 else 'are'} known here with all that a choice needs"
+    of_bad = pricing.bad_unrefused
+    bad = f"; {of_bad:,} more {'is' if of_bad == 1 else 'are'} broken or disallowed by standing" if of_bad else ""
     if not pricing.policies:
-        return f"{known}; no policy was named."
+        return f"{in_rows}, no policy was named{bad.replace(' more', '')}; {mapped}."
     breaks, meets, unsaid = (pricing.count(one) for one in (Ruling.BREAKS, Ruling.MEETS, Ruling.CANNOT_SAY))
     of_all = f"{meets:,} {'meets' if meets == 1 else 'meet'} each that has a rule on it"
     broken = f"{breaks:,} {'breaks' if breaks == 1 else 'break'} a policy"
-    return f"{known}: {broken}, {of_all}, of {unsaid:,} it cannot be said."
+    return f"{in_rows}: {broken}, {of_all}, of {unsaid:,} it cannot be said{bad}; {mapped}."
 
 
 def _how(pricing: Pricing) -> Iterator[str]:
@@ -94,7 +98,7 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
     groups: dict[str, list[Line]] = {}
     for line in pricing.lines:
         # Without a policy all that is known meets all of them, which says nothing.
-        title = TITLES[line.ruling] if pricing.policies or not line.uses else "Known here"
+        title = TITLES[line.ruling] if pricing.policies or not line.is_mapped else "Known here"
         groups.setdefault(title, []).append(line)
     for title, lines in groups.items():
         is_priced = title == TITLES[Ruling.BREAKS]
@@ -114,7 +118,8 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
         if not line.uses:
             yield _row(line, [TableCell(""), TableCell("")], why=line.reason)
         for number, use in enumerate(line.uses):
-            yield _row(line, _use_cells(use), if_=use if len(line.uses) > 1 else None, first=number == 0)
+            if_ = use if len(line.uses) > 1 else None
+            yield _row(line, _use_cells(use), if_=if_, first=number == 0, why=line.reason)
 
 
 def _row(
@@ -171,6 +176,9 @@ def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
 
 def _unprotected(priced: Priced) -> str | None:
     """The threats that it does nothing against, or only on a condition."""
+    if any(one.coordinate == CHOICE for one in priced.use.unmeasured):
+        # Nobody wrote down what it protects.
+        return None
     said = priced.use.family.mitigations_of(priced.use.coordinates)
     nothing = [threat for threat, what in said.items() if what.degree is Degree.NO]
     return f"nothing against {enumeration(nothing)}" if nothing else None
@@ -236,8 +244,12 @@ def _notes(pricing: Pricing) -> Iterator[str]:
         yield "`--policy NAME` says what must go, and what replaces it; `docs/choosing.md` lists them."
     elif not pricing.runs and pricing.count(Ruling.BREAKS):
         yield "Nothing was measured: `--run RUN` prices it by a run, `--for 20s` by measuring now."
+    if any(line.reason and line.uses for line in pricing.lines):
+        yield "Of an asset with a missing fact the best choice that it may be is judged: even that breaks a policy."
     if pricing.inventory.others:
-        yield f"{counted(pricing.inventory.others, 'component')} that are no cryptographic assets are not looked at."
+        others = pricing.inventory.others
+        verbs = ("is no cryptographic asset", "is") if others == 1 else ("are no cryptographic assets", "are")
+        yield f"{counted(others, 'component')} that {verbs[0]} {verbs[1]} not judged."
     if any(line.kind == "certificate" for line in pricing.lines):
         yield "A certificate is judged by its own key; what signed it has a row of its own, where the inventory has it."
 

@@ -1,0 +1,115 @@
+"""Files that are no inventory: each known format is named, with the way from it to an answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import Tollbar
+from test_inventory import algorithm, made
+from tollbar.errors import TollbarError
+from tollbar.inventory import formats, limits, price, reading
+from tollbar.inventory.reading import parse
+from tollbar.present.decisions.price import brief
+
+TEXTS = {
+    "nginx": "user www-data;\nevents { worker_connections 64; }\nhttp {\n server {\n  ssl_protocols TLSv1.2;\n }\n}\n",
+    "Apache": "<VirtualHost *:443>\n  SSLEngine on\n  SSLProtocol all -SSLv3\n</VirtualHost>\n",
+    "HAProxy": "global\n  ssl-default-bind-ciphers ECDHE-RSA-AES128-GCM-SHA256\n",
+    "OpenSSH": "Port 22\nKexAlgorithms curve25519-sha256\n",
+    "crypto-policies": "# a policy\nmac = AEAD HMAC-SHA2-256\ngroup = X25519 SECP256R1\n",
+    "PEM": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+    "SPDX": "SPDXVersion: SPDX-2.3\nDataLicense: CC0-1.0\n",
+    "Tollbar's own": '[policy]\ntitle = "ours"\n',
+}
+DOCUMENTS = {
+    "Keycloak": {"realm": "shop", "enabled": True, "passwordPolicy": "hashIterations(27500)"},
+    "SSLyze": {"sslyze_version": "6.2.0", "server_scan_results": []},
+    "testssl": [{"id": "TLS1", "finding": "offered", "severity": "LOW"}],
+    "k6": {"metrics": {"http_reqs": {}}, "root_group": {}},
+    "guideline": {"version": 6.0, "configurations": {"modern": {}, "intermediate": {}}},
+    "SPDX": {"spdxVersion": "SPDX-2.3", "packages": []},
+    "SARIF": {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "runs": []},
+    "`CBOM`, IBM's format": {"bomFormat": "CBOM", "specVersion": "1.4-cbom-1.0", "components": []},
+    "CycloneDX 2.0 is not read": {"specFormat": "CycloneDX", "specVersion": "2.0", "components": []},
+    "CycloneDX 1.5 has no inventory": {"bomFormat": "CycloneDX", "specVersion": "1.5", "components": []},
+    "not CycloneDX": {"some": "thing"},
+}
+
+
+@pytest.mark.parametrize("name", [*TEXTS, *DOCUMENTS])
+def test_a_format_that_is_not_read_is_named(name: str) -> None:
+    for said, content in ((name, TEXTS.get(name)), (name, DOCUMENTS.get(name))):
+        if content is None:
+            continue
+        raw = content if isinstance(content, str) else json.dumps(content)
+        with pytest.raises(TollbarError) as raised:
+            parse(raw.encode(), Path("file"))
+        assert said in str(raised.value)
+        assert "`price` reads CycloneDX 1.6 and 1.7 in JSON" in str(raised.value.hint)
+
+
+def test_no_hint_promises_cryptography_by_converting() -> None:
+    with pytest.raises(TollbarError) as raised:
+        parse(json.dumps(DOCUMENTS["CycloneDX 1.5 has no inventory"]).encode(), Path("sbom.json"))
+    assert "convert" not in str(raised.value.hint)
+
+
+@settings(max_examples=100, deadline=1000)
+@given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_content_is_of_a_format_or_of_none(content: bytes) -> None:
+    for found in (formats.of_text(content), formats.of_json(content)):
+        assert found is None or found.what
+
+
+def test_standard_input_is_read_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_BYTES", 10)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b" " * 11)))
+    with pytest.raises(TollbarError, match="limit") as raised:
+        reading.read(reading.STANDARD_INPUT)
+    assert "standard input" == raised.value.where
+
+
+def written(path: Path, *components: object) -> Path:
+    content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": list(components)}
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def test_the_command_fails_where_a_policy_is_broken(tollbar: Tollbar, tmp_path: Path) -> None:
+    """For continuous integration; without a policy nothing can be broken."""
+    bad = written(tmp_path / "bad.json", algorithm("MD5"))
+    good = written(tmp_path / "good.json", algorithm("SHA-256"))
+    asked = ("--policy", "asvs-level-2", "--for", "0s")
+    assert [1, 0, 0] == [
+        tollbar("price", bad, *asked, "--fail").returncode,
+        tollbar("price", bad, *asked).returncode,
+        tollbar("price", good, *asked, "--fail").returncode,
+    ]
+    done = tollbar("price", bad, "--for", "0s", "--fail")
+    assert (2, True) == (done.returncode, "--policy" in done.stderr)
+    done = tollbar("price", "--nosuch", "--for", "0s")
+    assert (2, True) == (done.returncode, "--nosuch" in done.stderr)
+
+
+def test_the_command_reads_standard_input(tmp_path: Path) -> None:
+    content = written(tmp_path / "cbom.json", algorithm("MD5")).read_bytes()
+    asked = [sys.executable, "-m", "tollbar", "price", "-", "--policy", "asvs-level-2", "--for", "0s", "--json"]
+    done = subprocess.run(asked, input=content, capture_output=True, cwd=tmp_path, timeout=60, check=False)
+    assert 1 == json.loads(done.stdout)["rulings"]["breaks"]
+
+
+def test_one_component_is_one() -> None:
+    today = date(2026, 11, 23)
+    one = brief(price(made({"type": "library", "name": "x"}, algorithm("MD5")), (), today, today)).notes
+    two = brief(price(made(*[{"type": "library", "name": "x"}] * 2, algorithm("MD5")), (), today, today)).notes
+    assert any("1 component that is no cryptographic asset is not judged." == note for note in one)
+    assert any("2 components that are no cryptographic assets are not judged." == note for note in two)
