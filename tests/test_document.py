@@ -115,6 +115,12 @@ def test_what_ships_is_written_from_the_schema() -> None:
     assert REFERENCE == with_tables(REFERENCE)
 
 
+@pytest.mark.parametrize("file", documents(), ids=str)
+def test_each_document_has_the_number_of_its_form(file: Path) -> None:
+    aliases = {field.alias or name for name, field in documents()[file].model_fields.items()}
+    assert "schema" in aliases
+
+
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
     """What stands in the document and what its reference explains are the same keys, in the same order."""
     tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in OF_A_RUN.split("Each study:")]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
 
 from tollbar.document.schema import Form, Number, Values
 from tollbar.families import Value
@@ -76,6 +79,8 @@ class MissedForm(Form):
 
 
 class Document(Form):
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    """the number of this form"""
     policies: list[str]
     """the policies that are to be met"""
     on: str
