@@ -103,6 +103,8 @@ PROGRAMS = {"samba": r"/samba\b", "krb5kdc": r"/krb5kdc\b", "slapd": r"/slapd\b"
 
 # What was killed is gone within milliseconds; a busy machine may take its time.
 PATIENCE_S = 60.0
+# A shell that starts a program in the background has it ignore this signal, and its children inherit that.
+USUAL = ("env", "--default-signal=QUIT")
 # It ends only what hangs: a run of seconds takes minutes where other programs have the cores.
 RUN_LIMIT_S = 600.0
 # A run of seconds is looked at some times, and hardly disturbed by that.
@@ -169,7 +171,7 @@ class Ground:
         stdout: int | None = None,
     ) -> subprocess.Popen[bytes]:
         """`tollbar run`, as a user types it, but for what is put before it; its document is kept in a file."""
-        words = [*before, *([] if stdout else [TOLLBAR]), "run", *map(str, arguments), "--json", "--no-report"]
+        words = [*USUAL, *before, *([] if stdout else [TOLLBAR]), "run", *map(str, arguments), "--json", "--no-report"]
         with open(self.folder / "output", "wb") as output, open(self.folder / "said.json", "wb") as said:
             return subprocess.Popen(
                 words,

@@ -57,9 +57,8 @@ def main(arguments: list[str]) -> None:
     all_pairs = pairs(asked.kind or list(KINDS), asked.means or list(MEANS))
     if not all_pairs:
         parser.error("no run of that kind can be struck so")
-    # A shell that starts the bench in the background has it ignore both, and what it starts would inherit that.
+    # A shell that starts the bench in the background has it ignore this, and what it starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     found: Counter[str] = Counter()
     with a_ground() as ground, open(asked.log, "a", buffering=1) as log:
         survivors = Survivors(ground, asked.suspended)

@@ -60,6 +60,8 @@ def started(profile: Path) -> Iterator[webdriver.Chrome]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(driver))
+    # Where other programs have the cores, a page takes minutes.
+    found.command_executor.client_config.timeout = 600
     yield found
     found.quit()
 

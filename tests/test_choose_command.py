@@ -149,7 +149,7 @@ def test_without_time_what_was_given_stands_in_every_row(tmp_path: Path, capsys:
 
 
 def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:
-    """By the fewest blocks that tell anything, where the time is over before they begin."""
+    """By few blocks, where the time is over before they begin: a busy core has some more for want of quiet moments."""
     words = ("spin", "spin-1", "spin-2", f"provider=runner:{FAKE_RUNNER}", "--for", "0.1s", "--json")
     done = tollbar("choose", *words)
     assert 0 == done.returncode, done.stderr
@@ -158,7 +158,7 @@ def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp
     assert ["spin-1", "spin-2"] == [one["choice"] for rank in place["ranks"] for one in rank["candidates"]]
     (made,) = (tmp_path / "runs").iterdir()
     (kept,) = json.loads((made / "run.json").read_text())["studies"].values()
-    assert FEWEST_BLOCKS == kept["blocks"]
+    assert FEWEST_BLOCKS <= kept["blocks"] <= 2 * FEWEST_BLOCKS
     again = json.loads(tollbar("choose", "spin", "--run", made, "--json").stdout)
     assert place["where"] == again["places"][0]["where"]
 
