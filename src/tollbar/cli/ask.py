@@ -22,12 +22,14 @@ from tollbar.cli.options import (
     write_anew,
 )
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.families import Standing
 from tollbar.files import write_named
 from tollbar.measure import schedule
 from tollbar.plan import Plan
 from tollbar.present.against import first_sentences
+from tollbar.present.names import enumeration
 from tollbar.stats import FEWEST_BLOCKS
-from tollbar.study import Question, Study
+from tollbar.study import Question, Study, asking
 from tollbar.workloads.operation import beyond_memory
 
 # A question is answered while its asker waits; a precision may take the patience of one who wants it.
@@ -104,6 +106,8 @@ def ask(
     with _kept(save, question) as keep:
         keep(fitted)
         _say(question, planned)
+        for moved in _moved(words, planned):
+            console.say(f"warning: {moved}", "yellow")
         needed_s = schedule.of_plan(planned)
         if needed_s > ABOUT * within_s:
             about = units.show_seconds(needed_s)
@@ -170,6 +174,22 @@ def _say(question: Question, planned: Plan) -> None:
     console.say(f"  question   {planned.studies[0].study.question}")
     for name, values in {**question.echo, "provider": names}.items():
         console.say(f"  {name:<10} {values}")
+
+
+def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
+    """Yield that one choice has the others performed by another library than their usual one."""
+    if any(word.partition("=")[0] in ("provider", "bed") for word in words):
+        return
+    cells = [cell for cell in planned.cells if cell.standing is not Standing.NULL and cell.bed is None]
+    taken = {cell.provider.spec for cell in cells}
+    choices = {cell.choice.name: asking.performing(families.family(cell.family), cell.coordinates) for cell in cells}
+    usual = next((specs[0] for specs in choices.values() if specs and specs[0] not in taken), None)
+    alone = [name for name, specs in choices.items() if usual not in specs]
+    if usual is not None and alone and len(taken) == 1:
+        (spec,) = taken
+        are = "is" if len(alone) == 1 else "are"
+        what = f"{enumeration(alone)} {are} not in {usual}, so that all are performed by {spec}"
+        yield f"{what}; `provider={usual}` asks for the others where they usually are"
 
 
 def _print(sentences_: list[str]) -> None:
