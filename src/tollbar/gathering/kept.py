@@ -34,6 +34,7 @@ JUDGED_BY = (
     *("families/*.py", "judge/*.py", "plan/pairs.py", "records/*.py", "study/*.py", "gathering/kept.py"),
     *("results/observations.py", "results/reading.py", "results/run.py", "results/stored.py"),
     *("arrays.py", "libraries.py", "limits.py", "metrics.py", "moments.py", "patterns.py", "stats.py", "units.py"),
+    "spelling.py",
     "wire.py",
 )
 # Bytes of a database's first page that SQLite changes where only a look is noted: whether it has a log, how often it
