@@ -604,18 +604,19 @@ def _reduced(name: Name) -> tuple[str, ...]:
 
 def _visible(found: Mapping[str, str | None]) -> list[str]:
     """Return the algorithms that no other one hides."""
-    hidden = {less for one in found for less in found if one != less and _hides(one, less)}
-    return [one for one in found if one not in hidden]
+    return [one for one in found if not any(_hides(other, one) < _hides(one, other) for other in found if other != one)]
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _hides(one: str, less: str) -> bool:
-    def is_among(algorithm: str, words: str) -> bool:
-        return any(
-            word in ("*", algorithm) or word == f"@{names.class_of(algorithm)}" for word in words.split()
-        )  # fmt: skip
+def _hides(one: str, less: str) -> int:
+    """Return the first row by which an algorithm hides another one; the number of rows: none does."""
 
-    return any(is_among(one, who) and is_among(less, whom) for who, whom in _table().hides.items())
+    def is_among(algorithm: str, words: str) -> bool:
+        return any(word in ("*", algorithm, f"@{names.class_of(algorithm)}") for word in words.split())
+
+    rows = _table().hides
+    fitting = (at for at, (who, whom) in enumerate(rows.items()) if is_among(one, who) and is_among(less, whom))
+    return next(fitting, len(rows))
 
 
 @lru_cache(_MOST_REMEMBERED)

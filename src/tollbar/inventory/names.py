@@ -70,11 +70,8 @@ def read(text: str) -> Name:
     while at < len(squeezed):
         if at == 0 or places[at] - places[at - 1] > 1:
             start = at
-        end = next(
-            (to for to in range(min(len(squeezed), at + longest), at, -1)
-             if (one := known.get(squeezed[at:to])) and not _splits(squeezed, places, to) and one.spans(places[at:to])),
-            None,
-        )  # fmt: skip
+        ends = range(min(len(squeezed), at + longest), at, -1)
+        end = next((to for to in ends if _fits(known.get(squeezed[at:to]), squeezed, places, at, to)), None)
         if end is not None and not _splits(squeezed, places, at):
             spelled = written[places[at] : places[end - 1] + 1]
             found.extend((at, Fact(name, value, spelled)) for name, value in known[squeezed[at:end]].facts)
@@ -94,6 +91,14 @@ def read(text: str) -> Name:
             numbers = [one for one in numbers if one[0] < start]
             at = end
     return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), tuple(left))
+
+
+def _fits(one: _Spelling | None, squeezed: str, places: list[int], at: int, to: int) -> bool:
+    """Return whether a spelling is at this place, and takes no half of a number and no half of a word after another."""
+    if one is None or _splits(squeezed, places, to) or not one.spans(places[at:to]):
+        return False
+    is_whole = places[to - 1] - places[at] == to - 1 - at or to == len(squeezed) or places[to] - places[to - 1] > 1
+    return is_whole or not (squeezed[to - 1].isalpha() and squeezed[to].isalpha())
 
 
 def _of_message(facts: list[Fact]) -> Iterator[Fact]:

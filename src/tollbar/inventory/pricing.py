@@ -13,6 +13,7 @@ from datetime import date
 
 from tollbar import families, policies
 from tollbar.families import Family, Standing, settings_at
+from tollbar.inventory import platforms
 from tollbar.inventory.mapping import Counts, Mapped, Use, mapped
 from tollbar.inventory.parts import Asset
 from tollbar.inventory.reading import Inventory
@@ -27,6 +28,7 @@ _OPERATIONS = {"signature": ("op=sign,verify",), "cipher": ("op=encrypt,decrypt"
 # What is chosen by other than the least cost, and how.
 _NOT_BY_COST = {"password-hash": "a password hash is to cost what one can pay: `tollbar tune password-hash` finds it"}
 
+_PLATFORMS = {"java": "Java", "go": "Go", "python": "Python", "node": "Node", "dotnet": ".NET"}
 _WORST_FIRST = (Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS)
 
 
@@ -80,7 +82,10 @@ class Priced:
     unpriced: str | None = None
     """Why there is no cost, where something is to be replaced."""
     qualifying: tuple[str, ...] = ()
-    """Choices of the family that meet the policies in no bad standing, whatever was measured."""
+    """Choices of the family that meet the policies in no bad standing and that the asset's platform has, whatever was
+    measured."""
+    instead: str | None = None
+    """The way to meet the rules that it breaks without replacing it."""
 
     @property
     def ruling(self) -> Ruling:
@@ -219,7 +224,11 @@ def to_measure(pricing: Pricing) -> Mapping[str, Question]:
                 for name, value in cell.items():
                     if name != "choice":
                         settings[name] = (*settings.get(name, ()), str(value))
-                found[family.name] = Question((*before.own, str(cell["choice"])), priced.qualifying, settings)
+                found[family.name] = Question(
+                    (*before.own, str(cell["choice"])),
+                    tuple(dict.fromkeys((*before.able, *priced.qualifying))),
+                    settings,
+                )
     return found
 
 
@@ -249,7 +258,7 @@ def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
             len({asset.name for asset in assets}),
             len(assets),
             tuple(dict.fromkeys(place for asset in assets for place in asset.places)),
-            market.priced_of(first),
+            market.priced_of(first, assets[0].platform),
             first.reason,
             _is_bad(first),
         )
@@ -274,14 +283,23 @@ class _Market:
         """The policies that have rules on a family."""
         return tuple(one for one in self.asked if one.is_about(family.name))
 
-    def priced_of(self, what: Mapped) -> tuple[Priced, ...]:
+    def priced_of(self, what: Mapped, platform: str | None) -> tuple[Priced, ...]:
         """The uses of an asset; of one whose facts are not all known the best that it may be, if all break a policy."""
         if what.uses or not self.asked:
-            return tuple(map(self.priced, what.uses))
-        may_be = [self._less_uncounted(self.priced(use), what.counts) for use in what.at_best]
+            return tuple(self.priced(use, platform) for use in what.uses)
+        may_be = [self._less_uncounted(self.priced(use, platform), what.counts) for use in what.at_best]
         if not may_be or any(one.found.ruling is not Ruling.BREAKS for one in may_be):
             return ()
         return (min(may_be, key=lambda one: len(one.found.broken)),)
+
+    def _asked_instead(self, use: Use) -> str:
+        """Return the words on what the policies ask for that is no choice of the family."""
+        parts = [part for policy in self.about(use.family) for part in policy.all_of_it]
+        rules = ((part.name, rule) for part in parts for rule in part.rules if use.family.name in rule.families)
+        ways = [
+            f"{name} asks for {way} ({rule.id})" for name, rule in rules if (way := platforms.instead(name, rule.id))
+        ]
+        return f"; {ways[0]}" if ways else ""
 
     def _less_uncounted(self, priced: Priced, counts: Counts) -> Priced:
         """The same without the rules that say nothing of an asset of which a fact is missing."""
@@ -293,13 +311,13 @@ class _Market:
         )
         return replace(priced, found=replace(priced.found, broken=kept))
 
-    def priced(self, use: Use) -> Priced:
-        key = (use.family.name, *sorted(use.coordinates.items()), use.beyond)
+    def priced(self, use: Use, platform: str | None) -> Priced:
+        key = (use.family.name, *sorted(use.coordinates.items()), use.beyond, platform)
         if key not in self._priced:
-            self._priced[key] = self._price(use)
+            self._priced[key] = self._price(use, platform)
         return self._priced[key]
 
-    def _price(self, use: Use) -> Priced:
+    def _price(self, use: Use, platform: str | None) -> Priced:
         if use.family.name not in self._offers:
             about = self.about(use.family)
             measured = families.families().get(use.family.name, use.family)
@@ -312,15 +330,25 @@ class _Market:
         unasked = bool(self.asked) and not offer.wanted.policies
         if not found.broken:
             return Priced(use, found, unasked)
+        if instead := _instead(found):
+            return Priced(use, found, unasked, instead=instead)
+        able = tuple(one for one in offer.qualifying if platforms.has(platform, use.family.name, one))
         why = _NOT_BY_COST.get(use.family.name)
-        if why is None and not offer.qualifying:
-            why = f"nothing of the family {use.family.name} is known to meet the policies"
+        if why is None and not able:
+            of = f" that {_PLATFORMS.get(platform, platform)} has" if platform and offer.qualifying else ""
+            why = f"nothing of the family {use.family.name}{of} is known to meet the policies{self._asked_instead(use)}"
         if why:
-            return Priced(use, found, unasked, unpriced=why, qualifying=offer.qualifying)
-        place, why = offer.replacement(use)
+            return Priced(use, found, unasked, unpriced=why, qualifying=able)
+        place, why = offer.replacement(use, platform)
         if place is None:
-            return Priced(use, found, unasked, unpriced=why, qualifying=offer.qualifying)
-        return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, offer.qualifying)
+            return Priced(use, found, unasked, unpriced=why, qualifying=able)
+        return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, able)
+
+
+def _instead(found: Candidate) -> str | None:
+    """Return the way to meet all rules that are broken without another choice; None: there is none."""
+    ways = [platforms.instead(one.policy or "", one.rule.id) if one.rule else None for one in found.broken]
+    return " and ".join(dict.fromkeys(way for way in ways if way)) if ways and all(ways) else None
 
 
 def _found(wanted: Wanted, use: Use) -> Candidate:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tollbar.families import Value, at_defaults, cells_of
+from tollbar.families import Family, Value, at_defaults, cells_of
+from tollbar.inventory import platforms
 from tollbar.inventory.mapping import Use
 from tollbar.judge.candidates import PROVIDER
 from tollbar.judge.choosing import Candidate, Choosing, Wanted, candidate, choose, ranked
@@ -57,14 +58,14 @@ class Offer:
                 found[str(cell["choice"])] = None
         return tuple(found)
 
-    def replacement(self, use: Use) -> tuple[Place | None, str | None]:
-        """Where what replaces it stands beside it, and why there is no cost, or no such place."""
+    def replacement(self, use: Use, platform: str | None) -> tuple[Place | None, str | None]:
+        """Return where what replaces it on this platform is next to it, and why there is no cost, or no such place."""
         if not self.studies:
             if self.is_of_clients:
                 return None, f"of the family {self.wanted.family.name} the runs have the load client's CPU time alone"
             missing = "no run here has" if self.has_runs else "nothing was measured of"
             return None, f"{missing} the family {self.wanted.family.name}"
-        places = [place for study in self.studies for place in study.places(use)]
+        places = [place for study in self.studies for place in study.places(use, platform)]
         if not places:
             return None, "nothing that meets the policies is in the runs"
         best = max(places, key=lambda place: place.worth)
@@ -101,10 +102,13 @@ class _Measured:
         known = quickness_of(readings(rows), self.run.best_probe_ns)
         return choose(self.wanted, self.study_run, {}, known)
 
-    def places(self, use: Use) -> Iterator[Place]:
-        """Those in which something that meets the policies was measured."""
+    def places(self, use: Use, platform: str | None) -> Iterator[Place]:
+        """Return those in which something that meets the policies, and that the platform has, was measured."""
+        family = self.wanted.family
         for choosing in self._chosen:
-            measured = choosing.priced
+            measured = [
+                one for one in choosing.priced if platforms.has(platform, family.name, str(one.coordinates["choice"]))
+            ]
             if not measured:
                 continue
             alike = self._own(use, choosing)
@@ -114,7 +118,7 @@ class _Measured:
                 # Where a policy rules on them several stand in one place, and none is beside another.
                 beside = [(own, [one for one in some if _is_by_same(own, one)]) for own, some in beside] + beside
             own, same = next(((own, same) for own, same in beside if same), (None, measured))
-            cheapest = ranked(same, choosing.compare)[0].candidates
+            cheapest = ranked(_in_best_standing(family, same), choosing.compare)[0].candidates
             yield Place(
                 own,
                 cheapest,
@@ -148,6 +152,12 @@ class _Measured:
         settings = {name: one.default for name, one in self.wanted.family.settings.items() if name in choosing.where}
         is_usual = choosing.where.get("provider") in self.wanted.family.providers
         return is_usual + _agree(choosing.where, settings)
+
+
+def _in_best_standing(family: Family, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the recommended candidates, or where there is none the next best: a lower cost is no reason for less."""
+    standings = [STANDINGS.index(family.standing_of(one.coordinates)) for one in candidates]
+    return [one for one, standing in zip(candidates, standings, strict=True) if standing == max(standings)]
 
 
 def _all(choosing: Choosing) -> tuple[Candidate, ...]:

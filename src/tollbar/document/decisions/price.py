@@ -68,11 +68,13 @@ class UseForm(Form):
     own: Values | None
     """The asset's own cell that these are set beside: all it leaves open is the same in both; null: there is none."""
     qualifying: list[str]
-    """Choices of the family that meet the policies in no bad standing, whatever was measured."""
+    """Choices of the family that meet the policies in no bad standing and that the asset's platform has."""
     costs: list[CostForm]
     """Of the first replacement, by operation."""
     unpriced: str | None
     """Why there is no cost, where something is to be replaced."""
+    instead: str | None
+    """The way to meet the rules that it breaks without replacing it."""
 
 
 class LineForm(Form):
@@ -238,6 +240,7 @@ def _use(priced: Priced) -> UseForm:
         qualifying=list(priced.qualifying),
         costs=[_cost(one) for one in priced.costs],
         unpriced=priced.unpriced,
+        instead=priced.instead,
     )
 
 

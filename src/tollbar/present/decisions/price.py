@@ -147,7 +147,7 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     return [
         TableCell(what, small=_unprotected(priced), stays=what),
         TableCell(worth, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=worth),
-        TableCell(_some(replaced, MOST_REPLACEMENTS, "or"), small=_also(priced, cost, others)),
+        TableCell(_some(replaced, MOST_REPLACEMENTS, "or") or _none(priced), small=_also(priced, cost, others)),
         TableCell(_times(cost.toll) if cost else "", verdict=_verdict(cost)),
     ]
 
@@ -203,6 +203,8 @@ def _reasons(reasons: Sequence[Reason]) -> str | None:
 def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | None:
     """Where the cost is from, what it is in other operations, and why there is none."""
     if cost is None:
+        if priced.instead:
+            return f"{priced.instead} would meet the rule"
         if not priced.unpriced:
             return None
         would = priced.qualifying if not priced.replacements else ()
@@ -216,6 +218,11 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
         # The asset does not say all of this.
         said.append(f"beside {place_of(family, priced.own.coordinates, _differing(priced.own.coordinates, priced))}")
     return "; ".join(said)
+
+
+def _none(priced: Priced) -> str:
+    """The text where nothing replaces an asset and the reason is below: a column without a text is left out."""
+    return "–" if priced.instead or priced.unpriced else ""
 
 
 def _told(cost: Cost) -> str:
