@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
@@ -11,9 +10,6 @@ from tollbar.families import OF_A_LOAD, Standing, Value, at_defaults
 from tollbar.families.worth import WORST_FIRST
 from tollbar.plan import Cell, key_of
 from tollbar.records import Outcome, Proven
-
-# A server is started for each value that is tried: a study's unsupported cells share this time.
-SERVED_LIMIT_S = 20.0
 
 
 def settings_instead(cell: Cell) -> Iterator[tuple[str, Value, Cell]]:
@@ -52,11 +48,15 @@ class Instead:
         """All cells of the run by study and key: what is measured already is not advised."""
         self._prove = prove
         self._found: dict[str, tuple[str, Value] | None] = {}
-        self._spent_s = 0.0
 
     def advised(self, cell: Cell, proven: Proven) -> Proven:
-        """Return the proof; the reason of an unsupported one ends with the setting that its provider has."""
+        """Return the proof; the reason of an unsupported one ends with the setting that its provider has.
+
+        Of a cell behind a server the family itself names the values: each that is tried would start a server.
+        """
         if proven.outcome is not Outcome.UNSUPPORTED or not proven.reason or not _is_offered(cell):
+            return proven
+        if workloads.of(cell).needs_sandbox(cell):
             return proven
         if families.family(cell.family).why_unsupported(cell.coordinates) is not None:
             # The family itself names the values.
@@ -71,18 +71,8 @@ class Instead:
         return replace(proven, reason=f"{proven.reason}; ask with {words}")
 
     def _first(self, cell: Cell) -> tuple[str, Value] | None:
-        family, is_started = families.family(cell.family), workloads.of(cell).needs_sandbox(cell)
         for name, value, other in settings_instead(cell):
-            if is_started:
-                if self._spent_s > SERVED_LIMIT_S:
-                    return None
-                if cell.coordinates[name] != family.default_at(name, cell.coordinates):
-                    # It was asked for, and a server is started for each value that is tried.
-                    continue
-            began_s = time.monotonic()
-            outcome = self._prove(other).outcome
-            self._spent_s += time.monotonic() - began_s
-            if outcome is Outcome.OK:
+            if self._prove(other).outcome is Outcome.OK:
                 return None if (cell.study, other.key) in self._planned else (name, value)
         return None
 
