@@ -15,7 +15,7 @@ from tollbar.measure import heat, members, rounds
 from tollbar.measure.members import Member, stretch_of
 from tollbar.measure.rounds import Budget, Rounds
 from tollbar.plan.heats import Visit
-from tollbar.records import ChunkRecord, ComponentRecord, LoadRecord, Observed
+from tollbar.records import ChunkRecord, ComponentRecord, LoadRecord, Observed, Outcome
 from tollbar.runner.confined import Account
 from tollbar.study import Measure
 from tollbar.workloads import Work
@@ -219,10 +219,15 @@ def test_a_server_s_memory_is_that_of_its_components() -> None:
 
 def test_each_cell_is_proved_by_its_own_workload(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what starts servers, and what asks runners."""
-    proved = SimpleNamespace(prove=lambda cell, seed, given: (cell, seed, given.sandbox, given.ask))
+    asked: list[object] = []
+
+    def prove(cell: object, seed: int, given: Any) -> SimpleNamespace:
+        asked.append((cell, seed, given.sandbox, given.ask))
+        return SimpleNamespace(outcome=Outcome.OK, reason=None)
+
+    proved = SimpleNamespace(prove=prove)
     monkeypatch.setattr(measure.workloads, "of", lambda cell: proved)
-    cells: Any = ["one", "other"]
+    cells: Any = [SimpleNamespace(study="s", key=name) for name in ("one", "other")]
     sandbox: Any = "sandbox"
-    assert [("one", 4, sandbox, len), ("other", 4, sandbox, len)] == [
-        *measure.prove(cells, 4, sandbox=sandbox, ask=len)  # type: ignore[arg-type]
-    ]
+    assert 2 == len([*measure.prove(cells, 4, sandbox=sandbox, ask=len)])  # type: ignore[arg-type]
+    assert [(cell, 4, sandbox, len) for cell in cells] == asked

@@ -11,7 +11,7 @@ import pytest
 
 from tollbar import measure, plan, study
 from tollbar.measure import schedule
-from tollbar.measure.schedule import Pace, Tried
+from tollbar.measure.schedule import Pace, Tried, adapted
 from tollbar.plan import Cell, Plan
 from tollbar.plan.heats import blocks
 from tollbar.records import Outcome, failed
@@ -222,3 +222,23 @@ def test_a_cell_that_was_not_proved_is_in_no_heat(planned: Plan) -> None:
     (heat,) = measure.heats_left(planned, excluded={md5}, **asked)
     assert ["sha-1", "sha-256"] == sorted(v.cell.choice.name for v in heat.visits)
     assert [] == measure.heats_left(planned, excluded={md5, sha1, sha256}, **asked)
+
+
+def test_quick_operations_of_the_engine_have_short_chunks() -> None:
+    """Where every trial of a heat is quick, and the study names neither chunk nor rounds."""
+    usual = TEXT.partition("[measure]")[0] + "[measure]\n"
+    planned = study.read("s", usual + "blocks = 4\n", where="s")
+    cells = plan.make((planned,), seed=1).studies[0].cells
+    quick, slow = Pace(0.0, 5e-6), Pace(0.0, 50e-6)
+    assert planned.measure.is_adapted
+    assert (0.0002, 100) == _chunks(adapted(planned.measure, cells, [quick] * len(cells)))
+    assert (0.005, 10) == _chunks(adapted(planned.measure, cells, [quick] * (len(cells) - 1) + [slow]))
+    assert (0.005, 10) == _chunks(adapted(planned.measure, cells, [replace(quick, is_counted=True)] * len(cells)))
+    other = [replace(cell, provider=replace(cell.provider, kind="runner")) for cell in cells]
+    assert (0.005, 10) == _chunks(adapted(planned.measure, other, [quick] * len(cells)))
+    named = study.read("s", usual + 'chunk = "5 ms"\n', where="s").measure
+    assert (0.005, 10) == _chunks(adapted(named, cells, [quick] * len(cells)))
+
+
+def _chunks(how: Measure) -> tuple[float, int]:
+    return how.chunk_s, how.rounds

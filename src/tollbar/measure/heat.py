@@ -12,6 +12,7 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.members import Member, bring_up, finish, stretch_of
 from tollbar.measure.probe import BASE_NS, Probe
 from tollbar.measure.rounds import Budget, Rounds
+from tollbar.measure.schedule import adapted
 from tollbar.moments import Core, Watch
 from tollbar.plan.heats import Heat
 from tollbar.records import CLIENT, RUNNER, Outcome, Trial, failed
@@ -37,6 +38,8 @@ def measure(
     began_s = time.monotonic()
     with ExitStack() as stack:
         bring_up(members, stack, seed + heat.block, core, sandbox)
+        up = [member for member in members if member.is_up]
+        how = adapted(how, [member.visit.cell for member in up], [member.pace for member in up])
         probed = _probed_cores(members)
         # Of one scale in all of a run's heats, also in those that only one of its machines takes part in.
         base_ns = BASE_NS if sandbox is not None and sandbox.nodes else None

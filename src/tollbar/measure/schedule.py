@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tollbar import workloads
 from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Value
+from tollbar.libraries import built_in
 from tollbar.plan import Cell, Plan, StudyPlan
 from tollbar.plan.heats import Heat, blocks
 from tollbar.runner import Session, Stopped
 from tollbar.study import Measure
+from tollbar.study.definition import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROUNDS
 
 # As measured, in seconds: with a server, which is started, ready and stopped for each trial, that takes so long, and a
 # chunk so much longer than was asked; without one, only the chunk has a usual length.
@@ -72,6 +74,24 @@ class Pace:
         ):
             stride *= 2
         return range(0, how.rounds, stride)
+
+
+def adapted(how: Measure, cells: Sequence[Cell], paces: Sequence[Pace]) -> Measure:
+    """Return how the trials of a heat are measured: with short chunks where each performs a quick operation.
+
+    Both sides of a ratio are in one heat, so that they have the same chunks. A server's requests take longer, and a
+    platform's runtime works between chunks of its own accord: these keep the usual ones.
+    """
+    are_quick = all(0 < pace.operation_s < QUICK_OPERATION_S and not pace.is_counted for pace in paces)
+    are_plain = all(
+        cell.bed is None
+        and cell.provider.kind in ("libcrypto", *built_in())
+        and cell.coordinates.get("threads", 1) == 1
+        for cell in cells
+    )
+    if not (how.is_adapted and paces and are_quick and are_plain):
+        return how
+    return replace(how, chunk_s=QUICK_CHUNK_S, rounds=QUICK_ROUNDS)
 
 
 Paces = Mapping[tuple[str, str], Pace]

@@ -83,6 +83,7 @@ from tollbar.present.waits import WAITS, waits_section, waits_table
 from tollbar.present.warnings import warnings
 from tollbar.results import Run
 from tollbar.stats import Moments
+from tollbar.study.definition import QUICK_CHUNK_S, QUICK_ROUNDS
 
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
@@ -400,15 +401,20 @@ def left_alone_words(study: StudyJudgement) -> str:
     return f"the core was left alone {percent(round(share, 2))} of the time"
 
 
+def _time(seconds: float) -> str:
+    return units.show_nanoseconds(seconds * 1e9)
+
+
 def blocks_and_chunks(study: StudyJudgement) -> str:
     """One study's method in a line."""
     about, looks = study.about, study.study.looks
     done = max((m.blocks for m in study.measurements), default=0)
     looked = f", judged after {enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
+    quick = f", and {QUICK_ROUNDS} of {_time(QUICK_CHUNK_S)} of quick operations" if about.measure.is_adapted else ""
     return (
         f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked}; in each,"
-        f" {about.measure.rounds:,} chunks of {units.show_nanoseconds(about.measure.chunk_s * 1e9)} or more of each"
-        f" cell; differences under {percent(about.worth)} are ignored."
+        f" {about.measure.rounds:,} chunks of {_time(about.measure.chunk_s)} or more of each cell{quick};"
+        f" differences under {percent(about.worth)} are ignored."
         f" Intervals are at {percent(study.confidence)} confidence."
     )
 

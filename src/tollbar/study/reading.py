@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from string import Formatter
-from typing import TypeVar
 
-from tollbar import beds, families, units
+from tollbar import beds, families, spelling, units
 from tollbar.beds.places import places_of
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import LOADS, Family, Value, whole
+from tollbar.families.settings import NotAValue
 from tollbar.libraries import normal
 from tollbar.limits import THREADS
 from tollbar.patterns import is_like
@@ -46,8 +46,6 @@ FACTORS = (2, 3)
 
 # A length: digits and coordinates.
 _LENGTH = re.compile(r"(?:[0-9]|\{[^{}]+\}){1,10}")
-
-Named = TypeVar("Named", bound=Value)
 
 
 def read(
@@ -82,7 +80,7 @@ def read(
         family=family,
         source=wire.source,
         choices=choices,
-        providers=wire.providers or family.providers,
+        providers=tuple(map(normal, wire.providers or family.providers)),
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         factors=reader.factors(wire, choices),
         remotes=tuple(Remote(url) for url in wire.url),
@@ -211,7 +209,16 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
         )
     if measure.cells == "claimed" and not any(claim.of for claim in wire.claim):
         raise TollbarError('`measure.cells`: "claimed", and no claim is about a cell', where=where)
-    made = Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision, cells=measure.cells)
+    is_adapted = not {"chunk", "rounds"} & measure.model_fields_set
+    made = Measure(
+        cost,
+        measure.chunk,
+        measure.rounds,
+        measure.blocks,
+        measure.precision,
+        cells=measure.cells,
+        is_adapted=is_adapted,
+    )
     noticed = any(claim.metric in NOTICED for claim in wire.claim)
     return replace(made, longest_s=measure.longest, stretch_every=1 if noticed else made.stretch_every)
 
@@ -238,6 +245,7 @@ class _Reader:
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """The choices these names and patterns stand for, in the family's order, the null one only by name."""
+        patterns = [spelling.find(pattern, self.family.choices) or pattern for pattern in patterns]
         for pattern in patterns:
             if not any(is_like(name, pattern) for name in self.family.choices):
                 raise unknown("choice", pattern, self.family.choices, where=f"{self.where}: `choices`")
@@ -345,15 +353,21 @@ class _Reader:
             return self.known(name, given, known[name], key)
         try:
             return tuple(self.family.settings[name].read(value) for value in given)
+        except NotAValue as error:
+            raise TollbarError(f"`{key}`: {error.what}", where=self.where, hint=error.hint) from error
         except ValueError as error:
             raise TollbarError(f"`{key}`: {error}", where=self.where) from error
 
-    def known(self, name: str, given: Sequence[Named], known: Sequence[str] | None, key: str) -> tuple[Named, ...]:
-        """These names, all of them known."""
-        for value in given:
-            if known is not None and value not in known:
-                raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
-        return tuple(given)
+    def known(self, name: str, given: Sequence[Value], known: Sequence[str] | None, key: str) -> tuple[str, ...]:
+        """Return these names as those that are known, or raise TollbarError."""
+        names = [str(value) for value in given]
+        if known is None:
+            return tuple(names)
+        found = {one: spelling.find(one, known) for one in names}
+        for one, name_there in found.items():
+            if name_there is None:
+                raise unknown(name, one, known, where=f"{self.where}: `{key}`")
+        return tuple(str(found[one]) for one in names)
 
     def _numbers(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         numbers = [whole(value) for value in given if not isinstance(value, str)]
