@@ -263,7 +263,7 @@ def _cost(cost: Cost) -> CostForm:
     return CostForm(
         where=dict(cost.where),
         ratio=ratio.estimate if ratio else None,
-        interval=(ratio.low, ratio.high) if ratio else None,
+        interval=(ratio.low, ratio.high) if ratio and ratio.is_bounded else None,
         moments=str(ratio.moments) if ratio else None,
         verdict=cost.toll.verdict.value,
         reason=cost.toll.reason,
