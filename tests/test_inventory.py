@@ -203,7 +203,7 @@ def test_references_are_followed() -> None:
         ["tls tls-1.2 key-exchange=rsa cipher=rc4"],
         ["? the algorithm that it is a key of is not given"],
     ] == [words(one) for one in found]
-    assert "no lab of Tollbar's has RC4" in found[5].uses[0].beyond[0]
+    assert "does not measure RC4" in found[5].uses[0].beyond[0]
 
 
 def test_a_reference_that_several_components_have_is_not_followed() -> None:

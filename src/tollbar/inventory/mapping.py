@@ -363,6 +363,9 @@ class _Facts:
             family_name, choice = pattern.split(" ", 1)
             family = known[family_name]
             fitting = [name for name in family.choices if is_like(name, choice)] if "*" in choice else [choice]
+            if not fitting and family_name == "cipher" and "bits" not in self.values:
+                # No lab has it in any size of a key: each is judged.
+                fitting = [choice.replace("*", size, 1) for size in _KEY_SIZES]
             made = (_use(f"{family_name} {name}", with_, self, known) for name in fitting)
             found += [one for one in made if isinstance(one, Use)]
         return tuple(found) if not self._primitive else self.agreed(tuple(found)).uses
@@ -461,8 +464,14 @@ class _Facts:
         slots = _slots(algorithm, has_digest=DIGEST in self.found)
         for property_ in ("name", "oid", "parameter", "size"):
             name = read.get(property_)
-            if name is None or not name.numbers:
+            if name is None:
                 continue
+            for key, number in name.keyed:
+                fact_name = names.fact_of_key(algorithm, key)
+                if fact_name:
+                    self._add(fact_name, number, property_)
+                elif fact_name is None and property_ in _WHOLE:
+                    self.left.append((property_, f"{key}={number}"))
             given, left = names.fill(slots, name.numbers)
             for fact, value in given.items():
                 if property_ != "size" or fact == "bits":
@@ -514,6 +523,7 @@ class _Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
+_KEY_SIZES = ("128", "192", "256")
 _LISTS = frozenset({"algorithms", "functions", "identifiers"})
 # The properties that are names, with the facts that are read of each.
 _FACTS = frozenset({ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter", "bits"})

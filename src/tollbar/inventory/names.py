@@ -28,6 +28,7 @@ _PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "
 _MASK = "mgf1"
 # A number that is compared is none that the name gives: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
+_KEYED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z])=([0-9]{1,10})(?![0-9A-Za-z])")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9\u0080-\U0010ffff]+")
 
 
@@ -48,6 +49,8 @@ class Name:
     facts: tuple[Fact, ...] = ()
     numbers: tuple[int, ...] = ()
     """Numbers that no spelling covers, in their order."""
+    keyed: tuple[tuple[str, str], ...] = ()
+    """Numbers with a letter of their own, `m=65536`."""
     left: tuple[str, ...] = ()
     """Words that the vocabulary does not have."""
 
@@ -59,6 +62,8 @@ class Name:
 @lru_cache(_MOST_REMEMBERED)
 def read(text: str) -> Name:
     """Read a text word by word, the longest known spelling first."""
+    keyed = tuple((key.lower(), number) for key, number in _KEYED.findall(text[:MOST_LETTERS]))
+    text = _KEYED.sub(" ", text[:MOST_LETTERS]) if keyed else text
     squeezed, places = _squeezed(text)
     written = text[:MOST_LETTERS]
     found: list[tuple[int, Fact]] = []
@@ -78,7 +83,7 @@ def read(text: str) -> Name:
             # A spelling may cover several words, and what is left of the last one begins there.
             start = next((one for one in range(end - 1, at, -1) if places[one] - places[one - 1] > 1), start)
             at = end
-        elif squeezed[at].isdigit() and squeezed[at].isascii():
+        elif _is_digit(squeezed[at]):
             end = _end_of_number(squeezed, places, at)
             numbers.append((at, int(squeezed[at:end])))
             at = end
@@ -90,7 +95,7 @@ def read(text: str) -> Name:
             found = [one for one in found if one[0] < start]
             numbers = [one for one in numbers if one[0] < start]
             at = end
-    return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), tuple(left))
+    return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), keyed, tuple(left))
 
 
 def _fits(one: _Spelling | None, squeezed: str, places: list[int], at: int, to: int) -> bool:
@@ -126,7 +131,11 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
 def _splits(squeezed: str, places: list[int], at: int) -> bool:
     """Whether a word that ends or begins here would divide a number."""
     inside = 0 < at < len(squeezed) and places[at] - places[at - 1] == 1
-    return inside and squeezed[at - 1].isdigit() and squeezed[at].isdigit()
+    return inside and _is_digit(squeezed[at - 1]) and _is_digit(squeezed[at])
+
+
+def _is_digit(letter: str) -> bool:
+    return "0" <= letter <= "9"
 
 
 def _end_of_number(squeezed: str, places: list[int], at: int) -> int:
@@ -155,6 +164,11 @@ def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[in
             given[name] = str(number)
         del ahead[: place + 1]
     return given, tuple(left)
+
+
+def fact_of_key(algorithm: str, key: str) -> str | None:
+    """Return the fact of a number with a letter; empty: it is none. None: the letter is not known there."""
+    return _vocabulary().keyed.get(algorithm, {}).get(key)
 
 
 def has_slots(slots: str) -> bool:
@@ -195,6 +209,7 @@ class _Vocabulary(wire.Wire):
     purpose: _Group
     parameter: _Group
     whole: dict[str, dict[str, str]]
+    keyed: dict[str, dict[str, str]]
     numbers: dict[str, tuple[tuple[str, str], ...]]
 
 
@@ -231,7 +246,7 @@ def _spellings() -> tuple[Mapping[str, _Spelling], int]:
     def add(word: str, facts: tuple[tuple[str, str], ...]) -> None:
         plain = word.replace("-", "")
         ends = {len(word[:at].replace("-", "")) for at, letter in enumerate(word) if letter == "-"}
-        ends |= {at for at in range(1, len(plain)) if plain[at].isdigit() is not plain[at - 1].isdigit()}
+        ends |= {at for at in range(1, len(plain)) if _is_digit(plain[at]) is not _is_digit(plain[at - 1])}
         ends |= found[plain].parts if plain in found else set()
         found[plain] = _Spelling(facts, frozenset(ends))
 

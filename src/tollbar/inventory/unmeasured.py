@@ -29,6 +29,7 @@ _LONGEST_ABBREVIATION = 5
 class Unmeasured:
     """A choice, or a value of a setting, that no lab measures."""
 
+    family: str
     coordinate: str
     """`choice`, or the name of the setting."""
     value: str
@@ -75,7 +76,7 @@ class Unmeasured:
     @property
     def sentence(self) -> str:
         """The sentence that keeps it from meeting a policy."""
-        return f"no lab of Tollbar's has {self.title}, and no rule approves it by name: {self.because}"
+        return f"Tollbar's family {self.family} does not measure {self.title}, and no rule names it: {self.because}"
 
 
 @lru_cache(_MOST_REMEMBERED)
@@ -92,12 +93,23 @@ def find(family_name: str, coordinate: str, value: str) -> Unmeasured | None:
             larger = [name for name, bits in _of_size(family, value).items() if bits > size]
             standing = _standing(size, family.choices[larger[0]].standing if larger else Standing.ACCEPTABLE)
             return Unmeasured(
-                coordinate, value, larger[0] if larger else None, _strength(size), standing, row.because, row.listed
+                family_name,
+                coordinate,
+                value,
+                larger[0] if larger else None,
+                _strength(size),
+                standing,
+                row.because,
+                row.listed,
             )
         near = row.no_better_than.replace("{1}", value.split("-")[1] if "{1}" in row.no_better_than else "")
         known = near in (family.choices if coordinate == CHOICE else family.settings[coordinate].values or ())
         standing = Standing(row.standing)
-        return Unmeasured(coordinate, value, near, row.strength, standing, row.because, row.listed) if known else None
+        return (
+            Unmeasured(family_name, coordinate, value, near, row.strength, standing, row.because, row.listed)
+            if known
+            else None
+        )
     return None
 
 

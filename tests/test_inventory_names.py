@@ -1,0 +1,234 @@
+"""Names that people and tools write: each is its choice, or refused with the word or the fact that is missing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from test_inventory import algorithm, made, words
+from tollbar import spelling
+from tollbar.families import families
+from tollbar.inventory import names
+from tollbar.inventory.mapping import Mapped, mapped
+
+NOT_HAD = "is not among Tollbar's choices"
+PRE_HASHED = "a pre-hashed signature"
+
+
+def found(name: str, **properties: Any) -> Mapped:
+    (one,) = mapped(made(algorithm(name, **properties)))
+    return one
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        # SSH.
+        ("curve25519-sha256", "key-exchange x25519"),
+        ("curve25519-sha256@libssh.org", "key-exchange x25519"),
+        ("ecdsa-sha2-nistp256", "signature ecdsa-p256"),
+        ("ecdsa-sha2-nistp384-cert-v01@openssh.com", "signature ecdsa-p384"),
+        ("ecdh-sha2-nistp384", "key-exchange ecdh-p384"),
+        ("diffie-hellman-group14-sha256", "key-exchange modp-2048"),
+        ("diffie-hellman-group1-sha1", "key-exchange modp-1024"),
+        ("ssh-dss", "signature dsa-1024 digest=sha-1"),
+        ("ssh-ed25519", "signature ed25519"),
+        ("aes256-gcm@openssh.com", "cipher aes-256-gcm"),
+        ("hmac-sha2-256-etm@openssh.com", "mac hmac-sha-256"),
+        # JOSE.
+        ("ES256", "signature ecdsa-p256 digest=sha-256"),
+        ("JWT algorithm: ES512", "signature ecdsa-p521 digest=sha-512"),
+        ("A192GCM", "cipher aes-192-gcm"),
+        ("HS512", "mac hmac-sha-512"),
+        # X.509, JCA and OpenSSL.
+        ("SHA256withRSA-2048", "signature rsa-2048 digest=sha-256 padding=pkcs1"),
+        ("RSA signature: SHA256withRSA (3072 bits)", "signature rsa-3072 digest=sha-256 padding=pkcs1"),
+        ("RSA-SHA1-2048", "signature rsa-2048 digest=sha-1"),
+        ("AES_128/CBC/PKCS5Padding", "cipher aes-128-cbc"),
+        ("AES (256) GCM", "cipher aes-256-gcm"),
+        ("id-aes128-GCM", "cipher aes-128-gcm"),
+        ("DES-EDE3-CBC", "cipher 3des-cbc"),
+        ("BLAKE2B512", "digest blake2b-512"),
+        ("2048-bit RSA", "signature rsa-2048 + key-exchange rsa-2048"),
+        ("NIST P-256", "signature ecdsa-p256 + key-exchange ecdh-p256"),
+        ("ECC-P256", "signature ecdsa-p256 + key-exchange ecdh-p256"),
+        # Kerberos and IKE.
+        ("des3-cbc-sha1", "cipher 3des-cbc"),
+        ("des3-cbc-sha1-kd", "cipher 3des-cbc"),
+        ("aes256gcm16", "cipher aes-256-gcm"),
+        ("AUTH_HMAC_SHA2_256_128", "mac hmac-sha-256"),
+        ("MODP2048", "key-exchange modp-2048"),
+        # Passwords, with their costs.
+        ("PBKDF2-SHA-256-29000-32", "password-hash pbkdf2-sha-256 iterations=29000"),
+        ("PBKDF2-HMAC-SHA256 (600000 iterations)", "password-hash pbkdf2-sha-256 iterations=600000"),
+        ("bcrypt-5", "password-hash bcrypt cost=5"),
+        ("Argon2id (m=65536, t=3, p=4)", "password-hash argon2id memory=67108864 passes=3 lanes=4"),
+        ("scrypt N=16384 r=8 p=1", "password-hash scrypt n=16384 r=8 p=1"),
+        ("SSHA", "password-hash salted-sha-1"),
+        ("DES3-CBC", "cipher 3des-cbc"),
+        ("SSLv3", "tls ssl-3"),
+    ],
+)
+def test_a_name_is_its_choice(name: str, choice: str) -> None:
+    assert choice == " + ".join(words(found(name)))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        # Each has the name of a hash, a curve, a group or an algorithm in it.
+        *((name, NOT_HAD) for name in (
+            "SRP-6a-SHA256", "SRP-3-SHA-1", "OPAQUE-SHA512", "SPAKE2-P256-SHA256", "JPAKE-SHA256", "WOTSP-SHA2_256",
+            "LMOTS_SHA256_N32_W8", "ECGDSA-SHA256", "KCDSA-SHA256", "Schnorr-SHA256", "PBMAC1-HMAC-SHA-256-100000",
+            "XChaCha20-Poly1305", "ECMQV-secp256r1", "FFMQV-ffdhe2048", "SRP-6-SHA-256-ffdhe3072", "J-PAKE-ffdhe3072",
+            "OPAQUE-3DH-P256-SHA-256-scrypt", "FN-DSA-512", "FN-DSA-1024", "X3DH-SHA-512", "X3DH", "sha512crypt",
+            "sha512-crypt", "sntrup761", "UMAC-128", "SipHash-2-4", "AES-128-GMAC", "SHAKE256", "Fernet", "HC-128",
+            "Ascon-AEAD128", "TupleHash128", "KMACXOF256", "Keccak-256", "ffdhe4096")),
+        *((name, PRE_HASHED) for name in (
+            "HashML-DSA-65-SHA-512", "HashSLH-DSA-SHA2-128s-SHA-256", "Ed25519ph", "Ed25519ctx")),
+        ("SCRAM-SHA-256", "a way to sign in"),
+        ("DIGEST-MD5", "a way to sign in"),
+        ("CRAM-MD5", "a way to sign in"),
+        ("SHA-256 password hash", "a hash of passwords"),
+        ("SEED-128-CBC-HMAC-SHA-256", "a cipher with a MAC in one"),
+        ("arcfour-hmac-md5", "a cipher with a MAC in one"),
+        ("PBES2-AES-256-CBC-PBKDF2-SHA-256", "no family of key derivation"),
+        ("ECDH-ES+A128KW", "says both ecdh and aes"),
+        ("AES-128-GCM-SHA256", "says sha-256 besides"),
+        ("ML-DSA-65-SHA-512", "says sha-512 besides"),
+        ("SHA-256/128", "says both sha-256 and 128 bits"),
+        ("double-SHA256", "`double` in its name is not known here"),
+        ("SHA-256x2", "`256x2` in its name"),
+        ("RSA <2048 (weak key size)", "`<2048` in its name"),
+        ("AES-128-GCM-Quux", "`Quux` in its name"),
+        ("TLS_AES_256_GCM_SHA384", "its version is not given"),
+        ("RSA-OAEP", "the family storage has rsa-oaep"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_no_choice_is_refused(name: str, reason: str) -> None:
+    one = found(name)
+    assert () == one.uses
+    assert reason in str(one.reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "properties", "said"),
+    [
+        # The registry of CycloneDX gives password hashes the primitive `kdf`.
+        *((name, {"primitive": "kdf"}, f"password-hash {choice}") for name, choice in (
+            ("Argon2id", "argon2id"), ("scrypt", "scrypt"), ("bcrypt", "bcrypt"),
+            ("PBKDF2-HMAC-SHA256", "pbkdf2-sha-256"))),
+        ("PBKDF2-SHA-512", {"primitive": "kdf", "algorithmFamily": "PBKDF2"}, "password-hash pbkdf2-sha-512"),
+        ("Argon2id-19456-2-1", {"algorithmFamily": "Argon2"},
+            "password-hash argon2id memory=19922944 passes=2 lanes=1"),
+        # The parameter is what the algorithm's parameter is.
+        ("ECDSA", {"parameterSetIdentifier": "P-256"}, "signature ecdsa-p256"),
+        ("ECDH", {"parameterSetIdentifier": "X25519"}, "key-exchange x25519"),
+        ("EdDSA", {"parameterSetIdentifier": "Ed25519"}, "signature ed25519"),
+        ("DH", {"parameterSetIdentifier": "ffdhe3072"}, "key-exchange ffdhe3072"),
+        ("HMAC", {"parameterSetIdentifier": "SHA-256", "primitive": "mac"}, "mac hmac-sha-256"),
+        ("SLH-DSA", {"parameterSetIdentifier": "SHA2-128s"}, "signature slh-dsa-128s"),
+        ("SHA-2", {"parameterSetIdentifier": "SHA-256"}, "digest sha-256"),
+        ("SHA", {"parameterSetIdentifier": "256", "primitive": "hash"}, "digest sha-256"),
+        ("SHA-256", {"parameterSetIdentifier": "unspecified"}, "digest sha-256"),
+        ("RSA-SHA256", {"parameterSetIdentifier": "2048"}, "signature rsa-2048 digest=sha-256"),
+        ("DES3", {"mode": "cbc"}, "cipher 3des-cbc"),
+        ("AES (256)", {"mode": "gcm"}, "cipher aes-256-gcm"),
+        ("ECC", {"primitive": "signature", "curve": "P-256"}, "signature ecdsa-p256"),
+        ("X25519", {"primitive": "keyagree"}, "key-exchange x25519"),
+        # Two that contradict each other.
+        ("FN-DSA", {"parameterSetIdentifier": "512"}, f"? FN-DSA {NOT_HAD}"),
+        ("SHA-256", {"parameterSetIdentifier": "512"}, "? its name says sha-256, and its parameter says 512 bits"),
+        ("BLAKE2b-512", {"primitive": "mac"}, "? its primitive says mac, and its name says blake2b-512"),
+        ("SHA-512", {"primitive": "mac"}, "? its primitive says mac, and its name says sha-512"),
+        ("SHA256", {"primitive": "signature"}, "? its primitive says signature, and its name says sha-256"),
+        ("AES-256-GCM", {"primitive": "hash"}, "? its primitive says hash, and its name says aes-256-gcm"),
+        ("ML-KEM-768", {"primitive": "signature"}, "? its primitive says signature, and its name says ml-kem-768"),
+        ("ML-DSA-65", {"primitive": "kem"}, "? its primitive says kem, and its name says ml-dsa-65"),
+        ("ML-KEM-1024", {"oid": "2.16.840.1.101.3.4.1.48"}, "? its name says ml-kem, and its oid says aes"),
+        ("ML-KEM-768", {"oid": "2.16.840.1.101.3.4.4.99"}, "? `2.16.840.1.101.3.4.4.99` in its oid is not known here"),
+        ("ML-DSA-65", {"oid": "2.16.840.1.101.3.4.4.2"}, "? its name says ml-dsa, and its oid says ml-kem"),
+        ("AES-256-GCM", {"mode": "quux"}, "? `quux` in its mode is not known here"),
+        ("AES-256-GCM", {"oid": "1.2.3.4"}, "cipher aes-256-gcm"),
+    ],
+)  # fmt: skip
+def test_a_name_and_its_properties_agree(name: str, properties: dict[str, Any], said: str) -> None:
+    assert said == " + ".join(words(found(name, **properties)))
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        {"assetType": "algorithm", "oid": None, "algorithmProperties": {"primitive": "hash", "mode": None}},
+        {"assetType": "algorithm", "certificateProperties": None, "algorithmProperties": {"cryptoFunctions": None}},
+        {"assetType": "algorithm", "algorithmProperties": {"cryptoFunctions": "digest"}},
+        {"assetType": "algorithm", "algorithmProperties": None},
+        {"assetType": "library", "algorithmProperties": {"name": "SHA-256", "strength": None}},
+    ],
+)
+@pytest.mark.parametrize("evidence", [None, {"occurrences": None}, {"occurrences": [{"location": None, "line": None}]}])
+def test_a_null_is_a_property_that_is_not_given(component: dict[str, Any], evidence: object) -> None:
+    of = {"type": "cryptographic-asset", "name": "SHA-256", "cryptoProperties": component, "evidence": evidence}
+    (one,) = mapped(made(of))
+    assert ["digest sha-256"] == words(one)
+
+
+def test_keys_and_certificates_of_tools_are_read() -> None:
+    """With a type and names that the specification does not have."""
+    key = {"assetType": "key", "algorithmName": "Ed25519-256", "keySize": 256, "oid": None}
+    certificate = {"assetType": "certificate", "algorithmName": "RSA-1024", "keySize": 1024, "oid": None}
+    other = {"assetType": "certificate", "algorithmProperties": {"name": "EC", "mode": None}}
+    sized = {
+        "assetType": "certificate",
+        "oid": "1.2.840.113549.1.1.1",
+        "certificateProperties": {"relatedCryptographicAssets": [{"type": "size", "ref": "2048"}]},
+    }
+    parts = [
+        {"type": "cryptographic-asset", "name": "x", "cryptoProperties": one}
+        for one in (key, certificate, other, sized)
+    ]
+    said = [" + ".join(words(one)) for one in mapped(made(*parts))]
+    assert ["signature ed25519", "signature rsa-1024", "? its curve is not given", "signature rsa-2048"] == said
+
+
+FAMILIES = ("digest", "mac", "cipher", "signature", "key-exchange", "password-hash")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_choice_by_its_own_name_is_itself_or_not_said(family: str) -> None:
+    for choice in families()[family].choices.values():
+        for use in found(choice.name).uses:
+            if use.family.name == family and choice.name in families()[family].choices:
+                assert choice.name.startswith(str(use.coordinates["choice"]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_alias_is_no_other_choice(family: str) -> None:
+    """The aliases of command lines and this vocabulary may not contradict each other."""
+    known = families()[family].choices
+    for choice, others in spelling.table()["also"].items():
+        for other in others if choice in known else ():
+            uses = [use for use in found(other).uses if use.family.name == family]
+            assert not uses or choice in [use.coordinates["choice"] for use in uses], other
+
+
+@settings(max_examples=200, deadline=1000)
+@given(st.text(max_size=60), st.sampled_from(["SHA-256", "AES-256-GCM", "RSA-2048", "curve25519", "Argon2id", ""]))
+def test_whatever_follows_a_name_is_known_or_left_over(text: str, name: str) -> None:
+    """Nothing of a text is passed over: its letters and digits are in facts, in numbers, in fillers or left over."""
+    read = names.read(f"{name} {text}")
+    if "quux" in text.lower():
+        assert read.left
+    (one,) = mapped(made(algorithm(f"{name} {text} quuxquux")))
+    assert () == one.uses
+
+
+def test_long_and_hostile_names_take_little_time() -> None:
+    began = time.process_time()
+    for letter in ("a", "1", "-", "sha", "m=1 ", "rsa-", "256-", "é", "<1"):
+        names.read(letter * 100_000)
+    assert time.process_time() - began < 1
