@@ -63,6 +63,20 @@ def test_what_qualifies_stands_from_the_cheapest_and_shares_places() -> None:
     assert {"provider": "openssl 3.0.19", "op": "hash", "bytes": 4096} == dict(found.where)
 
 
+@pytest.mark.parametrize("costs", [{"chacha20-poly1305": 1.0, "aes-128-gcm": 1.002}, {"aes-128-gcm": 1.0}])
+def test_the_default_is_first_of_those_that_share_its_place(costs: Mapping[str, float]) -> None:
+    """Their order among themselves is noise; ratios are still to the cheapest."""
+    every = {"aes-256-gcm": 1.001, "aes-256-cbc": 4.0, **costs}
+    found, again, *others = measured([1.0, 1.0, *every.values()], lognormal(0.003), random.Random(5), blocks=20)
+    at = {"op": "encrypt", "bytes": 4096}
+    rows = [row({"choice": "none", **at}, found, twins_ns=again, standing=Standing.NULL)]
+    rows += [row({"choice": name, **at}, cost, against=rows[0].key) for name, cost in zip(every, others, strict=True)]
+    (place,) = choose(asked("cipher"), study_run(rows, (20,), study(blocks=20)), {})
+    first = place.ranks[0].candidates
+    assert "aes-128-gcm" == first[0].coordinates["choice"]
+    assert {"aes-128-gcm", "aes-256-gcm", *costs} == {one.coordinates["choice"] for one in first}
+
+
 def test_costs_are_compared_where_places_are_asked_for() -> None:
     """What qualifies and its order need no comparison; of a run's dozens of places an answer shows a few."""
     (found,) = choose(asked("digest"), digests(), {})

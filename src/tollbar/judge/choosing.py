@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Literal
 
 from tollbar import families, policies
-from tollbar.families import Degree, Family, Standing, Value
+from tollbar.families import Degree, Family, Standing, Value, is_default
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.tolls import one_of
@@ -131,8 +131,20 @@ class Choosing:
 
     @cached_property
     def ranks(self) -> tuple[Rank, ...]:
-        """What qualifies and has a cost, by places; compared when it is asked for, as few of dozens are shown."""
+        """What qualifies and has a cost, by places; compared when it is asked for, as few of dozens are shown.
+
+        Of those that share a place the family's default is first: their order among themselves is noise.
+        """
+        return tuple(replace(rank, candidates=self._default_first(rank.candidates)) for rank in self._ranked)
+
+    @cached_property
+    def _ranked(self) -> tuple[Rank, ...]:
         return ranked(self.priced, self.compare)
+
+    def _default_first(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        family = self.wanted.family
+        differ = {name for one in candidates for name in one.coordinates if name == "choice" or name in family.settings}
+        return tuple(sorted(candidates, key=lambda one: not is_default(family, one.coordinates, differ)))
 
     @property
     def qualifies(self) -> tuple[Candidate, ...]:
@@ -140,7 +152,7 @@ class Choosing:
 
     def beside_cheapest(self, one: Candidate) -> Toll | None:
         """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
-        first = self.ranks[0].candidates[0] if self.ranks else None
+        first = self._ranked[0].candidates[0] if self._ranked else None
         if first is None or first.row is None or one.row is None or one.cost is None or one is first:
             return None
         return (self.compare if one.ruling is Ruling.MEETS else self.alone)(one.row, first.row)

@@ -129,7 +129,7 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     if count == 1:
         least = "is all that qualifies" if has_all else "is all that qualifies and was measured"
     else:
-        least = f"costs least of the {count} that qualify{and_measured}"
+        least = f"{'is among the cheapest' if like else 'costs least'} of the {count} that qualify{and_measured}"
     at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
     until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
     by = f"; it qualifies by an exception, until {until}" if until else ""
@@ -181,7 +181,8 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
         more = counted(len(of.places) - len(places), "more place")
         notes.append(f"… {more}: {MORE}; a coordinate picks one, as in `{_example(of)}`")
     if tables:
-        notes += [] if of.is_unpriced else ["Choices with one place were not told apart."]
+        is_shared = any(len(rank.candidates) > 1 for place in places for rank in place.ranks)
+        notes += ["Choices with one place were not told apart."] if is_shared else []
         order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
         yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
 
