@@ -607,7 +607,8 @@ def _reduced(name: Name) -> tuple[str, ...]:
         return ("combiner",)
     if "exchange" in kinds and kinds <= {"exchange", "rsa", "key"}:
         return ("hybrid-kyber" if "kyber" in found else "hybrid-kem",)
-    if "signature" in kinds and kinds <= {"signature", "rsa", "key"}:
+    # Two classical ones may be a list of what is used.
+    if "signature" in kinds and kinds <= {"signature", "rsa", "key"} and not _NEW_SIGNATURES.isdisjoint(found):
         return ("hybrid-signature",)
     return tuple(found)
 
