@@ -12,7 +12,8 @@ from test_inventory import algorithm, asset, made, suite, words
 from test_price import priced
 from tollbar.errors import TollbarError
 from tollbar.inventory import limits, mapping, parts
-from tollbar.inventory.mapping import _code_points, mapped
+from tollbar.inventory.mapping import mapped
+from tollbar.inventory.table import code_points
 from tollbar.policies import Ruling
 
 HPKE = (
@@ -102,7 +103,7 @@ def test_code_points_have_the_names_of_openssl() -> None:
     asked = ["openssl", "ciphers", "-V", "-stdname", "ALL:COMPLEMENTOFALL:@SECLEVEL=0"]
     lines = [line.split()[:3] for line in subprocess.check_output(asked, text=True).splitlines()]
     found = {f"0x{''.join(part[2:] for part in pair.split(','))}".lower(): name for pair, _, name in lines}
-    there = _code_points().suite
+    there = code_points().suite
     expected = {number: name.lower().replace("_", "-") for number, name in found.items() if number in there}
     assert len(expected) > 50
     assert expected == {number: there[number] for number in expected}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_inventory import algorithm, asset, made
 from tollbar import inventory
 from tollbar.errors import TollbarError
-from tollbar.inventory import limits, mapping, parts
+from tollbar.inventory import limits, mapping, parts, texts
 from tollbar.inventory.mapping import mapped
 from tollbar.inventory.reading import parse
 
@@ -189,8 +189,8 @@ def test_a_certificate_is_what_its_keys_and_their_algorithms_say() -> None:
     read = made(
         certificate("c", "k1", "k2"), key("k1", "a1"), key("k2", size=2048), algorithm("RSA", "a1", padding="pss")
     )
-    texts = mapping._texts(read.assets[0], mapping._Followed(read))
-    assert {"name": "RSA", "size": "2048", "padding": "pss", "type": "public-key", "kind": "certificate"} == texts
+    said = texts.texts_of(read.assets[0], texts.Followed(read))
+    assert {"name": "RSA", "size": "2048", "padding": "pss", "type": "public-key", "kind": "certificate"} == said
 
 
 def test_references_in_a_circle_end() -> None:

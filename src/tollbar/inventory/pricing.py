@@ -14,10 +14,11 @@ from datetime import date
 from tollbar import families, policies
 from tollbar.families import Family, Standing, settings_at
 from tollbar.inventory import platforms
-from tollbar.inventory.mapping import Counts, Mapped, Use, mapped
+from tollbar.inventory.mapping import Mapped, Use, mapped
 from tollbar.inventory.parts import Asset
 from tollbar.inventory.reading import Inventory
 from tollbar.inventory.replacing import Cost, Offer
+from tollbar.inventory.table import Counts
 from tollbar.inventory.unmeasured import CHOICE
 from tollbar.judge.choosing import Candidate, Reason, Wanted, candidate
 from tollbar.policies import STANDINGS, Contradiction, Policy, Rule, Ruling

@@ -1,0 +1,346 @@
+"""The facts that the texts of an asset give, fact by fact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from string import Formatter
+
+from tollbar import families
+from tollbar.families import fits
+from tollbar.inventory import names, unmeasured
+from tollbar.inventory.names import ALGORITHM, DIGEST, Name
+from tollbar.inventory.parts import shown
+from tollbar.inventory.table import Row, table
+from tollbar.inventory.texts import BETWEEN_NAMES, less_nothing
+from tollbar.patterns import is_like
+
+_MOST_REMEMBERED = 2**16
+# What stands between the texts of a property that has several.
+_BETWEEN_TEXTS = {"algorithms": BETWEEN_NAMES, "functions": "-"}
+# What both of its values may be, as a key for signatures and for transport is.
+_SEVERAL = "use"
+
+
+class Facts:
+    """The facts that the texts of an asset give."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.found: dict[str, dict[str, str]] = {}
+        """Of each fact its values, each with the property that gives it."""
+        self.left: list[tuple[str, str]] = []
+        """Words that are not known, each with its property."""
+        self._written = texts.get("name", "") or texts.get("family", "")
+        self.primitive = _PRIMITIVES.get(re.sub(r"[\s_-]", "", texts.get("primitive", "").lower()), "")
+        self._read_names(texts)
+        for name, properties in table().reads.items():
+            for property_ in properties:
+                text = less_nothing(property_, texts[property_]) if property_ in texts else ""
+                for value in _values(name, property_, text) if text else ():
+                    self._add(name, value, property_)
+        if self.primitive == "combiner" and ALGORITHM not in self.found:
+            self._add(ALGORITHM, "combiner", "primitive")
+        self._sign_by_hash()
+        self.values = {name: next(iter(values)) for name, values in self.found.items() if self._is_plain(name)}
+        if algorithm := self.values.get(ALGORITHM):
+            self.values["family"] = _FAMILIES.get(names.class_of(algorithm), "?")
+
+    def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
+        return {name: self.values[name] for name in facts if name in self.values}
+
+    def fits(self, row: Row) -> bool:
+        """Return whether a row of the table is about such facts."""
+        return fits(row.where, self.of(row.where))
+
+    def contradiction(self, facts: Sequence[str]) -> str | None:
+        """Return the sentence about two properties that give different values; None: there are none such."""
+        for name in facts:
+            found = self.found.get(name, {})
+            if len(found) > 1 and name != _SEVERAL:
+                (value, property_), (other, of_other) = [*found.items()][:2]
+                if property_ == of_other:
+                    verb = "say" if property_ in _LISTS else "says"
+                    return f"its {_PROPERTIES.get(property_, property_)} {verb} both {value} and {other}"
+                return f"its {property_} says {value}, and its {of_other} says {other}"
+        return None
+
+    def filled(self, template: str) -> str | None:
+        """Return the template with facts in it; None where one of them is not known."""
+        return template.format_map(self.values) if all(name in self.values for name in fields(template)) else None
+
+    def left_over(self, row: Row) -> str | None:
+        """Return the sentence about a part of a name that the choice does not account for; None: there is none."""
+        if self.left:
+            property_, word = self.left[0]
+            return f"`{shown(word)}` in its {_PROPERTIES.get(property_, property_)} is not known here"
+        templates = (*row.choices, *(one for some in row.settings.values() for one in some))
+        used = {*row.where, *row.needs, *row.agree, *(field for one in templates for field in fields(one))}
+        for name in _COUNTED:
+            for value, property_ in self.found.get(name, {}).items():
+                if name not in used and property_ in ("name", "parameter", "oid"):
+                    return f"its {_PROPERTIES.get(property_, property_)} says {value} besides, which is no part of it"
+        return None
+
+    def cut_tag(self) -> str | None:
+        """Return the sentence about a tag that is shorter than the measured one; None: it is whole."""
+        tag, of_hash = self.values.get("tag"), self.values.get(DIGEST, "").rpartition("-")[2]
+        whole = {"1": "160", "md5": "128"}.get(of_hash, of_hash) if self.values.get(ALGORITHM) == "hmac" else "128"
+        is_tagged = self.values.get(ALGORITHM) == "hmac" or self.values.get("mode") in ("gcm", "ccm")
+        return (
+            f"its tag has {tag} bits: the one that is judged has {whole}"
+            if is_tagged and tag not in (None, whole)
+            else None
+        )
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether an algorithm or a hash is known by its own name alone."""
+        algorithm = self.values.get(ALGORITHM, "")
+        return not any(algorithm in row.where.get(ALGORITHM, ()) for row in table().choice if row.choices and algorithm)
+
+    def may_be_judged(self) -> bool:
+        """Return whether Tollbar has the algorithm, or at least a judgement of it."""
+        algorithm = self.values.get(ALGORITHM, "")
+        family = _FAMILIES.get(names.class_of(algorithm), "")
+        known = families.families().get(family)
+        is_listed = not self.is_alone or known is None
+        return is_listed or unmeasured.find(family, unmeasured.CHOICE, algorithm) is not None
+
+    def absent(self) -> str:
+        """Return the sentence about an algorithm that is known, and that Tollbar does not have."""
+        return f"{shown(self._written) or self.values.get(ALGORITHM, 'it')} is not among Tollbar's choices"
+
+    def _add(self, name: str, value: str, property_: str) -> None:
+        self.found.setdefault(name, {}).setdefault(value, property_)
+
+    def _read_names(self, texts: Mapping[str, str]) -> None:
+        # A protocol's name is anybody's choice, and its suites have names of their own.
+        kept_texts = () if texts.get("kind") in ("protocol", "cipher suite") else _NAMES
+        read = {name: names.read(texts[name]) for name in kept_texts if name in texts}
+        if self._is_label(texts, read):
+            del read["name"]
+        algorithms: dict[str, str] = {}
+        for property_, name in read.items():
+            kept = _NAMES[property_]
+            for one in _reduced(name) if ALGORITHM in kept else ():
+                algorithms.setdefault(one, property_)
+            for fact in name.facts:
+                if fact.name in kept and fact.name != ALGORITHM:
+                    self._add(fact.name, fact.value, property_)
+            if property_ in _WHOLE or (property_ in ("curve", "mode") and not name.values(property_)):
+                self.left += [(property_, word) for word in name.left]
+        if algorithms:
+            shown_ = _visible(algorithms)
+            self.found[ALGORITHM] = {one: algorithms[one] for one in algorithms if one in shown_}
+        if "oid" in texts and texts["oid"].startswith("? "):
+            self.left.append(("oid", texts["oid"][2:]))
+        self._hide_digests()
+        self._number(read, texts)
+
+    def _is_label(self, texts: Mapping[str, str], read: Mapping[str, Name]) -> bool:
+        """Return whether the name is anybody's, and the object identifier says what the asset is."""
+        if "name" not in read or not read["name"].left or "oid" not in read:
+            return False
+        says = any(read["name"].values(fact) for fact in (ALGORITHM, DIGEST, "curve", "group"))
+        return bool(read["oid"].values(ALGORITHM)) and (not says or texts.get("kind") == "related-crypto-material")
+
+    def _number(self, read: Mapping[str, Name], texts: Mapping[str, str]) -> None:
+        """Give the numbers in names their meaning for the algorithm."""
+        algorithm = next(iter(self.found.get(ALGORITHM, {})), "")
+        slots = _slots(algorithm, has_digest=DIGEST in self.found)
+        for property_ in ("name", "oid", "parameter", "size"):
+            name = read.get(property_)
+            if name is None:
+                continue
+            for key, number in name.keyed:
+                fact_name = names.fact_of_key(algorithm, key)
+                if fact_name:
+                    self._add(fact_name, number, property_)
+                elif fact_name is None and property_ in _WHOLE:
+                    self.left.append((property_, f"{key}={number}"))
+            given, left = names.fill(slots, name.numbers)
+            for fact, value in given.items():
+                if property_ != "size" or fact == "bits":
+                    self._add(fact, value, property_)
+            if property_ in _WHOLE:
+                self.left += [(property_, str(number)) for number in left]
+        self._size_digests()
+
+    def _hide_digests(self) -> None:
+        """A family of hashes says less than one of its hashes."""
+        found = self.found.get(DIGEST, {})
+        for less, some in table().hash_families.items():
+            if less in found and any(is_like(one, pattern) for one in found if one != less for pattern in some):
+                del found[less]
+
+    def _size_digests(self) -> None:
+        """`SHA` of 256 bits is SHA-256; a size that a hash does not have contradicts it."""
+        digests, sizes = self.found.get(DIGEST, {}), self.found.pop("size", {})
+        bits = self.found.get("bits", {})
+        for digest in [*digests]:
+            own = _SIZES.get(digest, digest.rpartition("-")[2])
+            if bits.get(own) == "parameter" and ALGORITHM in self.found:
+                # `parameterSetIdentifier` is 512 for SHA512withRSA too: there it is not the size of the key.
+                del bits[own]
+            for size, property_ in sizes.items():
+                sized = _SIZED.get(digest, "").format(size)
+                if sized and (size in ("224", "256", "384", "512") or digest.startswith("blake2")):
+                    digests[sized] = digests.pop(digest)
+                    digest = sized
+                elif size != own and ALGORITHM not in self.found:
+                    self._add(DIGEST, f"{size} bits", property_)
+        if "bits" in self.found and not bits:
+            del self.found["bits"]
+        for digest, plain in _BARE.items():
+            if digest in digests:
+                digests[plain] = digests.pop(digest)
+
+    def _sign_by_hash(self) -> None:
+        """RSA signs with PSS or with a hash, unless its padding is the one of encryption."""
+        for padding, use in (("pss", "sign"), ("oaep", "exchange")):
+            if padding in self.found.get("padding", {}):
+                self._add("use", use, self.found["padding"][padding])
+        is_rsa = [*self.found.get(ALGORITHM, {})] == ["rsa"] and "oaep" not in self.found.get("padding", {})
+        hashes = [property_ for property_ in self.found.get(DIGEST, {}).values() if property_ in ("name", "oid")]
+        if is_rsa and hashes:
+            self.found["use"] = {"sign": hashes[0]}
+
+    def _is_plain(self, name: str) -> bool:
+        return name != _SEVERAL or len(self.found[name]) == 1
+
+
+_LISTS = frozenset({"algorithms", "functions", "identifiers"})
+# The properties that are names, with the facts that are read of each.
+_FACTS = frozenset({ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter", "bits"})
+_NAMES = {
+    "name": _FACTS,
+    "family": frozenset({ALGORITHM, DIGEST, "padding", "use"}),
+    "parameter": _FACTS,
+    "curve": frozenset({"curve"}),
+    "mode": frozenset({"mode"}),
+    "padding": frozenset({"padding"}),
+    "oid": _FACTS,
+    "size": frozenset[str](),
+}
+# No word of these may be left over.
+_WHOLE = frozenset({"name", "parameter"})
+_COUNTED = (DIGEST, "mode", "padding", "curve", "group", "parameter", "purpose", "bits")
+_PROPERTIES = {"parameter": "parameterSetIdentifier"}
+_FAMILIES = {
+    "cipher": "cipher",
+    "mac": "mac",
+    "password": "password-hash",
+    "signature": "signature",
+    "exchange": "key-exchange",
+}  # fmt: skip
+_WITH_PARAMETERS = frozenset({
+    "aes", "camellia", "aria", "rsa", "dsa", "ecdsa", "ecdh", "ec", "dh", "hmac", "ml-dsa", "ml-kem", "slh-dsa", "3des",
+    "des", "rc2", "pbkdf2",
+})  # fmt: skip
+_PRIMITIVES = {
+    **{one.replace("-", ""): one for one in (
+        "drbg", "mac", "block-cipher", "stream-cipher", "signature", "hash", "pke", "xof", "kdf", "key-agree", "kem",
+        "ae", "combiner", "key-wrap",
+    )},
+    "keyagreement": "key-agree",
+    "aead": "ae",
+    "keyderivation": "kdf",
+}  # fmt: skip
+_SIZES = {"md5": "128", "md4": "128", "md2": "128", "sha-1": "160", "sha0": "160", "blake3": "256", "sm3": "256"}
+_SIZED = {
+    "sha": "sha-{}",
+    "sha-2": "sha-{}",
+    "sha-3": "sha3-{}",
+    "blake2b": "blake2b-{}",
+    "blake2s": "blake2s-{}",
+    "shake": "shake-{}",
+}
+_BARE = {"sha": "sha-1", "blake2b": "blake2b-512", "blake2s": "blake2s-256"}
+_HYBRIDS = frozenset({"ml-kem", "kyber", "frodokem", "hqc", "bike", "mceliece", "ntru", "sike", "saber"})
+_NEW_SIGNATURES = frozenset({"ml-dsa", "slh-dsa", "falcon", "dilithium", "sphincs", "xmss", "lms"})
+_WITH_MAC = {"rc4": "rc4-hmac", "des": "des-hmac", "des40": "des-hmac", "3des": "3des-hmac"}
+
+
+def _slots(algorithm: str, *, has_digest: bool) -> str:
+    kind = names.class_of(algorithm)
+    for slots in (algorithm, kind if algorithm in _WITH_PARAMETERS else ""):
+        if slots and names.has_slots(slots):
+            return slots
+    if algorithm:
+        return "unlisted"
+    return "digest" if has_digest else ""
+
+
+def _reduced(name: Name) -> tuple[str, ...]:
+    """Return the algorithm that one text names: of several the one they make together, if there is such."""
+    found = _visible(dict.fromkeys(name.values(ALGORITHM)))
+    kinds = {names.class_of(one) for one in found}
+    curves = name.values("curve")
+    if len(found) == 1 and (one := next(iter(found))) and curves:
+        if one in _HYBRIDS:
+            return ("hybrid-kyber" if one == "kyber" else "hybrid-kem",)
+        if one in _NEW_SIGNATURES:
+            return ("hybrid-signature",)
+        if one == "ecdh" and len(curves) > 1:
+            return ("hybrid-kem",)
+    if len(found) < 2:
+        return tuple(found)
+    if kinds == {"cipher", "mac"}:
+        return (next((_WITH_MAC[one] for one in found if one in _WITH_MAC), "cipher-with-mac"),)
+    if kinds == {"cipher"}:
+        return ("combiner",)
+    if "exchange" in kinds and kinds <= {"exchange", "rsa", "key"}:
+        return ("hybrid-kyber" if "kyber" in found else "hybrid-kem",)
+    # Two classical ones may be a list of what is used.
+    if "signature" in kinds and kinds <= {"signature", "rsa", "key"} and not _NEW_SIGNATURES.isdisjoint(found):
+        return ("hybrid-signature",)
+    return tuple(found)
+
+
+def _visible(found: Mapping[str, str | None]) -> list[str]:
+    """Return the algorithms that no other one hides."""
+    return [one for one in found if not any(_hides(other, one) < _hides(one, other) for other in found if other != one)]
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _hides(one: str, less: str) -> int:
+    """Return the first row by which an algorithm hides another one; the number of rows: none does."""
+
+    def is_among(algorithm: str, words: str) -> bool:
+        return any(word in ("*", algorithm, f"@{names.class_of(algorithm)}") for word in words.split())
+
+    rows = table().hides
+    fitting = (at for at, (who, whom) in enumerate(rows.items()) if is_among(one, who) and is_among(less, whom))
+    return next(fitting, len(rows))
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _values(fact: str, property_: str, text: str) -> tuple[str, ...]:
+    """The values of a fact that the text of a property says: few texts are of one asset alone."""
+    found = (_first(fact, one) for one in _each(property_, text))
+    return tuple(one for one in found if one)
+
+
+def _first(fact: str, text: str) -> str | None:
+    # Most texts say nothing of most facts, which one search finds out.
+    if not text or not _any_of(fact).search(text):
+        return None
+    for value, some in table().fact[fact].items():
+        for pattern in some:
+            if match := pattern.search(text):
+                return match.expand(value) if "\\" in value else value
+    return None
+
+
+@cache
+def _any_of(fact: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{p.pattern})" for some in table().fact[fact].values() for p in some))
+
+
+def _each(property_: str, text: str) -> list[str]:
+    return text.split(_BETWEEN_TEXTS[property_]) if property_ in _BETWEEN_TEXTS else [text]
+
+
+def fields(template: str) -> list[str]:
+    return [name for _, name, _, _ in Formatter().parse(template) if name]

@@ -1,0 +1,148 @@
+"""The texts of an asset by property, with the texts of the assets that it refers to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from tollbar.inventory.names import MOST_LETTERS
+from tollbar.inventory.parts import Asset
+from tollbar.inventory.reading import Inventory
+from tollbar.inventory.table import code_points, table
+
+_BETWEEN = re.compile(r"[\s_/.:]+")
+BETWEEN_NAMES = "|"
+# A code point of two bytes: `{0x13,0x01}`, `0x1301`, `4865`. One that begins with 0 and no x may be of either kind.
+_CODE_POINT = re.compile(
+    r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x([0-9a-f]{4})|([1-9][0-9]{0,4})", re.IGNORECASE
+)
+_MOST_REMEMBERED = 2**16
+_NOT_GIVEN = frozenset(
+    {"", "unspecified", "unknown", "other", "none", "null", "n/a", "na", "undefined", "default", "any", "-", "?"}
+)
+
+
+class Followed:
+    """What the assets of an inventory refer to: each is followed once, however many refer to it."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._merged: dict[int, tuple[Mapping[str, str], str]] = {}
+        self._twice: dict[int, str | None] = {}
+        self._joined: dict[int, str] = {}
+
+    def of(self, asset: Asset, by: str) -> Iterator[Asset]:
+        """The assets that one refers to by a property."""
+        found = map(self._inventory.by_reference.get, asset.refers.get(by, ()))
+        return (one for one in found if one is not None)
+
+    def merged(self, asset: Asset) -> tuple[Mapping[str, str], str]:
+        """What the algorithms of an asset say together, the first of them first; and the name of the last."""
+        if id(asset) not in self._merged:
+            self._merged[id(asset)] = _together(
+                (one.said, one.said.get("name", "")) for one in self.of(asset, "algorithm")
+            )
+        return self._merged[id(asset)]
+
+    def of_certificate(self, asset: Asset) -> tuple[Mapping[str, str], str]:
+        """The same of the keys of a certificate, and behind them of the algorithms of these."""
+        keys = [*self.of(asset, "key")]
+        said = [(key.said, key.said.get("name", "")) for key in keys]
+        return _together([*said, *map(self.merged, keys)])
+
+    def names(self, asset: Asset) -> str:
+        """The names of the algorithms of a cipher suite, as far as they are looked at."""
+        # One and the same for all groups of a suite.
+        references = asset.refers.get("algorithm", ())
+        if id(references) not in self._joined:
+            self._joined[id(references)] = _joined(map(_names, self.of(asset, "algorithm")))
+        return self._joined[id(references)]
+
+    def twice(self, asset: Asset) -> str | None:
+        """A reference of several components that an asset, or a key of it, refers to."""
+        if not self._inventory.twice:
+            return None
+        followed = (refs for one in (asset, *self.of(asset, "key")) for refs in one.refers.values())
+        return next((one for one in map(self._first_twice, followed) if one), None)
+
+    def _first_twice(self, references: tuple[str, ...]) -> str | None:
+        if id(references) not in self._twice:
+            self._twice[id(references)] = next((one for one in references if one in self._inventory.twice), None)
+        return self._twice[id(references)]
+
+
+def _together(several: Iterable[tuple[Mapping[str, str], str]]) -> tuple[Mapping[str, str], str]:
+    said: dict[str, str] = {}
+    last = ""
+    for one, name in several:
+        for key, text in one.items():
+            if key != "name":
+                said.setdefault(key, text)
+        last = name or last
+    return said, last
+
+
+def _joined(names: Iterable[str]) -> str:
+    joined = ""
+    for number, name in enumerate(names):
+        joined += BETWEEN_NAMES + name if number else name
+        if len(joined) > MOST_LETTERS:
+            # Half a name could be that of another.
+            return joined[:MOST_LETTERS].rpartition(BETWEEN_NAMES)[0]
+    return joined
+
+
+def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
+    """All that is said of an asset, by property, with what it refers to."""
+    said = dict(asset.said)
+    if asset.kind == "cipher suite":
+        said["algorithms"] = followed.names(asset)
+        said |= {name: _named(said.get(name, ""), of) for name, of in code_points().of_properties.items()}
+        if said.get("group"):
+            # Told from the names of algorithms, which need not be those of groups.
+            said["group"] = f"group {said['group']}"
+    else:
+        # What a key does not say of itself its algorithm says; its name is that of the last one.
+        more, name = followed.of_certificate(asset) if asset.kind == "certificate" else followed.merged(asset)
+        if more or name:
+            said.pop("name", None)
+            said = {**more, **said, **({"name": name} if name else {})}
+    said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
+    return {name: text for name, text in said.items() if text.strip().lower() not in _NOT_GIVEN or name == "padding"}
+
+
+def _of_oid(oid: str) -> str:
+    """Return the name that an object identifier stands for; `? ` and itself for an unknown one below a known arc."""
+    known = table()
+    if oid in known.oid:
+        return known.oid[oid]
+    parents = (oid[:end] for end, letter in enumerate(oid) if letter == ".")
+    return f"? {oid}" if any(parent in known.arcs for parent in parents) else ""
+
+
+def _named(text: str, known: Mapping[str, str]) -> str:
+    """What a code point stands for; a text that is none, or one without a name here, as it is."""
+    match = _CODE_POINT.fullmatch(text.strip())
+    if match is None:
+        return text
+    high, low, whole, decimal = match.groups()
+    number = int(high + low.zfill(2) if high else whole or "0", 16) if not decimal else int(decimal)
+    return known.get(f"0x{number:04x}", text)
+
+
+def _names(asset: Asset) -> str:
+    said = filter(None, (asset.said.get(name) for name in ("name", "curve")))
+    return " ".join(said).replace(BETWEEN_NAMES, " ")
+
+
+def _plain(text: str) -> str:
+    return _BETWEEN.sub("-", text[:MOST_LETTERS].lower())
+
+
+@lru_cache(_MOST_REMEMBERED)
+def less_nothing(property_: str, text: str) -> str:
+    text = _plain(text)
+    for pattern in table().says_nothing.get(property_, ()):
+        text = pattern.sub("", text)
+    return text
