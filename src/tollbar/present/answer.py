@@ -130,10 +130,11 @@ def _among(telling: Telling, place: Place) -> list[str]:
     """What the others in good standing cost beside it."""
     best, rest = place.answer, telling.others(place)
     if len(rest) <= MOST_NAMES:
-        return [enumeration([telling.compared(way, best) for way in rest])]
+        return [enumeration([telling.with_losses(way, best) for way in rest])] if best else []
     standing = "" if telling.of_one_standing else " in good standing"
     last = rest[-1]
-    said = [f"of the {len(rest)} others{standing}, {telling.compared(rest[0], best)}; {telling.highest(last, best)}"]
+    first_of_them = telling.with_losses(rest[0], best) if best else telling.compared(rest[0], best)
+    said = [f"of the {len(rest)} others{standing}, {first_of_them}; {telling.highest(last, best)}"]
     judged = [telling.pair(way.row, best.row) for way in rest[1:-1]] if best else []
     undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
     if undecided:

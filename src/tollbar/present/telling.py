@@ -155,15 +155,22 @@ class Telling:
 
     def cheaper(self, place: Place) -> str:
         """What the cheapest in good standing saves, and which threats it stops mitigating; empty: nothing saves."""
-        default = self.study.about.family.default
-        never = default.never if default else ()
-        less = [way for way in self._less(place) if way.row.choice not in never]
+        less = [way for way in self._less(place) if not self._is_for_comparison(way)]
         if not less or place.answer is None:
             return ""
-        lost = self.lost(less[0], place.answer)
         adds = next((adds for way, adds in self.stronger(place) if way is less[0]), "")
+        return self.with_losses(less[0], place.answer, adds)
+
+    def with_losses(self, way: Way, best: Way, adds: str = "") -> str:
+        """What one costs compared with the answer, and of a cheaper one which threats it stops mitigating."""
+        lost = self.lost(way, best) if (pair := self.pair(way.row, best.row)) and pair.verdict is Verdict.SAVES else ()
         gives_up = f" and gives up protection against {threat_words(lost)}" if lost else ""
-        return f"{self.compared(less[0], place.answer, adds)}{gives_up}"
+        return f"{self.compared(way, best, adds)}{gives_up}"
+
+    def _is_for_comparison(self, way: Way) -> bool:
+        """Whether it is measured for comparison only, as an empty trust store, and is never what to take."""
+        default = self.study.about.family.default
+        return default is not None and way.row.choice in default.never
 
     def stronger(self, place: Place) -> list[tuple[Way, str]]:
         """What adds bits, a better standing or a threat mitigated and gives up nothing; each with what it adds.
@@ -231,6 +238,7 @@ class Telling:
     def compared(self, way: Way, best: Way | None, adds: str = "") -> str:
         """`ChaCha20-Poly1305 (256 bits) costs 2 µs more (× 1.24)`; with x25519mlkem768 it costs …`."""
         it = "it " if best is not None and way.row.choice == best.row.choice else ""
+        adds = "for comparison only" if self._is_for_comparison(way) else adds
         return f"{self._named(way, best)}{f' ({adds})' if adds else ''} {it}{self._beside(way, best)}"
 
     def highest(self, way: Way, best: Way | None) -> str:
