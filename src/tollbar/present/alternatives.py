@@ -30,10 +30,10 @@ def choices(telling: Telling, short: str) -> Choices:
     assert best is not None
     adds = telling.stronger(place)
     steps = [f"{capitalised(why)}: {_beside_all(telling, way, best)}" for way, why in adds]
-    if not steps:
+    cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
+    if not steps and not cheaper:
         steps = [_beside_all(telling, way, best) for way in rest[-1 if telling.of_one_standing else 0 :][:1]]
     head = telling.head(place) if len(telling.places) > 1 else ""
-    cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
     steps = [telling.ranked(place, "it" if not head else quoted(finding.first or "")), *cheaper, *steps]
     shown = [best, *(way for way, _ in adds)]
     shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]

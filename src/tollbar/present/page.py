@@ -139,7 +139,7 @@ def page(judgement: Judgement) -> Page:
             Section("Do it again", _again(judgement.run), "again"),
         )
     ]
-    names = "names what costs least here of the recommended and acceptable choices"
+    names = "names what to take: the usual choice, or what protects as it does"
     if all(map(is_asked, studies)):
         names = "says what becomes of threads beside others"
     return Page(

@@ -13,6 +13,7 @@ from tollbar.present.groups import Place, Way, is_of_one_standing, options, plac
 from tollbar.present.names import (
     STANDINGS,
     cost_words,
+    counted,
     enumeration,
     labels,
     named_value,
@@ -102,14 +103,15 @@ class Telling:
         less, open_ = self._less(place), self.not_told(place)
         if not less and not open_:
             return f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
-        return f"{whose}of {len(place.good)}{standing} {self._order(place, name, less, open_)}"
-
-    def _order(self, place: Place, name: str, less: Sequence[Way], open_: Sequence[Way]) -> str:
-        """Where the answer is among the others: `2 cost less than it`, `it has the least cost, not told apart …`."""
-        assert place.answer is not None
         if less:
-            apart = f", and {name} is not told apart from {self._few(open_)}" if open_ else ""
-            return f"{len(less)} {'costs' if len(less) == 1 else 'cost'} less than {name}{apart}"
+            apart = f"; {name} is not told apart from {self._few(open_)}" if open_ else ""
+            some = f"{len(less)} of the {counted(len(place.good) - 1, 'other')}{standing}"
+            return f"{whose}{some} {'costs' if len(less) == 1 else 'cost'} less than {name}{apart}"
+        return f"{whose}of {len(place.good)}{standing} {self._order(place, name, open_)}"
+
+    def _order(self, place: Place, name: str, open_: Sequence[Way]) -> str:
+        """Where the answer is among those that cost no less: `it has the least cost, not told apart from …`."""
+        assert place.answer is not None
         lower = [way for way in open_ if way.cost < place.answer.cost]
         if not lower:
             return f"{name} has the least cost, not told apart from {self._few(open_)}"
