@@ -227,6 +227,13 @@ def test_whatever_follows_a_name_is_known_or_left_over(text: str, name: str) -> 
     assert () == one.uses
 
 
+@pytest.mark.parametrize("blanks", [1, 50, 110, 130, 300])
+def test_the_end_of_a_long_name_is_not_passed_over(blanks: int) -> None:
+    assert () == found(f"SHA-256{' ' * blanks}quux").uses
+    assert () == found("AES", parameterSetIdentifier=f"256{'-' * blanks}quux", mode="gcm").uses
+    assert names.read(f"SHA-256{' ' * blanks}quux").left
+
+
 def test_long_and_hostile_names_take_little_time() -> None:
     began = time.process_time()
     for letter in ("a", "1", "-", "sha", "m=1 ", "rsa-", "256-", "é", "<1"):

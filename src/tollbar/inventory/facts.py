@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from string import Formatter
 
-from tollbar import families
-from tollbar.families import fits
+from tollbar.families import Family, fits
 from tollbar.inventory import names, unmeasured
 from tollbar.inventory.names import ALGORITHM, DIGEST, Name
 from tollbar.inventory.parts import shown
@@ -99,13 +98,14 @@ class Facts:
         algorithm = self.values.get(ALGORITHM, "")
         return not any(algorithm in row.where.get(ALGORITHM, ()) for row in table().choice if row.choices and algorithm)
 
-    def may_be_judged(self) -> bool:
+    def may_be_judged(self, families: Mapping[str, Family]) -> bool:
         """Return whether Tollbar has the algorithm, or at least a judgement of it."""
         algorithm = self.values.get(ALGORITHM, "")
         family = _FAMILIES.get(names.class_of(algorithm), "")
-        known = families.families().get(family)
-        is_listed = not self.is_alone or known is None
-        return is_listed or unmeasured.find(family, unmeasured.CHOICE, algorithm) is not None
+        known = families.get(family)
+        if known is None or not self.is_alone:
+            return True
+        return unmeasured.find(known, unmeasured.CHOICE, algorithm) is not None
 
     def absent(self) -> str:
         """Return the sentence about an algorithm that is known, and that Tollbar does not have."""

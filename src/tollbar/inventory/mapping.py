@@ -18,9 +18,8 @@ from tollbar.inventory.texts import Followed, texts_of
 from tollbar.inventory.unmeasured import Unmeasured
 from tollbar.patterns import is_like
 
-# Each takes 0.1 ms, and most of an inventory's assets have one of some hundred names.
-# To map one takes 0.2 ms and more.
-MOST_DIFFERENT = 10_000
+# To map and to judge one takes 1 ms, and most of an inventory's assets have one of some hundred names.
+MOST_DIFFERENT = 5_000
 _KEY_SIZES = ("128", "192", "256")
 _MODULI = frozenset({"rsa", "dsa"})
 _HAS_NO = "Tollbar's family {family} has no {setting} {value}"
@@ -101,7 +100,7 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             at_best = _may_be([one for one in row.at_best if facts.filled(one)], row.settings, facts, known)
             return Mapped(reason=row.cannot_say.format_map(facts.of(row.where)), at_best=at_best, counts=row.counts)
         if (reason := facts.left_over(row)) is not None:
-            return Mapped(reason=reason if facts.may_be_judged() else facts.absent())
+            return Mapped(reason=reason if facts.may_be_judged(known) else facts.absent())
         if missing := [name for name in row.needs if name not in facts.values]:
             words = " and ".join(table().words[name] for name in missing)
             reason = f"{words} {'is' if len(missing) == 1 else 'are'} not given"
@@ -152,7 +151,7 @@ def _use(said: str, with_: Mapping[str, Sequence[str]], facts: Facts, known: Map
     family = known[family_name]
     met: list[Unmeasured] = []
     if choice not in family.choices:
-        one = unmeasured.find(family_name, unmeasured.CHOICE, choice)
+        one = unmeasured.find(family, unmeasured.CHOICE, choice)
         if one is None:
             return facts.absent() if facts.is_alone else f"Tollbar's family {family_name} has no {choice}"
         family = one.added_to(family)
@@ -168,7 +167,7 @@ def _use(said: str, with_: Mapping[str, Sequence[str]], facts: Facts, known: Map
         try:
             value = family.settings[name].read(filled)
         except ValueError:
-            one = unmeasured.find(family_name, name, filled)
+            one = unmeasured.find(family, name, filled)
             if one is not None and not contradiction:
                 family = one.added_to(family)
                 met.append(one)

@@ -15,7 +15,8 @@ from tollbar import wire
 
 _TABLE = Path(__file__).with_name("names.toml")
 # Texts are from elsewhere, and no name of an algorithm is longer.
-MOST_LETTERS = 200
+MOST_LETTERS = 120
+_SHOWN = 20
 _MOST_REMEMBERED = 2**16
 ALGORITHM = "algorithm"
 DIGEST = "digest"
@@ -63,7 +64,7 @@ class Name:
 def read(text: str) -> Name:
     """Read a text word by word, the longest known spelling first."""
     keyed = tuple((key.lower(), number) for key, number in _KEYED.findall(text[:MOST_LETTERS]))
-    text = _KEYED.sub(" ", text[:MOST_LETTERS]) if keyed else text
+    text = _KEYED.sub(" ", text[:MOST_LETTERS]) + text[MOST_LETTERS:] if keyed else text
     squeezed, places = _squeezed(text)
     written = text[:MOST_LETTERS]
     found: list[tuple[int, Fact]] = []
@@ -72,6 +73,9 @@ def read(text: str) -> Name:
     known, longest = _spellings()
     at = start = 0
     left.extend(_COMPARED.findall(written))
+    if len(text) > MOST_LETTERS:
+        # Whatever the rest says, it is not looked at.
+        left.append(f"{text[MOST_LETTERS : 2 * MOST_LETTERS].strip()[:_SHOWN]}…")
     while at < len(squeezed):
         if at == 0 or places[at] - places[at - 1] > 1:
             start = at

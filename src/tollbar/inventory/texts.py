@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from tollbar.inventory.names import MOST_LETTERS
 from tollbar.inventory.parts import Asset
 from tollbar.inventory.reading import Inventory
 from tollbar.inventory.table import code_points, table
@@ -18,6 +17,8 @@ _CODE_POINT = re.compile(
     r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x([0-9a-f]{4})|([1-9][0-9]{0,4})", re.IGNORECASE
 )
 _MOST_REMEMBERED = 2**16
+# Texts are from elsewhere, and no name of a cipher suite is longer.
+_MOST_LETTERS = 200
 _NOT_GIVEN = frozenset(
     {"", "unspecified", "unknown", "other", "none", "null", "n/a", "na", "undefined", "default", "any", "-", "?"}
 )
@@ -87,9 +88,9 @@ def _joined(names: Iterable[str]) -> str:
     joined = ""
     for number, name in enumerate(names):
         joined += BETWEEN_NAMES + name if number else name
-        if len(joined) > MOST_LETTERS:
+        if len(joined) > _MOST_LETTERS:
             # Half a name could be that of another.
-            return joined[:MOST_LETTERS].rpartition(BETWEEN_NAMES)[0]
+            return joined[:_MOST_LETTERS].rpartition(BETWEEN_NAMES)[0]
     return joined
 
 
@@ -137,7 +138,7 @@ def _names(asset: Asset) -> str:
 
 
 def _plain(text: str) -> str:
-    return _BETWEEN.sub("-", text[:MOST_LETTERS].lower())
+    return _BETWEEN.sub("-", text[:_MOST_LETTERS].lower())
 
 
 @lru_cache(_MOST_REMEMBERED)

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
-from tollbar import families, wire
+from tollbar import wire
 from tollbar.families import Family, SettingValue, Standing
 from tollbar.patterns import is_like
 
 _TABLE = Path(__file__).with_name("unmeasured.toml")
-_MOST_REMEMBERED = 4096
 CHOICE = "choice"
 _SIZE = "{size}"
 # Digits of a size that is a size: longer ones would be no key's.
@@ -79,12 +78,10 @@ class Unmeasured:
         return f"Tollbar's family {self.family} does not measure {self.title}, and no rule names it: {self.because}"
 
 
-@lru_cache(_MOST_REMEMBERED)
-def find(family_name: str, coordinate: str, value: str) -> Unmeasured | None:
+def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
     """Return the unmeasured choice or value of this name; None: it is not known here either."""
-    family = families.families()[family_name]
-    for row in _table():
-        if (row.family, row.setting or CHOICE) != (family_name, coordinate) or not is_like(value, row.pattern):
+    for row in _rows().get((family.name, coordinate), ()):
+        if not is_like(value, row.pattern):
             continue
         size = _size(value)
         if row.no_better_than == _SIZE:
@@ -93,7 +90,7 @@ def find(family_name: str, coordinate: str, value: str) -> Unmeasured | None:
             larger = [name for name, bits in _of_size(family, value).items() if bits > size]
             standing = _standing(size, family.choices[larger[0]].standing if larger else Standing.ACCEPTABLE)
             return Unmeasured(
-                family_name,
+                family.name,
                 coordinate,
                 value,
                 larger[0] if larger else None,
@@ -106,7 +103,7 @@ def find(family_name: str, coordinate: str, value: str) -> Unmeasured | None:
         known = near in (family.choices if coordinate == CHOICE else family.settings[coordinate].values or ())
         standing = Standing(row.standing)
         return (
-            Unmeasured(family_name, coordinate, value, near, row.strength, standing, row.because, row.listed)
+            Unmeasured(family.name, coordinate, value, near, row.strength, standing, row.because, row.listed)
             if known
             else None
         )
@@ -161,6 +158,14 @@ class _Row(wire.Wire):
 
 class _Table(wire.Wire):
     choice: tuple[_Row, ...]
+
+
+@cache
+def _rows() -> Mapping[tuple[str, str], list[_Row]]:
+    found: dict[tuple[str, str], list[_Row]] = {}
+    for row in _table():
+        found.setdefault((row.family, row.setting or CHOICE), []).append(row)
+    return found
 
 
 @cache
