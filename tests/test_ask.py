@@ -36,7 +36,7 @@ MISTAKES = {
     "a misspelt family": ("dgest sha-256", "no such family: `dgest`", "`digest`"),
     "a choice instead of the family": ("sha-256 blake3", "is a choice of digest", "tollbar ask digest sha-256 blake3"),
     "no choice": ("digest", "which choice of digest?", "sha-256"),
-    "a misspelt choice": ("digest sha256", "no such choice of digest: `sha256`", "`sha-256`"),
+    "a misspelt choice": ("digest sha265", "no such choice of digest: `sha265`", "`sha-256`"),
     "a choice of another family": ("digest aes-128-gcm", "no such choice", "a choice of cipher"),
     "a setting's value": ("tls tls-1.3 x25519mlkem768", "no such choice", "`key-exchange=x25519mlkem768`"),
     "an operation": ("signature ed25519 sign", "no such choice", "`op=sign`"),
@@ -44,14 +44,24 @@ MISTAKES = {
     "a provider": ("digest sha-256 rustcrypto", "no such choice", "`provider=rustcrypto`"),
     "a setting without a value": ("digest sha-256 bytes", "no such choice", "`bytes=4KiB`"),
     "a misspelt setting": ("tls tls-1.3 certifcate=rsa-2048", "no setting `certifcate`", "`certificate`"),
-    "the beginning of a setting": ("password-hash argon2id mem=46MiB", "no setting `mem`", "did you mean `memory`?"),
+    "the beginning of a setting": ("password-hash argon2id memo=46MiB", "no setting `memo`", "did you mean `memory`?"),
     "a setting of another family": ("digest md5 certificate=rsa-2048", "no setting `certificate`", "tls has it"),
     "a misspelt value": ("tls tls-1.3 certificate=rsa-2049", "`rsa-2049` is not one of", "`rsa-2048`"),
     "a misspelt server": ("tls tls-1.3 bed=ngin", "no such bed: `ngin`", "`nginx`"),
     "a misspelt operation": ("signature ed25519 op=sing", "no such op: `sing`", "`sign`"),
     "half a unit": ("digest md5 bytes=4K", "`4 KB` (4,000 B) or `4 KiB` (4,096 B)", None),
-    "no unit": ("digest md5 bytes=4096", "say the unit", None),
-    "memory without a unit": ("password-hash argon2id memory=46", "say the unit", None),
+    "no unit": ("digest md5 bytes=4096", "say the unit, `4096 B` or `4096 KiB`", "type `bytes=4096B`"),
+    "no unit of a size": ("mac hmac-sha-256 size=64", "say the unit, `64 B` or `64 KiB`", "type `size=64B`"),
+    "memory without a unit": ("password-hash argon2id memory=46", "`46 MiB` or `46 KiB`", "type `memory=46MiB`"),
+    "memory as in a hash string": ("password-hash argon2id m=65536", "`65536 KiB` or `65536 MiB`", "`m=65536KiB`"),
+    "a unit in small letters": ("digest md5 bytes=4kb", "did you mean `4 KB`?", "type `bytes=4KB`"),
+    "a unit in words": ("digest md5 bytes=64bytes", "did you mean `64 B`?", "type `bytes=64B`"),
+    "thousands apart": ("password-hash pbkdf2-sha-256 iterations=600,000", "is 2 values", "type `iterations=600000`"),
+    "choices apart by commas": (
+        "digest sha-256,blake3",
+        "no such choice",
+        "blanks part choices, and commas values: `sha-256 blake3`",
+    ),
     "no memory": ("password-hash argon2id memory=0B", "too small: 8 KiB at least", None),
     "a cost that would take hours": ("password-hash bcrypt cost=31", "too large: 18 at most", None),
     "no number": ("password-hash pbkdf2-sha-256 iterations=600k", "not a whole number", None),
@@ -72,6 +82,17 @@ MISTAKES = {
         None,
     ),
     "one setting twice": ("digest md5 bytes=64B bytes=4KiB", "`bytes` is given twice", "bytes=64B,4KiB"),
+    "one choice twice": ("digest sha-256 sha-256", "the choice `sha-256` is given twice", "rehearsal"),
+    "one choice in two spellings": ("digest sha-256 SHA256", "twice, as `sha-256` and `SHA256`", "name it once"),
+    "one value twice": ("tls tls-1.3 certificate=rsa-2048,RSA2048", "`rsa-2048` is given twice", "each value once"),
+    "one size twice": ("digest md5 bytes=4KiB,4096B", "`4KiB` is given twice, as `4KiB` and `4096B`", "once"),
+    "an algorithm of any key size": ("signature RS256", "no such choice", "`rsa-2048` or `rsa-3072` or `rsa-4096`"),
+    "a choice in another spelling first": (
+        "SHA256 blake3",
+        "is a choice of digest",
+        "tollbar ask digest sha-256 blake3",
+    ),
+    "a value in another spelling": ("tls tls-1.3 AES256-GCM", "no such choice", "`cipher=aes-256-gcm`"),
     "a choice with a name": ("digest choice=md5", "a choice stands by itself", "tollbar ask digest md5"),
 }
 
@@ -84,6 +105,33 @@ def test_a_mistake_is_told_what_it_is(mistake: str) -> None:
         _question(line)
     assert what in str(raised.value)
     assert hint is None or hint in (raised.value.hint or "")
+
+
+# What people type, and the same in Tollbar's own names.
+TAKEN = {
+    "digest SHA256 BLAKE3": "digest sha-256 blake3",
+    "hash SHA2-256 sha3_256": "digest sha-256 sha3-256",
+    "digest 'SHA3-*' sha-256": "digest sha3-* sha-256",
+    "cipher AES256-GCM size=4KB": "cipher aes-256-gcm bytes=4KB",
+    "key-exchange X25519MLKEM768 secp256r1": "key-exchange x25519mlkem768 ecdh-p256",
+    "signature P-256 ES384 Ed25519 operation=signing": "signature ecdsa-p256 ecdsa-p384 ed25519 op=sign",
+    "TLS TLSv1.3 certificate=P-256,RSA2048 op=handshake": "tls tls-1.3 certificate=ecdsa-p256,rsa-2048 op=connect",
+    "tls tls-1.3 key-exchange=secp256r1,X25519": "tls tls-1.3 key-exchange=ecdhe-p256,x25519",
+    "tls tls-1.3 cipher=TLS_AES_128_GCM_SHA256,CHACHA20_POLY1305": ("tls tls-1.3 cipher=aes-128-gcm,chacha20-poly1305"),
+    "web-auth jwt signature=ES256,RS256": "web-auth jwt signature=es256,rs256",
+    "digest sha-256 provider=AWS-LC,OpenSSL": "digest sha-256 provider=aws-lc,libcrypto",
+    "password-hash scrypt N=2^14": "password-hash scrypt n=2^14",
+}
+
+
+@pytest.mark.parametrize("line", TAKEN)
+def test_names_of_the_field_ask_the_same_question(line: str) -> None:
+    assert _question(TAKEN[line]).text() == _question(line.replace("'", "")).text()
+
+
+def test_what_is_compared_with_may_be_in_another_spelling() -> None:
+    first, second = (study.of_words("digest", ["sha-256"], one).text() for one in ("blake3", "BLAKE3"))
+    assert first == second
 
 
 QUESTIONS = {
@@ -249,7 +297,7 @@ def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
     ("words", "said"),
     [
         ([], "which family?"),
-        (["digest", "sha256"], "did you mean `sha-256`"),
+        (["digest", "sha255"], "did you mean `sha-256`"),
         (["digest", "md5", "bytes=4K"], "say the unit"),
         (["digest", "md5", "sha-1", "--for", "20"], "say the unit"),
         (["digest", "md5", "sha-1", "lookup=implicit"], "means nothing to any cell"),

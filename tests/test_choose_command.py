@@ -28,7 +28,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "degree": (("digest",), {"threat": ("collision=partl",)}, "`partl` is not how far"),
     "day": (("digest",), {"on": "2032"}, "`2032` is not a day did you mean `2032-01-01`"),
     "coordinate": (("digest", "byts=4KiB"), {}, "no setting `byts` did you mean `bytes`"),
-    "choice": (("digest", "sha256"), {}, "no such choice of digest: `sha256` did you mean `sha-256`"),
+    "choice": (("digest", "sha-265"), {}, "no such choice of digest: `sha-265` did you mean `sha-256`"),
     "time": (("digest",), {"for_": "soon"}, "soon"),
     "no day": (("digest",), {"on": ""}, "`` is not a day as in `2032-01-01`"),
     "run": (("digest",), {"run": Path("none")}, "not a run"),

@@ -91,7 +91,7 @@ def test_memory_is_what_the_parameters_say() -> None:
 
 # What a study may not say of a setting, and what it is told.
 REFUSED = [
-    ("memory", "46", "say the unit, as in `46 KiB` or `46 MiB`"),
+    ("memory", "46", "say the unit, `46 MiB` or `46 KiB`"),
     ("memory", "0 B", "`0 B` is too small: 8 KiB at least"),
     ("memory", "9000 GiB", "`9000 GiB` is too large: 4,095 GiB at most"),
     ("memory", "46 MB", "`46 MB` is 46,000,000 B, no multiple of 1 KiB: `44921KiB` or `44922KiB`"),

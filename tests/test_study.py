@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ BAD = {
     "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: `0.0` is out of range", None),
     "no rounds": ("blocks = 6", "blocks = 6\nrounds = 0", "at least one round", None),
     "no blocks": ("blocks = 6", "blocks = 0", "at least one block", None),
-    "unknown family": ('"digest"', '"digests"', "no such family: `digests`", "`digest`"),
+    "unknown family": ('"digest"', '"digset"', "no such family: `digset`", "`digest`"),
     "unknown choice": ('"md5"', '"md6"', "no such choice: `md6`", "`md5`"),
     "no choice": ('"md5", "sha-1", "sha-256"', '"non*"', "`choices`: none", "`none` is a choice only by its name"),
     "no provider": ('"rustcrypto"', "", "`providers`", None),
@@ -272,6 +273,21 @@ BAD = {
     ),
     "not TOML": ("question", "question question", "not TOML", None),
 }  # fmt: skip
+
+
+def test_a_study_may_have_names_in_other_spellings(tmp_path: Path) -> None:
+    said = {
+        "family": "TLS", "choices": ["TLSv1.3"], "providers": ["AWS-LC"],
+        "vary": {"certificate": ["P-256", "RSA2048"], "op": ["handshake"]},
+    }  # fmt: skip
+    text = "\n".join(
+        [f"{key} = {json.dumps(value)}" for key, value in said.items() if key != "vary"]
+        + ['question = "q"', "[vary]"]
+        + [f"{key} = {json.dumps(value)}" for key, value in said["vary"].items()]  # type: ignore[attr-defined]
+    )
+    found = study.read("mine", text, where="mine")
+    assert ("tls", ("tls-1.3",), ("aws-lc",)) == (found.family.name, found.choices, found.providers)
+    assert {"certificate": ("ecdsa-p256", "rsa-2048"), "op": ("connect",)} == found.vary
 
 
 @pytest.mark.parametrize("fault", BAD)

@@ -343,8 +343,8 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_bed(monkeypatch: pyte
         raise TollbarError("no such bed: `nginx=1`", hint="did you mean `nginx`?")
 
     monkeypatch.setattr(results, "studies", studies_of)
-    for command, hint in (("upgrade", "ask `tollbar upgrade` again"), ("run", "did you mean `nginx`?")):
-        about = {"command": ["tollbar", command, "nginx=1", "nginx=2"]}
+    for name, hint in (("upgrade", "ask `tollbar upgrade` again"), ("run", "did you mean `nginx`?")):
+        about = {"command": ["tollbar", name, "nginx=1", "nginx=2"]}
         monkeypatch.setattr(results, "about", lambda directory, about=about: about)
         with pytest.raises(TollbarError) as caught:
             resumed(Path("run"), (), Options())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 import site
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tollbar import runners
+from tollbar import runners, spelling
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import families
 from tollbar.patterns import is_like
@@ -28,6 +29,9 @@ SYSTEM = "system"
 """The label of the libcrypto that the system's own programs use: `libcrypto` alone means that one."""
 
 NOT_BUILT_YET = "is built when a study first asks for it"
+
+# Builds that people name by a version or a project, and that are no provider by that name.
+_OF_THEIR_OWN = re.compile(r"(?i)openssl|libcrypto|libssl|boringssl|libressl|quictls|aws-?lc")
 
 # Where programs that bring their own OpenSSL, or people who build one, put it.
 FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*", "/opt/*/lib*")
@@ -179,8 +183,22 @@ def _is_pattern(spec: str) -> bool:
     return "/" not in spec and any(character in spec for character in "*?[")
 
 
+def kinds() -> Sequence[str]:
+    """Return every kind of provider: the part of a spec before its `:`."""
+    return ("libcrypto", "runner", *built_in(), *runners.all_platforms())
+
+
+def named(spec: str) -> str:
+    """Return a spec with the own name of its kind: `aws-lc` for `AWS-LC`, `libcrypto` for `openssl`."""
+    kind, colon, label = spec.partition(":")
+    # All families are read only for what is none of the usual.
+    found = kind if kind in ("libcrypto", "runner", *OF_EVERY_FAMILY) else spelling.find(kind, kinds())
+    return f"{found or kind}{colon}{label}"
+
+
 def normal(spec: str) -> str:
-    """The one spec of a provider that has two: `libcrypto:system` is `libcrypto`."""
+    """Return the one spec of a provider that has several: `libcrypto:system` and `openssl` are `libcrypto`."""
+    spec = named(spec)
     kind = spec.partition(":")[0]
     return kind if spec == _whole(kind) else spec
 
@@ -200,6 +218,7 @@ def _label(spec: str) -> str:
 
 
 def _expand(spec: str) -> list[str]:
+    spec = named(spec)
     kind, _, label = _whole(spec).partition(":")
     platforms = runners.all_platforms()
     if kind == "libcrypto" and label in platforms and platforms[label].libcrypto:
@@ -213,8 +232,18 @@ def _expand(spec: str) -> list[str]:
         return matching
     # All families are read only for what is none of the usual.
     if kind not in ("libcrypto", "runner", *OF_EVERY_FAMILY) and kind not in built_in():
-        raise unknown("provider", spec, ["libcrypto", "runner:PATH", *built_in(), *platforms])
+        raise _unknown_provider(spec)
     return [spec]
+
+
+def _unknown_provider(spec: str) -> TollbarError:
+    if not _OF_THEIR_OWN.match(spec):
+        return unknown("provider", spec, [f"{one}:PATH" if one == "runner" else one for one in kinds()])
+    hint = (
+        "`libcrypto` is the system's; `--library PATH/libcrypto.so.3` measures another build with it, and"
+        " `tollbar list providers` lists those that were found"
+    )
+    return TollbarError(f"no such provider: `{spec}`", hint=hint)
 
 
 def _libcrypto(label: str) -> str | None:

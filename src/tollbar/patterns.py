@@ -9,6 +9,11 @@ MOST_LETTERS = 100
 them are `[`. No name is so long."""
 
 
+def is_pattern(word: str) -> bool:
+    """Return whether a word is a pattern, and not a name."""
+    return any(letter in word for letter in "*?[")
+
+
 def is_like(name: str, pattern: str) -> bool:
     """Return whether a name fits a pattern. A longer pattern than `MOST_LETTERS` fits itself alone."""
     return name == pattern or (len(pattern) <= MOST_LETTERS and fnmatchcase(name, pattern))

@@ -7,10 +7,29 @@ is CPU nanoseconds per operation; the name or the type says so.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 # The decimal and the binary names mean what they say: 1 KB is 1,000 bytes and 1 KiB is 1,024.
 BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+# Units as people write them: the unit that is meant, and how many of it.
+_SPELLED: Mapping[str, tuple[str, int]] = {
+    **dict.fromkeys(("byte", "bytes", "octets"), ("B", 1)),
+    **dict.fromkeys(("kilobyte", "kilobytes"), ("KB", 1)),
+    **dict.fromkeys(("megabyte", "megabytes"), ("MB", 1)),
+    **dict.fromkeys(("gigabyte", "gigabytes"), ("GB", 1)),
+    **dict.fromkeys(("nsec", "nanosecond", "nanoseconds"), ("ns", 1)),
+    **dict.fromkeys(("usec", "microsecond", "microseconds", "μs"), ("us", 1)),
+    **dict.fromkeys(("msec", "msecs", "millis", "millisecond", "milliseconds"), ("ms", 1)),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), ("s", 1)),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), ("min", 1)),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), ("min", 60)),
+    **dict.fromkeys(("percent", "pct", "pc"), ("%", 1)),
+    **dict.fromkeys(("/sec", "/second", "persecond", "rps", "qps", "hz", "req/s", "requests/s"), ("/s", 1)),
+}
+IN_BYTES, IN_MEMORY = ("B", "KiB"), ("MiB", "KiB")
+"""The likeliest units of a number without one: of data, and of memory."""
 
 # More digits than any number here has: one of thousands would take long, and fill a screen where it is quoted.
 _MOST_LETTERS = 40
@@ -19,7 +38,7 @@ _COUNT = re.compile(r"\s*([0-9][0-9_]{0,39})(?:\^([0-9]{1,2}))?\s*")
 _THOUSANDS = re.compile(r"\s*([0-9]+)\s*([kKmM])\s*")
 _POWERS = {"k": 1, "m": 2}
 _FIGURE = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*((?![eE][-+]?[0-9])[A-Za-zµ%×].*?)\s*")
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
+_NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµμ%/]*)\s*")
 
 
 def quoted(value: object) -> str:
@@ -32,23 +51,36 @@ def quoted(value: object) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
-def seconds(text: str | int | float) -> float:
-    """`"100 ms"` as seconds. Raises ValueError that says how to write it."""
-    return _read(text, SECONDS, "5 s")
+class Misread(ValueError):
+    """A text that is no number with a unit."""
+
+    def __init__(self, what: str, meant: Sequence[str] = ()) -> None:
+        super().__init__(what)
+        self.meant = tuple(meant)
+        """The numbers with a unit that it may mean, the likeliest first."""
 
 
-def size_bytes(text: str | int | float) -> int:
-    """`"4 KiB"` as bytes. Raises ValueError that says how to write it."""
+def seconds(text: str | int | float, likely: Sequence[str] = ("s", "ms")) -> float:
+    """Return `"100 ms"` as seconds. Raises ValueError that says how to write it.
+
+    `likely` are the units that a number without one may have.
+    """
+    return _read(text, SECONDS, "5 s", likely)
+
+
+def size_bytes(text: str | int | float, likely: Sequence[str] = IN_BYTES) -> int:
+    """Return `"4 KiB"` as bytes. Raises ValueError that says how to write it.
+
+    `likely` are the units that a number without one may have.
+    """
     match = _NUMBER_AND_UNIT.fullmatch(quoted(text))
     # Half of the world's K are 1,000 and the other half 1,024.
-    meant = [unit for unit in BYTES if match and match[2] and unit != "B" and unit[0] == match[2].upper()]
+    meant = [unit for unit in BYTES if match and len(match[2]) == 1 and unit != "B" and unit[0] == match[2].upper()]
     if match and meant:
         number = float(match[1].replace("_", ""))
         said = " or ".join(f"`{match[1]} {unit}` ({number * BYTES[unit]:,.0f} B)" for unit in meant)
-        raise ValueError(f"say the unit, {said}")
-    if match and not match[2]:
-        raise ValueError(f"say the unit, as in `{match[1]} KiB` or `{match[1]} MiB`")
-    value = _read(text, BYTES, "4 KiB")
+        raise Misread(f"say the unit, {said}", [f"{match[1]} {unit}" for unit in meant])
+    value = _read(text, BYTES, "4 KiB", likely)
     if value != int(value):
         raise ValueError(f"`{quoted(text)}` is not a whole number of bytes")
     return int(value)
@@ -67,12 +99,12 @@ def count(text: str | int) -> int:
 
 def share(text: str | int | float) -> float:
     """`"3 %"` as 0.03. Raises ValueError that says how to write it."""
-    return _read(text, {"%": 0.01}, "3 %")
+    return _read(text, {"%": 0.01}, "3 %", ("%",))
 
 
 def per_second(text: str | int | float) -> float:
     """`"200 /s"` as 200.0. Raises ValueError that says how to write it."""
-    return _read(text, {"/s": 1.0}, "200 /s")
+    return _read(text, {"/s": 1.0}, "200 /s", ("/s",))
 
 
 UNPACED = "unpaced"
@@ -109,16 +141,29 @@ def published(text: str) -> tuple[float, str]:
     return float(match[1].replace(",", "")), match[2]
 
 
-def _read(text: str | int | float, units: dict[str, float] | dict[str, int], example: str) -> float:
+def _read(
+    text: str | int | float, units: Mapping[str, float] | Mapping[str, int], example: str, likely: Sequence[str]
+) -> float:
     match = _NUMBER_AND_UNIT.fullmatch(quoted(text))
     if not match:
-        raise ValueError(f'`{quoted(text)}` is not a number with a unit, as in "{example}"')
+        raise Misread(f'`{quoted(text)}` is not a number with a unit, as in "{example}"')
     number, unit = match.groups()
+    if unit in units:
+        return float(number.replace("_", "")) * units[unit]
+    meant = _meant(number, unit, units) if unit else [f"{number} {one}" for one in likely]
+    shown = " or ".join(f"`{one}`" for one in meant)
     if not unit:
-        raise ValueError(f'say the unit, as in "{example}"')
-    if unit not in units:
-        raise ValueError(f"`{unit}` is not one of the units {', '.join(units)}")
-    return float(number.replace("_", "")) * units[unit]
+        raise Misread(f"say the unit, {shown}", meant)
+    known = f"did you mean {shown}?" if meant else f'as in "{example}"'
+    raise Misread(f"`{unit}` is not one of the units {', '.join(units)}; {known}", meant)
+
+
+def _meant(number: str, unit: str, units: Mapping[str, object]) -> Sequence[str]:
+    """Return what a number with a misspelt unit may mean."""
+    spelled, each = _SPELLED.get(unit.casefold(), (unit, 1))
+    found = [name for name in units if name.casefold() == spelled.casefold()]
+    scaled = number if each == 1 else f"{float(number.replace('_', '')) * each:g}"
+    return [f"{scaled} {name}" for name in found]
 
 
 def show_nanoseconds(value: float) -> str:

@@ -86,8 +86,7 @@ def choose(
     began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     policies.refuse_silent(asked.policies, asked.family.name)
-    choices = [word for word in words if "=" not in word]
-    study.check_choices(asked.family, choices)
+    choices = study.choices_of(asked.family, [word for word in words if "=" not in word])
     coordinates = [word for word in words if "=" in word]
     given = _given(asked.family, choices, study.coordinates_of(asked.family, coordinates))
     for one in asked.policies:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tollbar import units
+from tollbar import spelling, units
+from tollbar.errors import nearest
 from tollbar.families.coordinates import Unsupported, Value, fits
 from tollbar.families.worth import Authority, Mitigations, Standing
 
@@ -19,6 +20,15 @@ MOST_BYTES = 1 << 30
 """Limit of a setting in bytes that says no other: the engine takes no task of more."""
 MOST = 10_000_000
 """Limit of a setting that is a number and says no other, such as the rows of a table: more take hours to make."""
+
+
+class NotAValue(ValueError):
+    """A word that is none of a setting's values."""
+
+    def __init__(self, what: str, hint: str | None) -> None:
+        super().__init__(f"{what}; {hint}" if hint else what)
+        self.what = what
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +89,17 @@ class Setting:
         if self.is_share:
             return _percent(value)
         if self.is_number:
-            number = units.size_bytes(value) if self.unit in IN_BYTES else units.count(value)
+            number = units.size_bytes(value, self._likely(value)) if self.unit in IN_BYTES else units.count(value)
             self._check(number, value)
             return number
-        if self.values is not None and value not in self.values:
-            known = ", ".join(f"`{v}`" for v in self.values)
-            raise ValueError(f"`{units.quoted(value)}` is not one of {known}")
-        return value
+        if self.values is None or value in self.values:
+            return value
+        by_text = {str(one): one for one in self.values}
+        found = spelling.find(str(value), by_text) if isinstance(value, str) else None
+        if found is None:
+            what = f"`{units.quoted(value)}` is not one of the values of `{self.name}`"
+            raise NotAValue(what, nearest(units.quoted(value), by_text))
+        return by_text[found]
 
     def words(self, value: Value) -> str:
         """A value as a person writes it: `46 MiB`, `50 %`, `2^17`, `600,000`, `native`."""
@@ -101,6 +115,14 @@ class Setting:
     def typed(self, value: Value) -> str:
         """Return a value as a person types it in a command: `46MiB`, `600000`. Blanks part words, and commas values."""
         return self.words(value).replace(" ", "").replace(",", "")
+
+    def _likely(self, value: str | int) -> tuple[str, ...]:
+        """Return the units that a number without one may have: `65536` is KiB of memory, as in hash strings."""
+        text = str(value)
+        is_large = text.isdecimal() and len(text) > len("4096") - 1
+        if self.unit != "memory":
+            return units.IN_BYTES
+        return units.IN_MEMORY[::-1] if is_large else units.IN_MEMORY
 
     def _check(self, number: int, said: str | int) -> None:
         """Raises ValueError for a number that is out of bounds, or between two values."""

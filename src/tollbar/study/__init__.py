@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.files import is_folder, read_text
-from tollbar.study.asking import ASKED, Question, check_choices, coordinates_of, of_words, performing
+from tollbar.study.asking import ASKED, Question, choice_homes, choices_of, coordinates_of, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
 from tollbar.study.definition import (
@@ -59,7 +59,8 @@ __all__ = [
     "Statistic",
     "Study",
     "begun",
-    "check_choices",
+    "choice_homes",
+    "choices_of",
     "coordinates_of",
     "default_load",
     "is_named",

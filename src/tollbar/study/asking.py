@@ -6,15 +6,17 @@ any other study is: a question and the file that it is saved to cannot differ.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tollbar import beds, families, libraries, machine, runners, units, wire
+from tollbar import beds, families, libraries, machine, spelling, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, OF_A_LOAD, Family, Setting, Value
+from tollbar.families.settings import NotAValue
 from tollbar.libraries import Provider, built_in, normal
-from tollbar.patterns import is_like
+from tollbar.patterns import is_like, is_pattern
 from tollbar.study.definition import CLIENT_PLACES, DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.reading import nearest_setting
 
@@ -23,6 +25,8 @@ ASKED = "ask"
 
 # Of a number of users or threads.
 MOST_DIGITS = 18
+# A number with its thousands apart.
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}")
 # The server that needs nothing installed.
 DEFAULT_BED = "embedded"
 _EXAMPLES = {
@@ -60,13 +64,12 @@ class Question:
 def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
     """The question that these words ask. Raises TollbarError that says what a word is, where it is not of its kind."""
     family = _family(family_name, words)
-    choices = [word for word in words if "=" not in word]
+    choices = choices_of(family, [word for word in words if "=" not in word])
     varied = coordinates_of(family, [word for word in words if "=" in word])
     if not choices:
         raise TollbarError(
             f"which choice of {family.name}?", where=ASKED, hint=f"known: {', '.join(family.choices)}; `*` is all"
         )
-    check_choices(family, choices)
     return _Asked(family, choices, varied, against).question()
 
 
@@ -74,16 +77,26 @@ def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Valu
     """What words with `=` say: each coordinate with its values, as a study writes them. Raises TollbarError."""
     varied = dict(_coordinate(family, word) for word in words)
     if len(varied) < len(words):
-        twice = next(name for name in varied if sum(w.startswith(f"{name}=") for w in words) > 1)
-        values = ",".join(w.partition("=")[2] for w in words if w.startswith(f"{twice}="))
+        named = [(_named_coordinate(family, name), values) for name, _, values in (w.partition("=") for w in words)]
+        twice = next(name for name in varied if sum(name == other for other, _ in named) > 1)
+        values = ",".join(some for name, some in named if name == twice)
         raise TollbarError(f"`{twice}` is given twice", where=ASKED, hint=f"say it once: `{twice}={values}`")
     return varied
 
 
-def check_choices(family: Family, words: Sequence[str]) -> None:
-    """Raises TollbarError, which says what a word is if it is something else than a choice of this family."""
-    for word in words:
-        _check_choice(family, word)
+def choices_of(family: Family, words: Sequence[str]) -> list[str]:
+    """Return the choices and patterns that words mean, by the family's own names.
+
+    Raises TollbarError for a word that is no choice of this family, which says what else it is, and for one choice
+    that is given twice.
+    """
+    found = [_choice(family, word) for word in words]
+    for place, name in enumerate(found):
+        if name in found[:place]:
+            also = f", as `{words[found.index(name)]}` and `{words[place]}`" if words[place] != name else ""
+            hint = "name it once; `tollbar run rehearsal` measures the same work twice, to show chance differences"
+            raise TollbarError(f"the choice `{name}` is given twice{also}", where=ASKED, hint=hint)
+    return found
 
 
 def offering(family: Family, choice: str, specs: Sequence[str]) -> str | None:
@@ -108,37 +121,58 @@ def _family(name: str, words: Sequence[str]) -> Family:
     try:
         return families.family(name, where=ASKED)
     except TollbarError:
-        homes = [family.name for family in families.families().values() if name in family.choices]
+        homes = choice_homes(name)
         if not homes:
             raise
-    what = f"`{name}` is a choice of {' and of '.join(homes)}; the family comes first"
-    raise TollbarError(what, where=ASKED, hint=shlex.join(["tollbar", "ask", homes[0], name, *words]))
+    first, choice = next(iter(homes.items()))
+    what = f"`{choice}` is a choice of {' and of '.join(homes)}; the family comes first"
+    raise TollbarError(what, where=ASKED, hint=shlex.join(["tollbar", "ask", first, choice, *words]))
 
 
-def _check_choice(family: Family, word: str) -> None:
-    """Raises TollbarError, which says what the word is if it is something else than a choice of this family."""
-    if any(is_like(name, word) for name in family.choices):
-        return
+def choice_homes(word: str) -> Mapping[str, str]:
+    """Return the families that have a choice of this name, each with its own name of it."""
+    found = {family.name: spelling.find(word, family.choices) for family in families.families().values()}
+    return {family: choice for family, choice in found.items() if choice is not None}
+
+
+def _choice(family: Family, word: str) -> str:
+    """Return the choice or the pattern that a word means. Raises TollbarError."""
+    found = spelling.find(word, family.choices)
+    if found is not None:
+        return found
+    if is_pattern(word):
+        # A pattern in capitals, or without separators, is compared as names are.
+        for pattern in (word, word.casefold()):
+            if any(is_like(name, pattern) for name in family.choices):
+                return pattern
     what = f"no such choice of {family.name}: `{word}`"
     raise TollbarError(what, where=ASKED, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
 
 
 def _other_kinds(family: Family, word: str) -> Iterator[str]:
     """What the word is, where it is not a choice."""
+    several = [spelling.find(one, family.choices) for one in re.split(r"[,;+]\s*", word) if one]
+    if len(several) > 1 and None not in several:
+        yield f"blanks part choices, and commas values: `{' '.join(str(one) for one in several)}`"
+    if len(spelling.meant(word, family.choices)) > 1:
+        # It is no other kind of word, only not one choice.
+        return
     for setting in family.settings.values():
-        if word in {str(value) for value in setting.values or ()}:
-            yield f"it is a value of `{setting.name}`: say `{setting.name}={word}`"
-    if word in family.operations:
-        yield f"it is an operation: say `op={word}`"
-    if word in beds.all_beds():
-        yield f"it is a server: say `bed={word}`"
-    if word.partition(":")[0] in ("libcrypto", "runner", *built_in(), *runners.all_platforms()):
-        yield f"it is a provider: say `provider={word}`"
-    if word in (*family.settings, *NOT_SETTINGS):
-        yield f"it is what may vary: give it a value, as in `{word}={_example(family, word)}`"
-    homes = [one.name for one in families.families().values() if word in one.choices]
+        value = spelling.find(word, [str(value) for value in setting.values or ()])
+        if value is not None:
+            yield f"it is a value of `{setting.name}`: say `{setting.name}={value}`"
+    if (operation := spelling.find(word, family.operations)) is not None:
+        yield f"it is an operation: say `op={operation}`"
+    if (bed := spelling.find(word, beds.all_beds())) is not None:
+        yield f"it is a server: say `bed={bed}`"
+    if (provider := libraries.named(word)).partition(":")[0] in libraries.kinds():
+        yield f"it is a provider: say `provider={provider}`"
+    if (name := _named_coordinate(family, word)) in (*family.settings, *NOT_SETTINGS):
+        yield f"it is what may vary: give it a value, as in `{name}={_example(family, name)}`"
+    homes = choice_homes(word)
     if homes:
-        yield f"it is a choice of {' and of '.join(homes)}: `tollbar ask {homes[0]} {word}`"
+        home, choice = next(iter(homes.items()))
+        yield f"it is a choice of {' and of '.join(homes)}: `tollbar ask {home} {choice}`"
 
 
 def _example(family: Family, name: str) -> str:
@@ -152,7 +186,8 @@ def _example(family: Family, name: str) -> str:
 
 def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
     """The name and the values of a word with `=`, as a study writes them."""
-    name, _, said = word.partition("=")
+    written, _, said = word.partition("=")
+    name = _named_coordinate(family, written)
     values = tuple(value.strip() for value in said.split(","))
     if name in ("choice", "choices"):
         raise TollbarError("a choice stands by itself", where=word, hint=f"`tollbar ask {family.name} {said}`")
@@ -161,7 +196,23 @@ def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
         raise TollbarError(what, where=word, hint=nearest_setting(family, name))
     if "" in values:
         raise TollbarError("a value is missing", where=word, hint=f"as in `{name}={_example(family, name)}`")
-    return name, tuple(_value(family, name, value, word) for value in values)
+    if _THOUSANDS.fullmatch(said) and any(value.startswith("0") for value in values):
+        what = f"`{said}` is {len(values)} values, because commas part values"
+        raise TollbarError(what, where=word, hint=f"type `{name}={said.replace(',', '')}`")
+    found = tuple(_value(family, name, value, word) for value in values)
+    setting = family.settings.get(name)
+    meant = [setting.read(value) if setting else value for value in found]
+    for place, value in enumerate(meant):
+        if value in meant[:place]:
+            shown = values[meant.index(value)]
+            also = f", as `{shown}` and `{values[place]}`" if values[place] != shown else ""
+            raise TollbarError(f"the value `{shown}` is given twice{also}", where=word, hint="name each value once")
+    return name, found
+
+
+def _named_coordinate(family: Family, written: str) -> str:
+    """Return the coordinate that a word means, by its own name; the word itself where it means none."""
+    return spelling.find(written.strip(), [*NOT_SETTINGS, *family.settings]) or written
 
 
 def _value(family: Family, name: str, said: str, word: str) -> Value:
@@ -179,11 +230,16 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
         try:
             _PACES[name][1](said)
         except ValueError as error:
-            raise TollbarError(str(error), where=word) from error
+            raise TollbarError(str(error), where=word, hint=_typed(word, error)) from error
+    if name == "provider":
+        return libraries.named(said)
     known = {"op": family.operations, "bed": tuple(beds.all_beds()), "client": CLIENT_PLACES}.get(name)
-    if known is not None and said not in known:
+    if known is None:
+        return said
+    found = spelling.find(said, known)
+    if found is None:
         raise TollbarError(f"no such {name}: `{said}`", where=word, hint=nearest(said, known))
-    return said
+    return found
 
 
 def _of_setting(setting: Setting, said: str, word: str) -> Value:
@@ -192,10 +248,18 @@ def _of_setting(setting: Setting, said: str, word: str) -> Value:
     value: Value = int(said) if of_number else said
     try:
         read = setting.read(value)
+    except NotAValue as error:
+        raise TollbarError(error.what, where=word, hint=error.hint) from error
     except ValueError as error:
-        hint = nearest(said, map(str, setting.values)) if setting.values else None
-        raise TollbarError(str(error), where=word, hint=hint) from error
-    return read if setting.is_count else value
+        raise TollbarError(str(error), where=word, hint=_typed(word, error)) from error
+    return read if setting.is_count or setting.values else value
+
+
+def _typed(word: str, error: ValueError) -> str | None:
+    """Return the word as it is typed with the unit that is meant."""
+    meant = error.meant if isinstance(error, units.Misread) else ()
+    name = word.partition("=")[0]
+    return f"type `{name}={meant[0].replace(' ', '')}`" if meant and "," not in word else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +322,7 @@ class _Asked:
         """What all else is compared with: as was said; of several choices the first; of one, what varies first."""
         if self.against is not None:
             if "=" not in self.against:
-                _check_choice(self.family, self.against)
-                return self._with_parameters(self.against)
+                return self._with_parameters(_choice(self.family, self.against))
             name, values = _coordinate(self.family, self.against)
             if len(values) > 1:
                 raise TollbarError("one value to compare with", where=f"--against {self.against}")
