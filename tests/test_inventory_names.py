@@ -140,6 +140,9 @@ def test_a_name_that_is_no_choice_is_refused(name: str, reason: str) -> None:
         ("AES (256)", {"mode": "gcm"}, "cipher aes-256-gcm"),
         ("ECC", {"primitive": "signature", "curve": "P-256"}, "signature ecdsa-p256"),
         ("X25519", {"primitive": "keyagree"}, "key-exchange x25519"),
+        ("Poly1305", {"primitive": "hash"}, "mac poly1305"),
+        ("HMACSHA2", {"primitive": "mac"}, "? its hash is not given"),
+        ("RSA-2048-SHA2", {}, "signature rsa-2048"),
         # Two that contradict each other.
         ("FN-DSA", {"parameterSetIdentifier": "512"}, f"? FN-DSA {NOT_HAD}"),
         ("SHA-256", {"parameterSetIdentifier": "512"}, "? its name says sha-256, and its parameter says 512 bits"),

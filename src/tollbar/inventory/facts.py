@@ -176,6 +176,14 @@ class Facts:
 
     def _size_digests(self) -> None:
         """`SHA` of 256 bits is SHA-256; a size that a hash does not have contradicts it."""
+        if ALGORITHM in self.found and self.found.get(DIGEST, {}).keys() & table().hash_families.keys() - {
+            "blake2b",
+            "blake2s",
+        }:
+            # Which hash of the family it is the inventory does not give; RSA signs with any of them.
+            if [*self.found[ALGORITHM]] == ["rsa"]:
+                self._add("use", "sign", "name")
+            del self.found[DIGEST]
         digests, sizes = self.found.get(DIGEST, {}), self.found.pop("size", {})
         bits = self.found.get("bits", {})
         for digest in [*digests]:

@@ -10,7 +10,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Family, Value, settings_at
 from tollbar.inventory import unmeasured
 from tollbar.inventory.facts import Facts, fields
-from tollbar.inventory.names import ALGORITHM
+from tollbar.inventory.names import ALGORITHM, is_name
 from tollbar.inventory.parts import shown
 from tollbar.inventory.reading import Inventory
 from tollbar.inventory.table import Counts, table
@@ -174,6 +174,8 @@ def _use(said: str, with_: Mapping[str, Sequence[str]], facts: Facts, known: Map
                 coordinates[name] = filled
                 continue
             sentence = next(filter(None, map(table().not_had.get, fields(template))), _HAS_NO)
+            if is_name(filled.removeprefix("group ")):
+                sentence, filled = _HAS_NO, filled.removeprefix("group ")
             beyond.append(sentence.format(family=family_name, setting=name, value=filled))
             continue
         if contradiction:

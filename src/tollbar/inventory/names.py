@@ -102,6 +102,12 @@ def read(text: str) -> Name:
     return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), keyed, tuple(left))
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text is the whole name of something that the vocabulary has."""
+    found = read(text)
+    return bool(found.facts) and not found.left and not found.numbers
+
+
 def _fits(one: _Spelling | None, squeezed: str, places: list[int], at: int, to: int) -> bool:
     """Return whether a spelling is at this place, and takes no half of a number and no half of a word after another."""
     if one is None or _splits(squeezed, places, to) or not one.spans(places[at:to]):
