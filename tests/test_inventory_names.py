@@ -143,6 +143,8 @@ def test_a_name_that_is_no_choice_is_refused(name: str, reason: str) -> None:
         ("Poly1305", {"primitive": "hash"}, "mac poly1305"),
         ("HMACSHA2", {"primitive": "mac"}, "? its hash is not given"),
         ("RSA-2048-SHA2", {}, "signature rsa-2048"),
+        ("Main hash of the product", {"oid": "2.16.840.1.101.3.4.2.1"}, "digest sha-256"),
+        ("X25519", {"parameterSetIdentifier": "25519"}, "key-exchange x25519"),
         # Two that contradict each other.
         ("FN-DSA", {"parameterSetIdentifier": "512"}, f"? FN-DSA {NOT_HAD}"),
         ("SHA-256", {"parameterSetIdentifier": "512"}, "? its name says sha-256, and its parameter says 512 bits"),
@@ -178,6 +180,13 @@ def test_a_null_is_a_property_that_is_not_given(component: dict[str, Any], evide
     of = {"type": "cryptographic-asset", "name": "SHA-256", "cryptoProperties": component, "evidence": evidence}
     (one,) = mapped(made(of))
     assert ["digest sha-256"] == words(one)
+
+
+def test_assets_of_one_name_are_judged_by_their_own_properties() -> None:
+    """Whatever was looked up before."""
+    said = [{"primitive": one} for one in ("hash", "mac", "kdf", "hash")]
+    found_ = mapped(made(*(algorithm("SHA-256", **one) for one in said)))
+    assert [True, False, False, True] == [bool(one.uses) for one in found_]
 
 
 def test_keys_and_certificates_of_tools_are_read() -> None:

@@ -45,6 +45,11 @@ class Facts:
         if algorithm := self.values.get(ALGORITHM):
             self.values["family"] = _FAMILIES.get(names.class_of(algorithm), "?")
 
+    @property
+    def key(self) -> str:
+        """The text of all that decides what an asset is, and of the name that a reason has."""
+        return repr((self.found, self.left, self.primitive, self._written))
+
     def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
         return {name: self.values[name] for name in facts if name in self.values}
 
@@ -143,7 +148,9 @@ class Facts:
         if "name" not in read or not read["name"].left or "oid" not in read:
             return False
         says = any(read["name"].values(fact) for fact in (ALGORITHM, DIGEST, "curve", "group"))
-        return bool(read["oid"].values(ALGORITHM)) and (not says or texts.get("kind") == "related-crypto-material")
+        return any(read["oid"].values(fact) for fact in (ALGORITHM, DIGEST)) and (
+            not says or texts.get("kind") == "related-crypto-material"
+        )
 
     def _number(self, read: Mapping[str, Name], texts: Mapping[str, str]) -> None:
         """Give the numbers in names their meaning for the algorithm."""

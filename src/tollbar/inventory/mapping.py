@@ -72,7 +72,7 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
                 hint = "price it part by part: `jq` selects some of its `components`, for example"
                 raise TollbarError(many, where=str(inventory.path), hint=hint)
             facts = Facts(dict(texts))
-            key = repr(facts.found)
+            key = facts.key
             if key not in by_facts:
                 by_facts[key] = _mapped(facts, known)
             by_texts[texts] = by_facts[key]
