@@ -213,7 +213,7 @@ READERS: Mapping[str, Sequence[str]] = {
     "export --per cell": ["export", "RUN", "--per", "cell"],
     "choose": ["choose", "digest", "--run", "RUN"],
     "price": ["price", "INVENTORY", "--run", "RUN"],
-    "size": ["size", "MIX", "--run", "RUN"],
+    "size": ["size", "MIX", "--run", "RUN", "--for", "0s"],
     "show --of": ["show", "rsa-apis", "--of", "RUN"],
     "plan --resume": ["plan", "--resume", "RUN"],
     "run --resume": ["run", "--resume", "RUN"],

@@ -302,7 +302,7 @@ def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
 def test_the_command_answers_in_every_layout(tollbar: Tollbar, tmp_path: Path) -> None:
     """A term that was not measured has status 1 and its question, which measures it; then there are cores."""
     (tmp_path / "mix.toml").write_text(HASH_TERM.format(rate=50_000, choice="sha-256"), "utf-8")
-    asked = ("size", "mix.toml")
+    asked = ("size", "mix.toml", "--for", "0s")
     done = tollbar(*asked)
     assert 1 == done.returncode, done.stderr
     assert "tollbar ask digest sha-256 op=hash" in done.stdout
@@ -317,4 +317,5 @@ def test_the_command_answers_in_every_layout(tollbar: Tollbar, tmp_path: Path) -
     assert [] == found["ask"]
     assert "cores" in (tmp_path / "page.html").read_text("utf-8")
     assert "| hashes" in tollbar(*asked, "--run", folder, "--markdown").stdout
-    assert "no load client asks for any" in tollbar(*asked, "--run", folder, "--check").stderr
+    assert "no load client asks for any" in tollbar("size", "mix.toml", "--run", folder, "--check").stderr
+    assert "`--check` needs time" in tollbar(*asked, "--run", folder, "--check").stderr

@@ -150,6 +150,19 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
     [
         (LOGIN_TERM.replace("20 /s", "0 /s"), "above nought"),
         (LOGIN_TERM.replace("20 /s", "20"), "say the unit"),
+        # A number without quotes is answered by the text to write.
+        (LOGIN_TERM.replace('"20 /s"', "20"), '`term.logins.rate`: needs its unit, as in `rate = "20 /s"`'),
+        (LOGIN_TERM.replace('"20 /s"', "0.5"), '`rate = "0.5 /s"`'),
+        ("[mix]\nutilisation = 60\n" + LOGIN_TERM, '`mix.utilisation`: needs its unit, as in `utilisation = "60 %"`'),
+        ("[mix]\nutilisation = 0.6\n" + LOGIN_TERM, '`utilisation = "60 %"`'),
+        ("[mix]\nutilisation = inf\n" + LOGIN_TERM, '`utilisation = "60 %"`'),
+        ("[mix]\nutilisation = true\n" + LOGIN_TERM, "valid string"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=80).replace('"80 %"', "80"), '`resumed = "80 %"`'),
+        # Files of another kind.
+        ('{"metrics": {"http_reqs": {"rate": 12.5}}}', "`http_reqs` of a k6 summary is the `rate` of a term"),
+        ('\n {"bomFormat": "CycloneDX"}', "a JSON document is not a mix; a mix is a TOML file"),
+        ("<html>", "docs/mix.toml"),
+        ('[study]\ntitle = "Mine"\n', "known: mix, term"),
         (LOGIN_TERM.replace("rate ", "rat "), "did you mean `rate`"),
         (LOGIN_TERM.replace('"form"', '"fromm"'), "did you mean `form`"),
         (LOGIN_TERM.replace("web-auth", "web-aut"), "did you mean `web-auth`"),

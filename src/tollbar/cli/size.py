@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -10,17 +12,23 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import lab, machine, sizing, study
+from tollbar import console, lab, machine, plan, sizing, study
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.document.decisions.size import document
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.judge import Judgement
+from tollbar.measure import schedule
+from tollbar.plan import Plan
 from tollbar.present.decisions.size import size_answer
+from tollbar.present.names import enumeration
+from tollbar.results import Run
 from tollbar.sizing.checked import Asked, Checked, checked, refuse_elsewhere, to_ask
+from tollbar.sizing.mix import Part, Term
 from tollbar.sizing.sized import Sized
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 
-DEFAULT_FOR = "1 min"
+DEFAULT_FOR = "90 s"
 
 
 def size(
@@ -29,15 +37,18 @@ def size(
     *,
     run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     check: Annotated[bool, Parameter(negative="")] = False,
-    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Say how many cores, machines and bytes a mix of work takes, by costs that were measured.
+    """Say how many cores, machines and bytes a mix of work takes, by measured costs.
 
-    The mix is a TOML file: its terms are rates of cells (docs/choosing.md). A term that was not measured is answered by
-    the question that measures it, and status 1.
+    The mix is a TOML file: its terms are rates of cells (docs/choosing.md). The lab measures the terms that no named
+    run has, and keeps them as a run. For a term without a cost the command prints the question that measures it, with
+    status 1.
 
+    tollbar size mix.toml
+    tollbar size mix.toml --for 0s
     tollbar size mix.toml --run runs/2026-11-21-101500-ask --run runs/2026-11-21-101530-ask
     tollbar size mix.toml --run runs/2026-11-21-101500-ask --check --for 40s
 
@@ -50,18 +61,78 @@ def size(
     check
         Have the load client ask for each term that servers perform, and set predicted and measured CPU side by side.
     for_
-        About how long to check, a minute by default.
+        About how long to measure missing terms, and again for a `--check`. `0s` measures nothing: the command lists
+        what to measure.
     runs
-        Where the directory of what is checked is made.
+        Where the directories of what is measured are made.
     """
-    if for_ is not None and not check:
-        raise TollbarError("`--for` is how long a `--check` may take, and there is none")
-    within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
-    mix = sizing.read(file)
-    sized = sizing.size(mix, [read_run(one) for one in run], date.today())
+    within_s = read_seconds("--for", for_)
+    if check and not within_s:
+        raise TollbarError("`--check` needs time to measure", where="--for 0s", hint="as in `--check --for 40s`")
+    mix, today = sizing.read(file), date.today()
+    known = [read_run(one) for one in run]
+    sized = sizing.size(mix, known, today)
+    if sized.missing and within_s:
+        measured = _measured(sized, within_s, runs)
+        sized = sizing.size(mix, [*known, *measured], today)
     side_by_side = _checked(sized, within_s, runs) if check and sized.cores is not None else None
     show_answer(size_answer(sized, side_by_side), lambda: document(sized, side_by_side), layout)
     return ExitStatus.DONE if sized.cores is not None else ExitStatus.SOME_FAILED
+
+
+def _measured(sized: Sized, within_s: float, runs: Path) -> list[Run]:
+    """Return a run of the missing terms, one study each; nothing where no term can be measured here."""
+    refuse_elsewhere(sized, machine.fingerprint(), "--for")
+    asked = _fitting(_plannable(sized), within_s)
+    if not asked:
+        return []
+    # Each study has its time for blocks alone: its cells are proved before.
+    left_s = max(0.0, within_s - sum(schedule.proof_s(cell) for one in asked for cell in one.cells))
+    return [_carried_out([one.studies[0].study for one in asked], left_s, runs).run]
+
+
+def _plannable(sized: Sized) -> dict[str, Plan]:
+    """Return the plan of each missing term by its name, one for terms of the same cells; say which have none."""
+    found: dict[str, Plan] = {}
+    questions: set[tuple[str, ...]] = set()
+    for term in sized.mix.terms:
+        words = (term.family.name, *term.words(sized.mix.utilisation))
+        if term.name in sized.missing and words not in questions:
+            questions.add(words)
+            try:
+                found[term.name] = plan.make([_study(f"size-{term.name}", term, term.parts, words[1:])], seed=0)
+            except TollbarError as error:
+                hint = f" ({error.hint})" if error.hint else ""
+                console.say(f"warning: `{term.name}` cannot be measured here: {error.what}{hint}", "yellow")
+    return found
+
+
+def _fitting(plans: Mapping[str, Plan], within_s: float) -> list[Plan]:
+    """Return the plans that the time holds in the mix's order, and at least the first; say which it does not hold."""
+    needed_s = 0.0
+    fitting: list[Plan] = []
+    left: list[str] = []
+    for name, one in plans.items():
+        needed_s += schedule.of_plan(one)
+        if left or (fitting and needed_s > within_s):
+            left.append(f"`{name}`")
+        else:
+            fitting.append(one)
+    if left:
+        are = "is" if len(left) == 1 else "are"
+        all_of = f"`--for {math.ceil(needed_s)}s` measures all"
+        console.say(f"  time       {enumeration(left)} {are} not measured in this time; {all_of}")
+    return fitting
+
+
+def _carried_out(asked: Sequence[Study], within_s: float, runs: Path) -> Judgement:
+    """Measure studies into a new run, in about this time in all."""
+    cores = os.sched_getaffinity(0)
+    planned, store = lab.begin(asked, command=command_line(), runs=runs)
+    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    # While it measured, this process kept off the measuring core, which a check measures on too.
+    os.sched_setaffinity(0, cores)
+    return judged
 
 
 def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
@@ -70,19 +141,18 @@ def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
     if not asked:
         hint = 'say which server performs one, as in `bed = "nginx"`'
         raise TollbarError("no load client asks for any of these terms", where="--check", hint=hint)
-    planned, store = lab.begin(_studies(asked), command=command_line(), runs=runs)
-    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
-    return checked(sized, asked, judged.run)
+    return checked(sized, asked, _carried_out(_studies(asked), within_s, runs).run)
 
 
 def _studies(asked: Sequence[Asked]) -> list[Study]:
     """One for each, with a stretch in each block."""
-    made = []
-    for one in asked:
-        choices = {part.wanted["choice"] for part in one.cells}
-        # What nothing is taken off is beside itself: nothing else is to be measured with it.
-        against = None if len(choices) > 1 else f"op={one.cells[0].wanted['op']}"
-        text = study.of_words(one.term.term.family.name, one.words, against).text(FEWEST_BLOCKS)
-        read = study.read(one.name, text, where=one.name)
-        made.append(replace(read, measure=replace(read.measure, stretch_every=1)))
-    return made
+    made = [_study(one.name, one.term.term, one.cells, one.words) for one in asked]
+    return [replace(one, measure=replace(one.measure, stretch_every=1)) for one in made]
+
+
+def _study(name: str, term: Term, cells: Sequence[Part], words: Sequence[str]) -> Study:
+    """Return the study of a term's cells, in these words of `tollbar ask`."""
+    choices = {part.wanted["choice"] for part in cells}
+    # Without a null to take off, a cell is compared with itself: no other cell needs measuring.
+    against = None if len(choices) > 1 else f"op={cells[0].wanted['op']}"
+    return study.read(name, study.of_words(term.family.name, words, against).text(FEWEST_BLOCKS), where=name)

@@ -70,27 +70,42 @@ class Checked:
     """Of all that were measured; None where none was."""
 
 
-def refuse_elsewhere(sized: Sized, here: Mapping[str, Any]) -> None:
-    """Raises TollbarError where what was sized are costs of another machine than that of this fingerprint.
+_ELSEWHERE: Mapping[str, tuple[str, str]] = {
+    "--check": (
+        "a check has all on this machine: size by runs without `--roles`",
+        "check on the machine that was measured, or size by runs of this one",
+    ),
+    "--for": (
+        "costs of this machine do not add to those: `--for 0s` prints the commands that measure what is missing",
+        "measure on that machine: `--for 0s` prints the commands",
+    ),
+}
+"""Hints by the option that measures: for a run with roles, and for a run of another machine."""
 
-    Also where a part of a server was on a machine of its own, whichever that is: a check has all parts on this one.
+
+def refuse_elsewhere(sized: Sized, here: Mapping[str, Any], option: str = "--check") -> None:
+    """Raise TollbarError where costs of this machine, by its fingerprint, do not go with the runs that were sized.
+
+    They are of another machine, or a part of a server was on a machine of its own: an option that measures has all
+    parts on this one.
     """
+    with_roles, other_machine = _ELSEWHERE[option]
     for run in sized.runs:
         if run.nodes:
             parts = ", ".join(f"{role} ({node['address']})" for role, node in run.nodes.items())
             raise TollbarError(
                 f"{run.name} has on machines of their own: {parts}",
-                where="--check",
-                hint="a check has all on this machine: size by runs without `--roles`",
+                where=option,
+                hint=with_roles,
             )
-    run = sized.runs[0]
-    found = machine.differences(run.fingerprint, here)
-    if found:
-        raise TollbarError(
-            f"{run.name} is a run of another machine than this: {'; '.join(found)}",
-            where="--check",
-            hint="check on the machine that was measured, or size by runs of this one",
-        )
+    # Runs of several machines are not sized: the first speaks for all.
+    for run in sized.runs[:1]:
+        if found := machine.differences(run.fingerprint, here):
+            raise TollbarError(
+                f"{run.name} is a run of another machine than this: {'; '.join(found)}",
+                where=option,
+                hint=other_machine,
+            )
 
 
 def to_ask(sized: Sized) -> tuple[Asked, ...]:

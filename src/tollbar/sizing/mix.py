@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from tollbar import families, policies, study, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import Family, Value, at_defaults, settings_at
+from tollbar.files import read_text
 from tollbar.libraries import normal
 from tollbar.policies import Policy
 from tollbar.wire import Wire
@@ -28,6 +30,9 @@ MOST_TERMS = 200
 
 # Of a term; a check's study is called by it, and its directory.
 _NAME = re.compile(r"\w[\w .-]*")
+
+A_MIX = 'a mix is a TOML file with a table for each kind of work: `[term.logins]` with `rate = "20 /s"`'
+DESCRIBED = "docs/choosing.md describes a mix under `tollbar size`; docs/mix.toml is an example"
 
 ITS_OWN = "nothing"
 """What is taken off a term whose requests no other term has."""
@@ -116,21 +121,34 @@ class _Off(Wire):
     setting: Said = Field(default_factory=dict)
 
 
+def _with_unit(key: str, unit: str) -> BeforeValidator:
+    """Return a validator that answers a bare number by the text to write, with the unit."""
+
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        share = unit == "%" and 0 < value < 1
+        number = f"{100 * value if share else value:.6g}" if math.isfinite(value) else "60"
+        raise ValueError(f'needs its unit, as in `{key} = "{number} {unit}"`')
+
+    return BeforeValidator(check)
+
+
 class _Term(Wire):
-    rate: str
+    rate: Annotated[str, _with_unit("rate", "/s")]
     family: str
     choice: str
     op: str | None = None
     bed: str | None = None
     provider: str | None = None
     setting: Said = Field(default_factory=dict)
-    resumed: str | None = None
+    resumed: Annotated[str | None, _with_unit("resumed", "%")] = None
     off: _Off | str | None = None
     at_once: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 class _Mix(Wire):
-    utilisation: str = "60 %"
+    utilisation: Annotated[str, _with_unit("utilisation", "%")] = "60 %"
     survive: Annotated[int, Field(ge=0)] = 0
     cores_each: Annotated[int, Field(ge=1)] | None = None
     policy: Annotated[tuple[str, ...], Field(max_length=policies.MOST_NAMED)] = ()
@@ -143,7 +161,7 @@ class _File(Wire):
 
 def read(path: Path) -> Mix:
     """The mix of a file. Raises TollbarError: what, in which term, and the nearest right name."""
-    said = wire.read(path, _File)
+    said = _file(path)
     if not said.term:
         raise TollbarError("no term", where=str(path), hint="a table `[term.NAME]` for each kind of work")
     for name in said.term:
@@ -160,6 +178,19 @@ def read(path: Path) -> Mix:
     _refuse_shared(said, terms, path)
     found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, head.policy)))
     return Mix(path, terms, utilisation, head.survive, head.cores_each, found)
+
+
+def _file(path: Path) -> _File:
+    """Return the tables of a mix. Raises TollbarError; without a nearer hint it says where mixes are described."""
+    text = read_text(path)
+    # No TOML begins with a brace, and JSON that others write does.
+    if text.lstrip("\ufeff \t\r\n").startswith("{"):
+        rates = "`http_reqs` of a k6 summary is the `rate` of a term; " if '"http_reqs"' in text else ""
+        raise TollbarError(f"a JSON document is not a mix; {A_MIX}", where=str(path), hint=f"{rates}{DESCRIBED}")
+    try:
+        return wire.parse(text, _File, where=str(path))
+    except TollbarError as error:
+        raise TollbarError(error.what, where=error.where, hint=error.hint or DESCRIBED) from error
 
 
 def typed(family: Family, name: str, value: Value) -> str:
