@@ -269,7 +269,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(option: tuple[str, str]) ->
     ("words", "expected"),
     [
         (["digest", "--within", "1s"], "cannot be tuned"),
-        (["password", "--within", "1s"], "no such family"),
+        (["passwrd", "--within", "1s"], "no such family"),
         (["password-hash", "md5", "--within", "1s"], "no such password hash"),
         (["password-hash"], "how long may one hash take"),
     ],

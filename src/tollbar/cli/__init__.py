@@ -8,7 +8,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -22,7 +22,7 @@ COMMANDS = {
     "choose": ("choose:choose", "Choose what meets policies and mitigates threats, from the cheapest."),
     "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
     "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
-    "list": ("look:list_", "Show what there is: studies, families, choices, providers, beds or sources."),
+    "list": ("look:list_", "Show what there is: studies, families, choices, settings, threats, policies, providers, beds or sources."),
     "show": (
         "look:show",
         "Show one cell of a study, its task, configuration and known answers; or what a published source says.",
@@ -136,6 +136,30 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
     return status
 
 
+NEEDS: Mapping[str, tuple[str, str]] = {
+    "ask": ("a family and its choices", "ask digest sha-256 blake3"),
+    "choose": ("a family", "choose digest --policy asvs-level-2"),
+    "compare": ("two runs", "compare runs/ONE runs/OTHER"),
+    "export": ("a run", "export runs/NAME --format json"),
+    "gather": ("the folders of runs", "gather runs/ONE runs/OTHER"),
+    "judge": ("a run", "judge runs/NAME"),
+    "new": ("a family", "new digest"),
+    "price": ("an inventory", "price bom.json --policy asvs-level-2"),
+    "report": ("a run", "report runs/NAME"),
+    "show": ("a study or a source", "show digests"),
+    "size": ("a mix, a TOML file (docs/choosing.md)", "size docs/mix.toml"),
+    "upgrade": ("two builds", "upgrade cryptography==44.0.0 cryptography==45.0.0"),
+}
+"""What a command needs, and a line with it."""
+ALSO_OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("--vs", "--versus", "--baseline", "--base", "--compare-with"), "--against"),
+    **dict.fromkeys(("--time", "--duration", "--seconds"), "--for"),
+    **dict.fromkeys(("--policies", "--profile"), "--policy"),
+    **dict.fromkeys(("--output", "--out", "--out-dir"), "--runs"),
+    **dict.fromkeys(("--iterations", "--repeat", "--runs-count"), "--blocks"),
+}
+"""Options as other tools name them."""
+
 # What the loader of shared objects says in an ImportError, which has no error number.
 NO_MEMORY = ("Cannot allocate memory", "failed to map segment")
 
@@ -237,7 +261,7 @@ def _first_page() -> str:
 
 def _command(arguments: Sequence[str]) -> ExitStatus:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
-    from cyclopts import App, CycloptsError
+    from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError
 
     from tollbar.console import say_log
 
@@ -260,6 +284,17 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         app.register_install_completion_command(COMPLETION)
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except MissingArgumentError as error:
+        if name not in NEEDS:
+            raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
+        needs, example = NEEDS[name]
+        raise TollbarError(f"`tollbar {name}` needs {needs}", hint=f"for example `tollbar {example}`") from error
+    except UnknownOptionError as error:
+        option = next((one for one in arguments if one.partition("=")[0] in ALSO_OPTIONS), "")
+        meant = ALSO_OPTIONS.get(option.partition("=")[0])
+        hint = f"did you mean `{meant}`?" if meant else f"`tollbar {name} --help` lists its options"
+        what = f"`tollbar {name}` has no option `{option}`" if meant else str(error)
+        raise TollbarError(what, hint=hint) from error
     except CycloptsError as error:
         raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
     return status or ExitStatus.DONE

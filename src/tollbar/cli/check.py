@@ -85,6 +85,14 @@ def check(
     return ExitStatus.CANNOT_TELL if strict and found.leaves_open else ExitStatus.DONE
 
 
+EXAMPLE = """the file names what your project uses (docs/choosing.md), for example:
+  policy = ["asvs-level-2"]
+  [uses.passwords]
+  family = "password-hash"
+  choice = "argon2id"
+  setting = { memory = "19 MiB", passes = 2, lanes = 1 }"""
+
+
 def _document(found: Check) -> Document:
     from tollbar.document.decisions.check import document
 
@@ -100,7 +108,7 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
     path = Path(files[0] if files else policies.NAME)
     if not is_file(path):
         neighbours = [str(one) for one in path.parent.glob("*.toml")] if is_folder(path.parent) else []
-        hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *neighbours])
+        hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *neighbours]) if files else EXAMPLE
         raise TollbarError("there is no such file", where=str(path), hint=hint)
     return part, path
 

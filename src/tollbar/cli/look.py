@@ -8,7 +8,20 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, document, families, lab, libraries, results, runners, study, units, workloads
+from tollbar import (
+    beds,
+    console,
+    document,
+    families,
+    lab,
+    libraries,
+    policies,
+    results,
+    runners,
+    study,
+    units,
+    workloads,
+)
 from tollbar.cli.options import (
     DEFAULTS,
     AsJson,
@@ -22,6 +35,7 @@ from tollbar.cli.options import (
 )
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError, nearest
+from tollbar.families import Family, Setting
 from tollbar.judge import Judgement
 from tollbar.libraries import Broken
 from tollbar.measure import schedule
@@ -33,37 +47,49 @@ UNUSABLE = "cannot be used"
 
 
 def list_(
-    what: Literal["studies", "families", "choices", "providers", "beds", "sources"] = "studies",
+    what: Literal[
+        "studies", "families", "choices", "settings", "threats", "policies", "providers", "beds", "sources"
+    ] = "studies",
+    family: str | None = None,
     /,
     *,
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show what there is: studies, families, choices, providers, beds or sources.
+    """Show what there is: studies, families, choices, settings, threats, policies, providers, beds or sources.
 
     Sources are the published comparisons that studies try again.
 
     tollbar list studies
-    tollbar list choices
+    tollbar list choices digest
+    tollbar list policies password-hash
     tollbar list providers --library ./libcrypto.so.3
 
     Parameters
     ----------
     what
         What to list.
+    family
+        The one family of which choices, settings, threats or policies are listed. None: all families.
     library
         A libcrypto to list among the providers. May be given again.
     json
         Print one JSON document instead of a table.
     """
-    rows = {
-        "studies": _studies,
-        "families": _families,
-        "choices": lambda: _choices(in_words=not json),
-        "beds": _beds,
-        "sources": _sources,
+    rows = {"studies": _studies, "families": _families, "beds": _beds, "sources": _sources}
+    by_family = {
+        "choices": lambda some: _choices(some, in_words=not json),
+        "settings": _settings,
+        "threats": _threats,
+        "policies": _policies,
     }
-    listed = _providers(library) if what == "providers" else rows[what]()
+    if family is not None and what not in by_family:
+        hint = f"`tollbar list choices {family}`"
+        raise TollbarError(f"`tollbar list {what}` takes no family", where=family, hint=hint)
+    if what in by_family:
+        listed = by_family[what]([*families.families().values()] if family is None else [families.family(family)])
+    else:
+        listed = _providers(library) if what == "providers" else rows[what]()
     _print(listed, as_json=json)
     return ExitStatus.DONE
 
@@ -285,7 +311,51 @@ def _sources() -> list[dict[str, object]]:
     return found
 
 
-def _choices(*, in_words: bool) -> list[dict[str, object]]:
+def _settings(some: Sequence[Family]) -> list[dict[str, object]]:
+    return [
+        {
+            "family": family.name,
+            "setting": one.name,
+            "default": one.words(one.default),
+            "values": ", ".join(map(str, one.values)) if one.values else _bounds(one),
+            "means": one.title,
+        }
+        for family in some
+        for one in family.settings.values()
+    ]
+
+
+def _bounds(setting: Setting) -> str:
+    if setting.is_share:
+        return "0 % to 100 %"
+    ends = [one for one in (setting.least, setting.most) if one is not None]
+    return " to ".join(map(setting.words, ends)) if len(ends) == 2 else "a number" if setting.is_number else "a word"
+
+
+def _threats(some: Sequence[Family]) -> list[dict[str, object]]:
+    return [
+        {"family": family.name, "threat": threat.name, "means": threat.title}
+        for family in some
+        for threat in family.threats.values()
+    ]
+
+
+def _policies(some: Sequence[Family]) -> list[dict[str, object]]:
+    names = [family.name for family in some]
+    found = [policies.policy(name) for name in policies.policies()]
+    return [
+        {
+            "policy": one.name,
+            "title": one.title,
+            "edition": one.edition,
+            "families": ", ".join(name for name in families.families() if one.is_about(name)),
+        }
+        for one in found
+        if any(map(one.is_about, names))
+    ]
+
+
+def _choices(some: Sequence[Family], *, in_words: bool) -> list[dict[str, object]]:
     return [
         {
             "family": family.name,
@@ -294,7 +364,7 @@ def _choices(*, in_words: bool) -> list[dict[str, object]]:
             "strength": choice.strength,
             "authority": "; ".join(f"{one.by}, {one.where}" for one in choice.authority[:1]),
         }
-        for family in families.families().values()
+        for family in some
         for choice in family.choices.values()
     ]
 

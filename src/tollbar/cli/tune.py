@@ -13,6 +13,7 @@ from tollbar.console.progress import Progress
 from tollbar.document.decisions.tune import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.present.decisions.tune import tune_answer
+from tollbar.tuning.algorithms import ALGORITHMS
 
 # A hash quicker than this is none for passwords; a slower one makes users wait for no use.
 LEAST_S, MOST_S = 0.001, 60.0
@@ -57,6 +58,9 @@ def tune(
         Whose code hashes (`libcrypto`, `rustcrypto`, `runner:./mine`), again for more; the fastest is taken. None: the
         engine's own and the system's libcrypto.
     """
+    if family in ALGORITHMS:
+        # The one family that can be tuned goes without saying.
+        family, choices = tuning.FAMILY, (family, *choices)
     if families.family(family).name != tuning.FAMILY:
         hint = f"only password hashes have parameters that set what they cost: {EXAMPLE}"
         raise TollbarError(f"the family {family} cannot be tuned", hint=hint)

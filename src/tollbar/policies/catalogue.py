@@ -29,16 +29,21 @@ def policies() -> Mapping[str, Path]:
 
 
 def with_edition(name: str) -> str:
-    """The name of the newest edition of what is named without one: `tlsref-intermediate-6.0`; any other as it is.
+    """The name of the newest edition of what is named without one, or by its beginning; any other as it is.
+
+    `tlsref-intermediate` is `tlsref-intermediate-6.0`, and `OWASP` is `owasp-password-storage-2026-06`.
 
     The digit behind a name may be a level, as in `asvs-level`: editions of one policy have one title.
     """
     known = policies()
-    if name in known:
-        return name
-    editions = [policy(one) for one in known if re.fullmatch(rf"{re.escape(name)}-[0-9].*", one)]
-    is_of_one = len({one.title for one in editions}) == 1
-    return max(editions, key=lambda one: one.dated).name if is_of_one else name
+    same = [one for one in known if one.casefold() == name.casefold()]
+    if same or name.endswith(".toml") or "/" in name:
+        return (same or [name])[0]
+    for pattern in (rf"{re.escape(name)}-[0-9].*", rf"{re.escape(name)}.*"):
+        editions = [policy(one) for one in known if re.fullmatch(pattern, one, re.IGNORECASE)]
+        if len({one.title for one in editions}) == 1:
+            return max(editions, key=lambda one: one.dated).name
+    return name
 
 
 def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:
@@ -67,10 +72,14 @@ def _found(
     path = known.get(name)
     if path is None and name.endswith(".toml") and _is_there(beside / name):
         path = (beside / name).resolve()
+    if path is None and _is_there(beside / name):
+        raise TollbarError(
+            f"`{name}` is no policy: a policy is a TOML file whose name ends in `.toml`", where=where, hint=_ours(name)
+        )
     if path is None:
         folder = (beside / name).parent
         there = [str(Path(name).parent / one.name) for one in (folder.glob("*.toml") if is_folder(folder) else ())]
-        longer = [one for one in known if one.startswith(f"{name}-")]
+        longer = [one for one in known if one.casefold().startswith(name.casefold())]
         hint = nearest(name, longer) if longer else nearest(name, (*known, *there)) or _listed(known)
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
@@ -85,6 +94,15 @@ def _found(
             check(found, str(path))
         already[path] = found
     return already[path]
+
+
+def _ours(name: str) -> str:
+    """What to name instead of a file of another form: guidelines of TLSRef and policies of Fedora ship with Tollbar."""
+    word = Path(name).name.casefold()
+    found = {".json": "tlsref-", ".pol": "fedora-"}.get(Path(word).suffix, "")
+    ship = [one for one in shipped() if found and one.startswith(found)]
+    own = "docs/choosing.md says how to write one"
+    return f"{' and '.join(f'`{one}`' for one in ship)} ship with Tollbar; {own}" if ship else own
 
 
 def _is_there(path: Path) -> bool:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Va
 from tollbar import study
 from tollbar.errors import TollbarError, printable, printable_in
 from tollbar.families import Family, Standing
+from tollbar.files import is_file, is_folder
 from tollbar.machine import NOT_STATED
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.records.load import MOST
@@ -233,7 +234,10 @@ def about(directory: Path) -> dict[str, Any]:
         check_files(directory)
         said = json.loads(read_text(path))
     except FileNotFoundError as error:
+        runs = (path for path in (directory.iterdir() if is_folder(directory) else ()) if is_file(path / "run.json"))
+        newest = max(runs, key=lambda path: path.name, default=None)
         hint = "give a directory that `tollbar run` made"
+        hint = f"the newest run in it is `{printable(str(newest))}`" if newest else hint
         raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
     except RecursionError as error:
         raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error

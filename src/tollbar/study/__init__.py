@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
-from tollbar.files import is_folder, read_text
+from tollbar.files import is_file, is_folder, read_text
 from tollbar.study.asking import ASKED, Question, choice_homes, choices_of, coordinates_of, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
@@ -147,6 +147,9 @@ def _load_one(name: str) -> Iterator[Study]:
         yield _read(within[name][0])
     elif is_folder(Path(name)):
         paths = sorted(Path(name).glob("*.toml"))
+        if not paths and is_file(Path(name) / "run.json"):
+            hint = f"`tollbar judge {name}` reads it, and `tollbar run --resume {name}` goes on with it"
+            raise TollbarError("this folder is a run, and no set of studies", where=name, hint=hint)
         if not paths:
             raise TollbarError("no study in this folder", where=name, hint="a folder of .toml files is a set")
         for path in paths:
@@ -157,7 +160,10 @@ def _load_one(name: str) -> Iterator[Study]:
         of_sets = [one for one in within if ("/" in one) == ("/" in name)]
         # All of them are too many to be listed.
         raise TollbarError(
-            f"no such study: `{name}`", hint=nearest(name, [AS_PUBLISHED, *known, *of_sets]) or nearest(name, known)
+            f"no such study: `{name}`",
+            hint=nearest(name, [AS_PUBLISHED, *known, *of_sets])
+            or nearest(name, known)
+            or "`tollbar list studies` lists them",
         )
 
 

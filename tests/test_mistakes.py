@@ -1,0 +1,77 @@
+"""Ordinary mistakes: one line that says what is wrong, and a hint with what was most likely meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Tollbar
+from tollbar import families, policies
+
+# What is typed, its status, and what the message says.
+MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "no inventory": ("price", ("`tollbar price` needs an inventory", "tollbar price bom.json")),
+    "no mix": ("size", ("needs a mix", "docs/mix.toml")),
+    "one run": ("compare A", ("`tollbar compare` needs two runs", "compare runs/ONE runs/OTHER")),
+    "no folders": ("gather", ("needs the folders of runs",)),
+    "no family": ("new", ("`tollbar new` needs a family", "tollbar new digest")),
+    "no run": ("export", ("needs a run",)),
+    "another tool's option": ("ask digest sha-256 --vs blake3", ("no option `--vs`", "did you mean `--against`?")),
+    "another tool's option with a value": ("ask digest sha-256 --baseline=blake3", ("did you mean `--against`?",)),
+    "an option of none": ("ask digest sha-256 --frobnicate", ("--frobnicate", "tollbar ask --help")),
+    "a bare time to tune": ("tune argon2id --within 2", ("say the unit, `2 s` or `2 ms`",)),
+    "several policies of a beginning": (
+        "choose digest --policy ASVS --for 0s",
+        ("no such policy: `ASVS`", "asvs-level-1-5.0.0, asvs-level-2-5.0.0, asvs-level-3-5.0.0"),
+    ),
+    "no study": ("plan nosuchx", ("no such study: `nosuchx`", "`tollbar list studies` lists them")),
+    "no project": ("check", ("there is no such file", "docs/choosing.md", "[uses.passwords]")),
+    "a list of no family": ("list beds digest", ("takes no family", "tollbar list choices digest")),
+    "choices of no family": ("list choices digets", ("no such family: `digets`", "did you mean `digest`")),
+    "a guideline as a policy": ("choose tls --policy guide.json", ("is no policy", "`tlsref-intermediate-6.0`")),
+    "a distribution's policy": ("choose tls --policy DEFAULT.pol", ("is no policy", "`fedora-default-2026-02`")),
+    "runs instead of a run": ("judge runs", ("not a run", "the newest run in it is `runs/b`")),
+    "a run instead of studies": ("run runs/b", ("this folder is a run", "tollbar judge runs/b", "--resume runs/b")),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_names_what_was_likely_meant(mistake: str, tollbar: Tollbar, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_text("{}")
+    (tmp_path / "guide.json").write_text('{"configurations": {}}')
+    (tmp_path / "DEFAULT.pol").write_text("min_rsa_size = 2048\n")
+    typed, parts = MISTAKES[mistake]
+    done = tollbar(*typed.split())
+    assert (2, "") == (done.returncode, done.stdout)
+    said = " ".join(done.stderr.split())
+    assert [part for part in parts if " ".join(part.split()) not in said] == []
+
+
+@pytest.mark.parametrize("what", ["choices", "settings", "threats", "policies"])
+def test_each_list_may_be_of_one_family(what: str, tollbar: Tollbar) -> None:
+    """And names every one that there is."""
+    rows = json.loads(tollbar("list", what, "digest", "--json").stdout)
+    every = json.loads(tollbar("list", what, "--json").stdout)
+    assert rows
+    assert [row for row in rows if row not in every] == []
+    family = families.family("digest")
+    names = {
+        "choices": ("choice", set(family.choices)),
+        "settings": ("setting", set(family.settings)),
+        "threats": ("threat", set(family.threats)),
+        "policies": ("policy", {name for name in policies.shipped() if policies.policy(name).is_about("digest")}),
+    }
+    key, expected = names[what]
+    assert expected == {row[key] for row in rows}
+
+
+def test_a_policy_is_found_by_a_unique_beginning_in_any_case() -> None:
+    assert "owasp-password-storage-2026-06" == policies.with_edition("OWASP")
+    assert "asvs-level-2-5.0.0" == policies.with_edition("ASVS-level-2")
+    assert "tr-02102-2026-01" == policies.with_edition("tr")
+    assert "asvs" == policies.with_edition("asvs")
+    assert "owasp.toml" == policies.with_edition("owasp.toml")
