@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +16,14 @@ from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, HASH_TERM, LOGIN_TERM, hashes, made
 from tollbar import lab, machine
 from tollbar.cli import size as command
+from tollbar.cli.answers import Layout
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.families import Value
 from tollbar.measure import schedule
 from tollbar.results import Run, StudyRun
 from tollbar.study import Study
 
-FORM = {"choice": "form", "op": "sign-on", "bed": "embedded", "client": "apart", "utilisation": 60}
+FORM: Mapping[str, Value] = {"choice": "form", "op": "sign-on", "bed": "embedded", "client": "apart", "utilisation": 60}
 LOGINS = made("web-auth", {"form": FORM}, {"form": 20e6})
 HASHES = hashes({"sha-256": 7000.0})
 MIX = LOGIN_TERM + HASH_TERM.format(rate=1000, choice="sha-256")
@@ -55,7 +57,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeLab:
 
 def _size(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str], **options: Any) -> tuple[ExitStatus, Any]:
     (tmp_path / "mix.toml").write_text(text, "utf-8")
-    status = command.size(tmp_path / "mix.toml", layout=command.Layout(json=True), **options)
+    status = command.size(tmp_path / "mix.toml", layout=Layout(json=True), **options)
     return status, json.loads(capsys.readouterr().out)
 
 

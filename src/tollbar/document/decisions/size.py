@@ -102,7 +102,7 @@ class Document(Form):
     policies: list[str]
     """those of the mix"""
     runs: list[str]
-    """those that were named"""
+    """those that were named, and the one that measured missing terms"""
     cores: Cores | None
     """at that utilisation; null where a term was not measured"""
     machines: int | None
@@ -112,7 +112,7 @@ class Document(Form):
     terms: list[TermForm]
     """those that were measured, each with its `cells`, and `swaps` from the one that saves most"""
     missing: dict[str, str]
-    """by term: the nearest row, or why there is none"""
+    """terms without a cost, each with the nearest row, or why there is none"""
     ask: list[str]
     """commands that measure what is missing"""
     check: CheckForm | None

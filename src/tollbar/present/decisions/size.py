@@ -75,7 +75,8 @@ def _headline(sized: Sized) -> str:
     cores = sized.cores
     if cores is None:
         missing = enumeration([f"`{name}`" for name in sized.missing])
-        return f"Not known yet, for want of {missing}: the commands below measure what is missing."
+        have = "has" if len(sized.missing) == 1 else "have"
+        return f"The number of cores is not known, because {missing} {have} no cost: the commands below measure it."
     said = f"{cores_words(cores.estimate)} {_ends(cores)} at {percent(sized.mix.utilisation)} of their time"
     most, least = sized.machines(cores.high), sized.machines(cores.low)
     if most is None:
