@@ -15,7 +15,7 @@ WRONG = [
     ({"redy": 1}, "`component.0.redy`: no such key", "did you mean `ready`"),
     ({"ready": {"by": "htpp"}}, "`component.0.ready.by`: no such value: `htpp`", "did you mean `http`"),
     ({"ready": {"by": "tcp", "limt": "1 s"}}, "`component.0.ready.limt`: no such key", "did you mean `limit`?"),
-    ({"ready": {"by": "tcp", "limit": 5}}, '`component.0.ready.limit`: say the unit, `5 s` or `5 ms`', None),
+    ({"ready": {"by": "tcp", "limit": 5}}, "`component.0.ready.limit`: say the unit, `5 s` or `5 ms`", None),
     ({"ready": {"by": "command"}}, "`component.0.ready`: `command` is for", None),
     ({"ready": {"by": "tcp", "command": ["true"]}}, "`component.0.ready`: `command` is for", None),
     ({"lifetime": "day"}, "`component.0.lifetime`: no such value: `day`", "known: run, trial"),

@@ -22,7 +22,10 @@ COMMANDS = {
     "choose": ("choose:choose", "Choose what meets policies and mitigates threats, from the cheapest."),
     "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
     "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
-    "list": ("look:list_", "Show what there is: studies, families, choices, settings, threats, policies, providers, beds or sources."),
+    "list": (
+        "look:list_",
+        "Show what there is: studies, families, choices, settings, threats, policies, providers, beds or sources.",
+    ),
     "show": (
         "look:show",
         "Show one cell of a study, its task, configuration and known answers; or what a published source says.",
