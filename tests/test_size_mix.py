@@ -17,6 +17,7 @@ from tollbar.document.decisions.size import document
 from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.present.decisions.size import questions, size_answer
+from tollbar.records import Outcome
 from tollbar.results import StudyRun
 from tollbar.sizing import size
 from tollbar.study import default_load
@@ -39,6 +40,15 @@ def test_what_was_not_measured_is_answered_by_its_question(tmp_path: Path) -> No
     assert {"hashes": "the nearest that was measured has `bytes=4096` for `1024`"} == found.missing
     assert "no run here has the family web-auth" == sized(of, handshakes()).missing["logins"]
     assert (None, ["tollbar ask digest sha-256 op=hash bytes=1KiB"]) == (document(found).cores, document(found).ask)
+
+
+def test_a_cell_that_failed_is_missing_for_its_reason(tmp_path: Path) -> None:
+    """Rather than for the nearest cell that succeeded."""
+    one = hashes({"sha-256": 7000.0, "sha-512": 9000.0})
+    rows = [replace(one.rows[0], outcome=Outcome.FAILED, reason="its server was 23 % busy", trials=()), one.rows[1]]
+    of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
+    found = sized(of, replace(one, rows=tuple(rows)))
+    assert {"hashes": "its measurement failed: its server was 23 % busy"} == found.missing
 
 
 def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:

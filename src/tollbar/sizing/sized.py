@@ -306,14 +306,17 @@ def _cell(mix: Mix, sources: Sequence[Source], term: Term, part: Part) -> Cell |
 
 
 def _nearest(sources: Sequence[Source], term: Term, part: Part) -> str:
-    """The row that differs least from the cell, in words; or why there is none."""
-    found = [
-        _differences(source, term, part, row)
+    """Return why a cell has no cost: its own failure, or else the differences of the nearest measured row, in words."""
+    rows = [
+        (_differences(source, term, part, row), source.ledger.why_unmeasured(row))
         for source in sources
         if source.study_run.study.family.name == term.family.name
         for row in source.study_run.rows
-        if source.ledger.why_unmeasured(row) is None
     ]
+    failure = next((why for differing, why in rows if not differing and why is not None), None)
+    if failure is not None:
+        return f"its measurement failed: {failure}"
+    found = [differing for differing, why in rows if why is None]
     if not found:
         return f"no run here has the family {term.family.name}" if sources else "no run is named"
     differing = min(found, key=len)

@@ -112,7 +112,7 @@ class Document(Form):
     terms: list[TermForm]
     """those that were measured, each with its `cells`, and `swaps` from the one that saves most"""
     missing: dict[str, str]
-    """terms without a cost, each with the nearest row, or why there is none"""
+    """terms without a cost, each with the reason or the nearest measured row"""
     ask: list[str]
     """commands that measure what is missing"""
     check: CheckForm | None

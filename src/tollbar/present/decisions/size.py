@@ -38,7 +38,7 @@ def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
         " ".join([_headline(sized), *_measured(checked)]),
         how=tuple(_how(sized)),
         listings=tuple(_listings(sized, checked)),
-        missing=tuple(f"`{name}` was not measured: {why}." for name, why in sized.missing.items()),
+        missing=tuple(f"`{name}` has no cost: {why}." for name, why in sized.missing.items()),
         notes=tuple(_notes(sized)),
         warnings=tuple(_warnings(sized)),
     )
