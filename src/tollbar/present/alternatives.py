@@ -11,7 +11,7 @@ from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.groups import Way, told_by
 from tollbar.present.names import capitalised, cost_words, labels, quoted, varying
 from tollbar.present.numbers import amount, ratio_range
-from tollbar.present.telling import Telling, times_words
+from tollbar.present.telling import MOST_STEPS, Telling, times_words
 
 # What a small chart shows.
 MOST_BARS = 5
@@ -31,6 +31,8 @@ def choices(telling: Telling, short: str) -> Choices:
     adds = telling.stronger(place)
     steps = [f"{capitalised(why)}: {_beside_all(telling, way, best)}" for way, why in adds]
     cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
+    # The first screen has room for two sentences a question besides its order.
+    steps = steps[: MOST_STEPS - len(cheaper)]
     if not steps and not cheaper:
         steps = [_beside_all(telling, way, best) for way in rest[-1 if telling.of_one_standing else 0 :][:1]]
     head = telling.head(place) if len(telling.places) > 1 else ""
