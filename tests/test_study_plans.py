@@ -166,7 +166,7 @@ def test_a_study_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         study.load([str(tmp_path / "binary.toml")])
     with pytest.raises(TollbarError, match="no such study: `digets`") as caught:
         study.load(["digets"])
-    assert "did you mean `digests`?" == caught.value.hint
+    assert str(caught.value.hint).startswith("did you mean `digests`")
 
 
 def test_a_good_study_is_planned(tmp_path: Path) -> None:

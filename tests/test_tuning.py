@@ -247,7 +247,7 @@ REFUSED = {
     ("--memory", "4000GiB"): "more than there is",
     ("--memory", "0MiB"): "more than nothing",
     ("--memory", "512M"): "say the unit",
-    ("--policy", "owasp"): "no such policy",
+    ("--policy", "asvs"): "no such policy",
     ("--policy", "tlsref-modern-6.0"): "no rule on password-hash",
     ("--provider", "no-such"): "no such provider",
 }
