@@ -261,7 +261,7 @@ DEFAULT_WORTH = 0.03
 QUICK_OPERATION_S = 20e-6
 # With the turns between them, a hundred take as long as ten of 5 ms.
 QUICK_CHUNK_S, QUICK_ROUNDS = 0.0002, 100
-DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12)
+DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12, is_adapted=True)
 
 
 def matches(value: Value | None, patterns: Sequence[Value]) -> bool:
