@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from dataclasses import replace
 import tomllib
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
