@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from itertools import chain
@@ -14,14 +14,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from tollbar import units
 from tollbar.errors import TollbarError, nearest
-from tollbar.families import preferred, threats
+from tollbar.families import consistency, preferred, threats
 from tollbar.families.choices import Answer, Choice, Level
 from tollbar.families.coordinates import Unsupported, Value
 from tollbar.families.definition import DEFAULT_PROVIDERS, Default, Family
 from tollbar.families.made_of import Member, made_of
 from tollbar.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
-from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
-from tollbar.metrics import METRICS, Metric
+from tollbar.families.worth import Authority, Degree, Mitigation, Standing, Threat, ThreatSource
+from tollbar.metrics import Metric
 from tollbar.patterns import is_like
 from tollbar.wire import Plain, Wire, read
 
@@ -269,7 +269,11 @@ def read_family(
         # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
         # against it by its tests, as that takes tens of milliseconds.
         is_known = not with_answers or folder.parent == SHARED_KEYS.parent
-        asked = (_complaints(found), preferred.complaints(found), () if is_known else threats.complaints(found))
+        asked = (
+            consistency.complaints(found),
+            preferred.complaints(found),
+            () if is_known else threats.complaints(found),
+        )
         for complaint in chain(*asked):
             raise ValueError(complaint)
     except (OSError, ValueError) as error:
@@ -298,74 +302,6 @@ def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool, read_b
         if setting not in family.settings:
             raise ValueError(f"`part.{name}.given`: no such setting: `{setting}`; {nearest(setting, family.settings)}")
     return Member(name, wire.title, family, choices, wire.default, wire.op, wire.leave_out, wire.given)
-
-
-def _complaints(family: Family) -> Iterator[str]:
-    """What does not fit together in a family whose every key is right."""
-    if sum(c.standing is Standing.NULL for c in family.choices.values()) != 1:
-        yield 'a family has exactly one choice with `standing = "null"`'
-    for choice in family.choices.values():
-        yield from _unknown_threats(f"choice.{choice.name}", choice.mitigates, family)
-        if choice.standing is Standing.NULL:
-            if choice.mitigates:
-                yield f"`choice.{choice.name}.mitigates`: the null choice mitigates nothing"
-            continue
-        for threat in family.threats:
-            if threat not in choice.mitigates:
-                yield f"`choice.{choice.name}.mitigates`: nothing is said of the threat `{threat}`"
-        for level in choice.levels:
-            for name in level.at_least:
-                if name not in family.settings:
-                    hint = nearest(name, family.settings)
-                    yield f"`choice.{choice.name}.level.at-least`: the family has no setting `{name}`; {hint}"
-    for metric in family.metrics:
-        if metric in METRICS:
-            yield f"`metric.{metric}`: every family has this metric"
-    coordinates = ["choice", "provider", "bed", "op", "threads"]
-    known = [*coordinates, *family.settings]
-    places = {f"choice.{one.name}": one.unsupported for one in family.choices.values()}
-    places |= {f"setting.{one.name}": one.unsupported for one in family.settings.values()}
-    for key, unsupported in places.items():
-        for name in (name for one in unsupported for name in one.where if name not in known):
-            yield f"`{key}.unsupported.where`: no coordinate `{name}`; {nearest(name, known)}"
-    for setting in family.settings.values():
-        for name in setting.only:
-            if name not in coordinates:
-                # Settings are read in order, and one may only depend on those before it.
-                hint = nearest(name, coordinates)
-                yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {hint}"
-        coordinates.append(setting.name)
-        for name in setting.least_each:
-            if name not in (*family.settings, "users"):
-                hint = nearest(name, family.settings)
-                yield f"`setting.{setting.name}.least-each`: the family has no setting `{name}`; {hint}"
-        for name in setting.breaks_even_with:
-            if name not in family.settings:
-                hint = nearest(name, family.settings)
-                yield f"`setting.{setting.name}.breaks-even-with`: the family has no setting `{name}`; {hint}"
-        yield from _contradictions(setting)
-        for name, value in setting.about.items():
-            key = f"setting.{setting.name}.value.{name}"
-            if name not in {str(v) for v in setting.values or ()}:
-                yield f"`{key}`: the setting has no such value"
-            if value.standing is Standing.NULL:
-                yield f"`{key}.standing`: only a choice is null"
-            yield from _unknown_threats(key, value.mitigates, family)
-
-
-def _contradictions(setting: Setting) -> Iterator[str]:
-    if setting.values is not None and setting.unit is not None:
-        yield f"`setting.{setting.name}`: it has either a `unit` or `values`"
-    elif setting.values is not None and setting.default not in setting.values:
-        known = nearest(str(setting.default), map(str, setting.values))
-        yield f"`setting.{setting.name}.default`: `{setting.default}` is not among its `values`; {known}"
-
-
-def _unknown_threats(key: str, mitigates: Mitigations, family: Family) -> Iterator[str]:
-    for name in mitigates:
-        if name not in family.threats:
-            known = nearest(name, family.threats) or "it has none"
-            yield f"`{key}.mitigates`: the family has no threat `{name}`; {known}"
 
 
 def _most(setting: Setting) -> int | None:
