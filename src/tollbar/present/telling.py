@@ -121,7 +121,7 @@ class Telling:
         return f"no other is known to cost less than {name}; not told apart from {self._few(open_)}"
 
     def others(self, place: Place) -> list[Way]:
-        """Those in good standing beside the answer, the cheapest first."""
+        """The other ways in good standing, the cheapest first."""
         return [way for way in place.good if way is not place.answer]
 
     def _less(self, place: Place) -> list[Way]:
@@ -156,7 +156,7 @@ class Telling:
         return [way for way in above if (way.row.strength or 0) > best.row.strength]
 
     def cheaper(self, place: Place) -> str:
-        """What the cheapest in good standing saves, and which threats it stops mitigating; empty: nothing saves."""
+        """Return what the cheapest approved way saves and which threats it gives up; empty where none saves."""
         less = [way for way in self._less(place) if not self._is_for_comparison(way)]
         if not less or place.answer is None:
             return ""
