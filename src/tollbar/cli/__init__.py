@@ -153,7 +153,7 @@ NEEDS: Mapping[str, tuple[str, str]] = {
     "size": ("a mix, a TOML file (docs/choosing.md)", "size docs/mix.toml"),
     "upgrade": ("two builds", "upgrade cryptography==44.0.0 cryptography==45.0.0"),
 }
-"""What a command needs, and a line with it."""
+"""Arguments that a command needs, and an example of its use."""
 ALSO_OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("--vs", "--versus", "--baseline", "--base", "--compare-with"), "--against"),
     **dict.fromkeys(("--time", "--duration", "--seconds"), "--for"),

@@ -27,7 +27,7 @@ class Facts:
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.found: dict[str, dict[str, str]] = {}
-        """Of each fact its values, each with the property that gives it."""
+        """Return the values of each fact, each with the property that gives it."""
         self.left: list[tuple[str, str]] = []
         """Words that are not known, each with its property."""
         self._written = texts.get("name", "") or texts.get("family", "")

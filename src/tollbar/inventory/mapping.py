@@ -34,7 +34,7 @@ class Use:
     coordinates: Mapping[str, Value]
     """The choice, and the settings that the inventory gives."""
     beyond: tuple[str, ...] = ()
-    """What the asset has besides that Tollbar cannot judge, each as a sentence."""
+    """Parts of the asset that Tollbar cannot judge, each as a sentence."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """The choice and values of settings that no lab measures."""
 

@@ -35,7 +35,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9\u0080-\U0010ffff]+")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact that a text gives."""
+    """A fact that a text gives."""
 
     name: str
     value: str

@@ -22,21 +22,21 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One cryptographic asset; of a protocol each cipher suite is one."""
+    """A cryptographic asset; each cipher suite of a protocol is one."""
 
     kind: str
     """Its `assetType`; `cipher suite` for one of a protocol."""
     name: str
     said: Mapping[str, str] = field(default_factory=dict)
-    """What it says of itself, by property."""
+    """Properties that the inventory gives, by name."""
     refers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """References to other assets, by property."""
     places: tuple[str, ...] = ()
-    """Where it occurs: `src/keys.py:41`."""
+    """Places in which it occurs, for example `src/keys.py:41`."""
     platform: str | None = None
     """The platform of all files in which it occurs; None: they do not say."""
     fault: str | None = None
-    """What in it is not as the specification has it."""
+    """Faults against the specification."""
 
 
 class _WithoutControls(dict[int, str]):

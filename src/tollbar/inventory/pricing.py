@@ -303,7 +303,7 @@ class _Market:
         return f"; {ways[0]}" if ways else ""
 
     def _less_uncounted(self, priced: Priced, counts: Counts) -> Priced:
-        """The same without the rules that say nothing of an asset of which a fact is missing."""
+        """Return the candidate without the rules that cannot judge an asset with a missing fact."""
         if counts is Counts.ALL:
             return priced
         is_of_strength = counts is Counts.STRENGTH

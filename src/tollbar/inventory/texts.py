@@ -25,7 +25,7 @@ _NOT_GIVEN = frozenset(
 
 
 class Followed:
-    """What the assets of an inventory refer to: each is followed once, however many refer to it."""
+    """References between an inventory's assets; each is followed once."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -39,7 +39,7 @@ class Followed:
         return (one for one in found if one is not None)
 
     def merged(self, asset: Asset) -> tuple[Mapping[str, str], str]:
-        """What the algorithms of an asset say together, the first of them first; and the name of the last."""
+        """Return the joint facts of an asset's algorithms, the first algorithm's first, and the last one's name."""
         if id(asset) not in self._merged:
             self._merged[id(asset)] = _together(
                 (one.said, one.said.get("name", "")) for one in self.of(asset, "algorithm")
@@ -47,7 +47,7 @@ class Followed:
         return self._merged[id(asset)]
 
     def of_certificate(self, asset: Asset) -> tuple[Mapping[str, str], str]:
-        """The same of the keys of a certificate, and behind them of the algorithms of these."""
+        """Return the joint facts of a certificate's keys and of their algorithms."""
         keys = [*self.of(asset, "key")]
         said = [(key.said, key.said.get("name", "")) for key in keys]
         return _together([*said, *map(self.merged, keys)])
@@ -123,7 +123,7 @@ def _of_oid(oid: str) -> str:
 
 
 def _named(text: str, known: Mapping[str, str]) -> str:
-    """What a code point stands for; a text that is none, or one without a name here, as it is."""
+    """Return the name of a code point; any other text is returned unchanged."""
     match = _CODE_POINT.fullmatch(text.strip())
     if match is None:
         return text

@@ -1,4 +1,4 @@
-"""What else to take in place of the answer: what costs less, what protects more, and a small chart of the costs."""
+"""Alternatives to the answer: cheaper and stronger ones, and a small chart of their costs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MOST_FINDINGS = 6
 
 
 def headline(study: StudyJudgement) -> str:
-    """What to take and its cost, what a cheaper one saves and gives up, and what a stronger one adds."""
+    """Return the answer with its cost, what a cheaper one saves and gives up, and what a stronger one adds."""
     says = _of_no_alternatives(study)
     if says:
         return says[0]
@@ -81,7 +81,7 @@ def whole_answer(study: StudyJudgement) -> Answer:
 
 
 def _paragraph(telling: Telling, finding: Finding, *, first: bool) -> str:
-    """One finding in full: why it is the answer, its place among the others, what these cost, the rest, and none."""
+    """Return one finding in full: why it is the answer, its place, and the costs of the others and of none."""
     place = finding.places[0]
     sentences = (
         []
@@ -97,7 +97,7 @@ def _paragraph(telling: Telling, finding: Finding, *, first: bool) -> str:
 
 
 def _why(telling: Telling, finding: Finding, first: bool) -> list[str]:
-    """That the answer is the family's default and why, or which default was not measured; said once."""
+    """Return why the answer is the default, or which default was not measured; once an answer."""
     default, place = telling.study.about.family.default, finding.places[0]
     if default is None or place.answer is None or place.is_of_one_choice or not first or len(place.ways) < 2:
         return []

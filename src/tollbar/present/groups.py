@@ -240,8 +240,8 @@ class Place:
     is_of_one_choice: bool = False
     """Whether the study asks who performs each choice best, so that a choice is what a reader has."""
     answer: Way | None = None
-    """What to take there: the family's default, or else what gives up the fewest threats that it mitigates, in the best
-    standing, at the least cost. None: nothing there is in good standing."""
+    """The recommended way: the family's default, or else the one that gives up the fewest of its threats, in the best
+    standing, at the least cost. None: no way is in good standing."""
     default: Mapping[str, Value] | None = None
     """The family's default in this place, where it is not the answer; None: it is, or the family names none."""
     gives_up: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from tollbar.present.telling import MOST_IN_HEADLINE, MOST_NAMES, Finding, Telli
 
 
 def line(telling: Telling, short: str) -> str:
-    """What the whole study says: `short`, which is `in_short`; of one finding, with what comes next."""
+    """Return the answer to the whole study: `short`, which is `in_short`, and after a single finding the next steps."""
     more = _next(telling, telling.findings[0]) if len(telling.findings) == 1 else []
     return " ".join([f"{short}.", *(f"{capitalised(one)}." for one in more)])
 
@@ -92,7 +92,7 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
 
 
 def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> str:
-    """Which threats stay open that the family's default mitigates; each once in a line."""
+    """Return the threats that stay open although the family's default mitigates them; each once in a line."""
     place = finding.places[0]
     before = [one.places[0].gives_up for one in told[: told.index(finding)]] if finding in told else []
     open_ = [threat for threat in place.gives_up if not any(threat in some for some in before)]
@@ -103,7 +103,7 @@ def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> st
 
 
 def _next(telling: Telling, finding: Finding) -> list[str]:
-    """What a cheaper one gives up and what a stronger one adds; else what is next, else the null choice."""
+    """Return what a cheaper one gives up and what a stronger one adds; else the next one, else the null choice."""
     place = finding.places[0]
     if finding.first is None or len(finding.places) > 1 or telling.is_of_many_choices:
         return []

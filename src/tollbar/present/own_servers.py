@@ -66,7 +66,7 @@ def _users(tolls: Sequence[Toll]) -> str:
 
 
 def _as_offered(tolls: Sequence[Toll]) -> list[Toll]:
-    """Those of the highest version among them: `tls-1.3` before `tls-1.2`."""
+    """Return the values of the highest version: `tls-1.3` before `tls-1.2`."""
     best = max((toll.row.choice for toll in tolls), default="")
     return [toll for toll in tolls if toll.row.choice == best]
 

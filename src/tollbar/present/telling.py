@@ -96,7 +96,7 @@ class Telling:
         return ", ".join(filter(None, (str(place.at.get("op", "")), where_words(self.study, at))))
 
     def ranked(self, place: Place, name: str, whose: str = "") -> str:
-        """How many of its place the answer is the cheapest of, how many cost less, and which are not told apart."""
+        """Return how many others cost less than the answer, and which are not told apart from it."""
         standing = "" if self.of_one_standing else " in good standing"
         if len(place.good) == 1:
             return f"{whose}{name} is the only one{standing} that was measured"
@@ -110,7 +110,7 @@ class Telling:
         return f"{whose}of {len(place.good)}{standing} {self._order(place, name, open_)}"
 
     def _order(self, place: Place, name: str, open_: Sequence[Way]) -> str:
-        """Where the answer is among those that cost no less: `it has the least cost, not told apart from …`."""
+        """Return the answer's place among ways that cost no less: `it has the least cost, not told apart from …`."""
         assert place.answer is not None
         lower = [way for way in open_ if way.cost < place.answer.cost]
         if not lower:
@@ -125,7 +125,7 @@ class Telling:
         return [way for way in place.good if way is not place.answer]
 
     def _less(self, place: Place) -> list[Way]:
-        """Those in good standing that are judged to cost less than the answer, the cheapest first."""
+        """Return the ways in good standing that are judged to cost less than the answer, the cheapest first."""
         return [way for way in self.others(place) if self._verdict(way, place) is Verdict.SAVES]
 
     def costs_more(self, place: Place) -> bool:
@@ -133,7 +133,7 @@ class Telling:
         return bool(self._less(place))
 
     def not_told(self, place: Place) -> list[Way]:
-        """Those in good standing of which no verdict says that they cost more or less than the answer."""
+        """Return the ways in good standing that no verdict separates from the answer."""
         sure = (Verdict.COSTS, Verdict.SAVES)
         return [way for way in self.others(place) if self._verdict(way, place) not in sure]
 
@@ -147,7 +147,7 @@ class Telling:
         return enumeration([quoted(self.label(way.row)) for way in ways])
 
     def above(self, place: Place) -> list[Way]:
-        """What costs least of each strength above that of the answer, the weakest first."""
+        """Return the cheapest way of each strength above the answer's, the weakest first."""
         best = place.answer
         if not self.has_strengths or best is None or best.row.strength is None:
             return []
@@ -164,7 +164,7 @@ class Telling:
         return self.with_losses(less[0], place.answer, adds)
 
     def with_losses(self, way: Way, best: Way, adds: str = "") -> str:
-        """What one costs compared with the answer, and of a cheaper one which threats it stops mitigating."""
+        """Return a way's cost compared with the answer's, and the threats that a cheaper way gives up."""
         lost = self.lost(way, best) if (pair := self.pair(way.row, best.row)) and pair.verdict is Verdict.SAVES else ()
         gives_up = f" and gives up protection against {threat_words(lost)}" if lost else ""
         return f"{self.compared(way, best, adds)}{gives_up}"
@@ -175,9 +175,9 @@ class Telling:
         return default is not None and way.row.choice in default.never
 
     def stronger(self, place: Place) -> list[tuple[Way, str]]:
-        """What adds bits, a better standing or a threat mitigated and gives up nothing; each with what it adds.
+        """Return the ways that add bits, standing or a mitigated threat and give up nothing, each with its gain.
 
-        Of each the cheapest; at most `MOST_STEPS` that add most, in the order of their costs.
+        The cheapest of each gain; at most `MOST_STEPS` that add most, in the order of their costs.
         """
         best = place.answer
         if best is None:
@@ -196,7 +196,7 @@ class Telling:
         return [(way, self._more_of(adds[way.row.key])) for way in able if way.row.key in kept]
 
     def lost(self, way: Way, best: Way) -> tuple[str, ...]:
-        """The threats that one way mitigates less than another."""
+        """Return the threats that one way mitigates less than another."""
         family = self.study.about.family
         if self.is_of_one_choice or not {way.row.choice, best.row.choice} <= family.choices.keys():
             return ()
@@ -209,7 +209,7 @@ class Telling:
         return ", ".join([*others, *([f"against {threat_words(threats)}"] if threats else [])])
 
     def default_words(self, place: Place) -> str:
-        """The family's default by what tells it from the answer: `TLS 1.3`, `x25519mlkem768`; empty where it is it."""
+        """Return the default by its difference from the answer: `TLS 1.3`, `x25519mlkem768`; empty where they agree."""
         if place.default is None or place.answer is None:
             return ""
         family, own = self.study.about.family, place.answer.row.coordinates

@@ -131,7 +131,7 @@ class Upgrade:
 
 
 def upgrade(old: Thing, new: Thing, judged: Judgement, skipped: Mapping[str, str] | None = None) -> Upgrade:
-    """What a run of the studies that are asked of both says of the upgrade; `skipped` are questions not asked."""
+    """Return the upgrade's answer from a run of the studies of both builds; `skipped` are questions not asked."""
     changes: list[Change] = []
     absent: list[Change] = []
     for study in judged.studies:

@@ -17,7 +17,7 @@ from tollbar.workloads.operation import PROOF_LIMIT_S
 Ask = Callable[..., Record]
 
 Values = Mapping[str, tuple[Value, ...]]
-"""Of one setting, the values that a choice is asked with."""
+"""Values of one setting with which a choice is asked."""
 
 
 def with_shared(study: Study, old: Provider, new: Provider, ask: Ask = ask) -> tuple[Values, list[dict[str, object]]]:
