@@ -114,7 +114,7 @@ TAKEN = {
     "digest 'SHA3-*' sha-256": "digest sha3-* sha-256",
     "cipher AES256-GCM size=4KB": "cipher aes-256-gcm bytes=4KB",
     "key-exchange X25519MLKEM768 secp256r1": "key-exchange x25519mlkem768 ecdh-p256",
-    "signature P-256 ES384 Ed25519 operation=signing": "signature ecdsa-p256 ecdsa-p384 ed25519 op=sign",
+    "signature P-256 P-384 Ed25519 operation=signing": "signature ecdsa-p256 ecdsa-p384 ed25519 op=sign",
     "TLS TLSv1.3 certificate=P-256,RSA2048 op=handshake": "tls tls-1.3 certificate=ecdsa-p256,rsa-2048 op=connect",
     "tls tls-1.3 key-exchange=secp256r1,X25519": "tls tls-1.3 key-exchange=ecdhe-p256,x25519",
     "tls tls-1.3 cipher=TLS_AES_128_GCM_SHA256,CHACHA20_POLY1305": ("tls tls-1.3 cipher=aes-128-gcm,chacha20-poly1305"),

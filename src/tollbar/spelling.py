@@ -53,6 +53,11 @@ def nearest(word: str, known: Iterable[str]) -> Sequence[str]:
     return list(dict.fromkeys((*meant(word, names), *_similar(word, names))))[:_MOST_SUGGESTED]
 
 
+def is_near(word: str, known: Iterable[str]) -> bool:
+    """Return whether the table suggests one of these names for a word."""
+    return len(word) <= MOST_LETTERS and any(squeezed(word) in _aliases("near").get(name, ()) for name in known)
+
+
 def _similar(word: str, names: Sequence[str]) -> Sequence[str]:
     """Return the names whose spelling or alias is similar, the most similar first."""
     wanted = squeezed(word)

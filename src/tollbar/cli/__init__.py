@@ -41,7 +41,7 @@ COMMANDS = {
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
     "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),
-    "size": ("size:size", "Say how many cores, machines and bytes a mix of work takes, by costs that were measured."),
+    "size": ("size:size", "Say how many cores, machines and bytes a mix of work takes, by measured costs."),
     "tune": ("tune:tune", "Find the parameters of a password hash that take a given time with so many at once."),
     "upgrade": (
         "upgrade:upgrade",
@@ -154,14 +154,15 @@ NEEDS: Mapping[str, tuple[str, str]] = {
     "upgrade": ("two builds", "upgrade cryptography==44.0.0 cryptography==45.0.0"),
 }
 """Arguments that a command needs, and an example of its use."""
-ALSO_OPTIONS: Mapping[str, str] = {
-    **dict.fromkeys(("--vs", "--versus", "--baseline", "--base", "--compare-with"), "--against"),
-    **dict.fromkeys(("--time", "--duration", "--seconds"), "--for"),
-    **dict.fromkeys(("--policies", "--profile"), "--policy"),
-    **dict.fromkeys(("--output", "--out", "--out-dir"), "--runs"),
-    **dict.fromkeys(("--iterations", "--repeat", "--runs-count"), "--blocks"),
+ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("--vs", "--versus", "--baseline", "--base", "--compare-with"), ("--against",)),
+    **dict.fromkeys(("--for", "--time", "--duration", "--seconds"), ("--for", "--within")),
+    **dict.fromkeys(("--policies", "--profile"), ("--policy",)),
+    **dict.fromkeys(("--output", "--out", "--out-dir"), ("--runs",)),
+    **dict.fromkeys(("--iterations", "--repeat"), ("--blocks",)),
+    "--format": ("--json", "--markdown"),
 }
-"""Options as other tools name them."""
+"""Options as other tools and commands name them, each with those that a command may have in its place."""
 
 # What the loader of shared objects says in an ImportError, which has no error number.
 NO_MEMORY = ("Cannot allocate memory", "failed to map segment")
@@ -294,7 +295,8 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         raise TollbarError(f"`tollbar {name}` needs {needs}", hint=f"for example `tollbar {example}`") from error
     except UnknownOptionError as error:
         option = next((one for one in arguments if one.partition("=")[0] in ALSO_OPTIONS), "")
-        meant = ALSO_OPTIONS.get(option.partition("=")[0])
+        known = {each for one in app[name].assemble_argument_collection() for each in one.names}
+        meant = next((one for one in ALSO_OPTIONS.get(option.partition("=")[0], ()) if one in known), None)
         hint = f"did you mean `{meant}`?" if meant else f"`tollbar {name} --help` lists its options"
         what = f"`tollbar {name}` has no option `{option}`" if meant else str(error)
         raise TollbarError(what, hint=hint) from error

@@ -80,7 +80,11 @@ def _found(
         folder = (beside / name).parent
         there = [str(Path(name).parent / one.name) for one in (folder.glob("*.toml") if is_folder(folder) else ())]
         longer = [one for one in known if one.casefold().startswith(name.casefold())]
-        hint = nearest(name, longer) if longer else nearest(name, (*known, *there)) or _listed(known)
+        hint = (
+            f"did you mean {' or '.join(f'`{one}`' for one in longer)}?"
+            if longer
+            else nearest(name, (*known, *there)) or _listed(known)
+        )
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
         raise TollbarError(f"the policy extends itself, by `{name}`", where=where)

@@ -154,7 +154,7 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
     several = [spelling.find(one, family.choices) for one in re.split(r"[,;+]\s*", word) if one]
     if len(several) > 1 and None not in several:
         yield f"blanks part choices, and commas values: `{' '.join(str(one) for one in several)}`"
-    if len(spelling.meant(word, family.choices)) > 1:
+    if len(spelling.meant(word, family.choices)) > 1 or spelling.is_near(word, family.choices):
         # It is no other kind of word, only not one choice.
         return
     for setting in family.settings.values():
