@@ -271,7 +271,7 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
     [
         (["nowhere"], "nowhere: no such directory"),
         (["."], "has no run"),
-        ([], "requires an argument"),
+        ([], "needs the folders of runs"),
         ([".", "--output", "no/page.html"], "is no file that can be written"),
         ([".", "--markdown", "--json"], "one of them is printed"),
     ],
