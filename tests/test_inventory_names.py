@@ -71,6 +71,31 @@ def found(name: str, **properties: Any) -> Mapped:
         ("SSHA", "password-hash salted-sha-1"),
         ("DES3-CBC", "cipher 3des-cbc"),
         ("SSLv3", "tls ssl-3"),
+        # JCA, OpenPGP and IKE.
+        ("SHA256withECDSAinP1363Format secp256r1", "signature ecdsa-p256 digest=sha-256"),
+        ("SHA1withDSAinP1363Format 2048", "signature dsa-2048 digest=sha-1"),
+        ("MD5andSHA1withRSA-2048", "signature rsa-2048 digest=md5-sha1 padding=pkcs1"),
+        ("RSA/None/PKCS1Padding 2048", "signature rsa-2048 + key-exchange rsa-2048"),
+        ("RSA Encrypt-Only 2048", "key-exchange rsa-2048"),
+        ("RSA Sign-Only 2048", "signature rsa-2048 padding=pkcs1"),
+        ("RSA (Encrypt or Sign) 2048", "signature rsa-2048 + key-exchange rsa-2048"),
+        ("sk-ssh-ed25519@openssh.com", "signature ed25519"),
+        ("sk-ssh-ed25519-cert-v01@openssh.com", "signature ed25519"),
+        ("sk-ecdsa-sha2-nistp256@openssh.com", "signature ecdsa-p256"),
+        ("webauthn-sk-ecdsa-sha2-nistp256@openssh.com", "signature ecdsa-p256"),
+        ("rijndael-cbc@lysator.liu.se", "cipher aes-256-cbc"),
+        ("DH Group 1", "key-exchange modp-768"),
+        ("Diffie-Hellman Group 1 (768-bit)", "key-exchange modp-768"),
+        ("oakley-group-1", "key-exchange modp-768"),
+        ("DH Group 2 (1024-bit)", "key-exchange modp-1024"),
+        ("DH-14", "key-exchange modp-2048"),
+        ("DH Group 14 (2048-bit)", "key-exchange modp-2048"),
+        ("ffdhe2048 (2048-bit)", "key-exchange ffdhe2048"),
+        ("DH Group 19", "key-exchange ecdh-p256"),
+        ("Group 31", "key-exchange x25519"),
+        ("ENCR_NULL", "cipher null-cipher"),
+        ("NULL", "cipher null-cipher"),
+        ("NULL-SHA", "cipher null-cipher"),
     ],
 )
 def test_a_name_is_its_choice(name: str, choice: str) -> None:
@@ -107,12 +132,47 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
         ("AES-128-GCM-Quux", "`Quux` in its name"),
         ("TLS_AES_256_GCM_SHA384", "its version is not given"),
         ("RSA-OAEP", "the family storage has rsa-oaep"),
+        ("TLS_FALLBACK_SCSV", "a signalling value"),
+        ("DES-MAC", "a MAC made of DES"),
+        ("DH Group 1 (1024-bit)", "its name says both modp-768 and dh-1024"),
+        ("DH Group 14 (1024-bit)", "its name says both modp-2048 and dh-1024"),
+        ("ffdhe2048 (3072-bit)", "its name says both ffdhe2048 and dh-3072"),
+        ("ENCR_AES_GCM_8", "is not given, and its tag has 64 bits: the one that is judged has 128"),
     ],
 )  # fmt: skip
 def test_a_name_that_is_no_choice_is_refused(name: str, reason: str) -> None:
     one = found(name)
     assert () == one.uses
     assert reason in str(one.reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [
+        ("aes128gcm8", 64),
+        ("aes256gcm12", 96),
+        ("aes256gcm64", 64),
+        ("AES-GCM-256-8", 64),
+        ("AEAD_AES_128_GCM_8", 64),
+        ("AEAD_AES_256_GCM_12", 96),
+        ("AES-256-GCM-4", 32),
+        ("AES-256-GCM-12-96", 96),
+        ("aes256gcm16", None),
+        ("aes256gcm128", None),
+        ("AES-256-GCM-16-12", None),
+        ("AES-256-GCM-128-12", None),
+    ],
+)
+def test_a_short_tag_is_beyond_what_is_judged_in_octets_too(name: str, bits: int | None) -> None:
+    (use,) = found(name).uses
+    assert use.beyond == (() if bits is None else (f"its tag has {bits} bits: the one that is judged has 128",))
+
+
+@pytest.mark.parametrize("octets", [8, 12, 16])
+def test_the_octets_of_a_tag_are_no_size_of_a_key(octets: int) -> None:
+    (use,) = found(f"ENCR_AES_GCM_{octets}", parameterSetIdentifier="256").uses
+    assert use.coordinates["choice"] == "aes-256-gcm"
+    assert (octets == 16) is (use.beyond == ())
 
 
 @pytest.mark.parametrize(

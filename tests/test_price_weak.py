@@ -47,14 +47,27 @@ WEAK = [
         "RC2", "RC2-40-CBC", "RC4", "RC4-40", "RC5", "Skipjack", "A5/1", "A5/2", "CMEA", "GOST28147", "AES-128-ECB",
         "AES-ECB", "AES/ECB/PKCS5Padding", "MD2", "MD4", "MD5", "SHA-0", "CRC32", "SSL3", "SSLv2", "TLS 1.0", "TLS 1.1",
         "RSA-512", "RSA-1024-SHA256", "MD5withRSA", "ssh-dss", "DSA-1024", "ECDSA-secp192r1", "secp160r1",
-        "arcfour-hmac", "diffie-hellman-group1-sha1", "DH-1024", "salted-sha512", "SSHA", "smd5")),
+        "arcfour-hmac", "diffie-hellman-group1-sha1", "DH-1024", "salted-sha512", "SSHA", "smd5",
+        # Password-based encryption of JCA is no better than its cipher, nor than its hash if that is broken.
+        "PBEWithMD5AndDES", "PBEWithMD2AndDES", "PBEWithMD5AndRC2", "PBEWithMD5AndTripleDES", "PBEWithSHA1AndDESede",
+        "PBEWithSHA1AndRC2_40", "PBEWithSHA1AndRC2_128", "PBEWithSHA1AndRC4_40", "PBEWithSHA1AndRC4_128",
+        "PBEWithSHAAnd3-KeyTripleDES-CBC", "PBEWithSHAAnd128BitRC4", "PBEWithMD5And128BitAES-CBC-OpenSSL",
+        "PBEWithSHAAndIDEA-CBC", "PBES1-DES-CBC-PBKDF1-8-1000",
+        # Suites of OpenSSL and IKE, and their parts.
+        "EXP-DES-CBC-SHA", "EXP-RC4-MD5", "EXP1024-DES-CBC-SHA", "EXP-RC2-CBC-MD5", "DES-CBC-SHA", "DES-CBC3-SHA",
+        "DES-CBC-MD5", "RC2-CBC-MD5", "RC4-SHA", "RC4-MD5", "IDEA-CBC-SHA", "NULL-SHA", "NULL-MD5", "DES-MAC",
+        "3DES-MAC", "ENCR_NULL", "ENCR_DES", "ENCR_3DES", "NULL", "eNULL", "TLS_RSA_WITH_NULL_SHA256",
+        "TLS_RSA_WITH_RC4_128_MD5", "TLS_SHA256_SHA256",
+        "DH Group 1", "group 1", "DH Group 1 (1024-bit)", "MD5andSHA1withRSA-2048")),
     encrypts("RSA-1024"),
     encrypts("RSA-1024", padding="oaep"),
     encrypts("RSA-2048"),
     *(suite(name) for name in (
         "AES256-GCM-SHA384", "AES128-SHA", "DES-CBC3-SHA", "RC4-MD5", "EXP-RC4-MD5", "NULL-SHA",
         "TLS_RSA_WITH_3DES_EDE_CBC_SHA", "TLS_ECDHE_RSA_WITH_RC4_128_SHA", "TLS_DH_anon_WITH_AES_128_CBC_SHA",
-        "TLS_RSA_EXPORT_WITH_DES40_CBC_SHA")),
+        "TLS_RSA_EXPORT_WITH_DES40_CBC_SHA", "TLS_SHA256_SHA256", "TLS_SHA384_SHA384", "0xC0,0xB4", "0xC0B5")),
+    *(asset("new", "protocol", type="tls", version="1.3", cipherSuites=[{"name": name}]) for name in (
+        "TLS_SHA256_SHA256", "TLS_SHA384_SHA384", "0xC0,0xB4", "{0xC0,0xB5}")),
     asset("old", "protocol", type="tls", version="1.0", cipherSuites=[{"name": "AES128-SHA"}]),
     asset("TLS 1.1", "protocol"),
     asset("SSL 3.0", "protocol", type="tls"),
@@ -64,6 +77,64 @@ WEAK = [
 @pytest.mark.parametrize("component", WEAK, ids=lambda one: str(one["name"]))
 def test_what_is_weaker_than_all_that_is_measured_breaks_the_policy(component: Mapping[str, Any]) -> None:
     assert Ruling.BREAKS is line(component).ruling
+
+
+@pytest.mark.parametrize("name", ["PBEWithMD5AndDES", "EXP-DES-CBC-SHA", "DES-MAC", "NULL", "TLS_SHA256_SHA256"])
+@pytest.mark.parametrize("policy", ["asvs-level-3-5.0.0", "bcp195-2026-07"])
+def test_a_weak_part_is_not_unknown_in_the_first_line(name: str, policy: str) -> None:
+    found = judged(algorithm(name), policy=policy)
+    assert 1 == found.count(Ruling.BREAKS) + found.bad_unrefused
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        algorithm("PBEWithHmacSHA256AndAES_256"),
+        algorithm("PBEWithHmacSHA1AndAES_128"),
+        algorithm("PBES2-HS256+A128KW"),
+        algorithm("AES128-SHA256"),
+        algorithm("TLS_AES_256_GCM_SHA384"),
+        algorithm("TLS_FALLBACK_SCSV"),
+        *(suite(name) for name in (
+            "TLS_FALLBACK_SCSV", "TLS_EMPTY_RENEGOTIATION_INFO_SCSV", "0x00,0xFF", "0x5600", "{0x56,0x00}")),
+    ],
+    ids=lambda one: str(one["name"]),
+)  # fmt: skip
+def test_what_is_not_weak_is_not_called_so(component: Mapping[str, Any]) -> None:
+    found = line(component)
+    assert Ruling.CANNOT_SAY is found.ruling
+    assert () == found.uses
+    assert not found.is_bad
+
+
+@pytest.mark.parametrize("padding", ["PKCS1Padding", "NoPadding", "OAEPWithSHA-256AndMGF1Padding"])
+def test_no_mode_of_rsa_is_its_ecb(padding: str) -> None:
+    for none in ("None", "NONE"):
+        ecb, other = (line(algorithm(f"RSA/{mode}/{padding}", parameterSetIdentifier="2048")) for mode in ("ECB", none))
+        assert (ecb.ruling, ecb.reason, ecb.uses) == (other.ruling, other.reason, other.uses)
+
+
+PASSWORDS = "owasp-password-storage-2026-06"
+
+
+@pytest.mark.parametrize(
+    ("place", "first", "absent"),
+    [
+        ("A.java", "pbkdf2-sha-256-600k", "Java itself has only PBKDF2: Argon2id needs a separate package"),
+        ("a.go", "pbkdf2-sha-256-600k", "Go itself has only PBKDF2: Argon2id needs a separate package"),
+        ("a.cs", "pbkdf2-sha-256-600k", ".NET itself has only PBKDF2: Argon2id needs a separate package"),
+        ("a.py", "scrypt-owasp", "Python itself has no Argon2id: Argon2id needs a separate package"),
+        ("a.js", "argon2id", ""),
+        ("a.txt", "argon2id", ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["PBKDF2-HMAC-SHA-1-1000", "bcrypt-5", "SSHA"])
+def test_a_password_hash_is_one_that_the_platform_has(place: str, first: str, absent: str, name: str) -> None:
+    (found,) = judged(placed(name, place), policy=PASSWORDS).lines
+    (priced,) = found.uses
+    assert first == priced.qualifying[0]
+    assert absent in str(priced.unpriced)
+    assert bool(absent) is ("Argon2id needs" in str(priced.unpriced))
 
 
 @pytest.mark.parametrize("policy", [*policies.policies()])
@@ -183,6 +254,9 @@ def test_the_platforms_are_of_choices_that_families_have() -> None:
     assert not has("java", "digest", "blake3")
     assert has("java", "digest", "sha-256")
     assert has(None, "mac", "kmac-128")
+    assert not any(has("node", "mac", one) for one in ("kmac-128", "kmac-256", "poly1305"))
+    assert not has("dotnet", "cipher", "aes-256-ctr")
+    assert not has("dotnet", "digest", "sha-512-256")
     for platform in _table().values():
         for family, patterns in platform.items():
             for pattern in patterns:

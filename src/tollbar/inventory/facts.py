@@ -130,6 +130,10 @@ class Facts:
             kept = _NAMES[property_]
             for one in _reduced(name) if ALGORITHM in kept else ():
                 algorithms.setdefault(one, property_)
+            named = name.values(ALGORITHM)
+            for one in named if _BY_PASSWORD in named else ():
+                if names.class_of(one) == "cipher":
+                    self._add(_ENCLOSED, one, property_)
             for fact in name.facts:
                 if fact.name in kept and fact.name != ALGORITHM:
                     self._add(fact.name, fact.value, property_)
@@ -154,7 +158,7 @@ class Facts:
 
     def _number(self, read: Mapping[str, Name], texts: Mapping[str, str]) -> None:
         """Give the numbers in names their meaning for the algorithm."""
-        algorithm = next(iter(self.found.get(ALGORITHM, {})), "")
+        algorithm = next(iter(self.found.get(ALGORITHM, {})), "dh" if "group" in self.found else "")
         slots = _slots(algorithm, has_digest=DIGEST in self.found)
         for property_ in ("name", "oid", "parameter", "size"):
             name = read.get(property_)
@@ -169,10 +173,19 @@ class Facts:
             given, left = names.fill(slots, name.numbers)
             for fact, value in given.items():
                 if property_ != "size" or fact == "bits":
-                    self._add(fact, value, property_)
+                    is_octets = fact == "tag" and int(value) <= _MOST_OCTETS
+                    self._add(fact, str(8 * int(value)) if is_octets else value, property_)
             if property_ in _WHOLE:
                 self.left += [(property_, str(number)) for number in left]
         self._size_digests()
+        self._size_groups()
+
+    def _size_groups(self) -> None:
+        """Add the size that contradicts a group's own: `ffdhe2048 (1024-bit)`."""
+        sizes = [size[0] for group in self.found.get("group", {}) if (size := _SIZE.search(group))]
+        for bits, property_ in self.found.get("bits", {}).items():
+            if any(size != bits for size in sizes):
+                self._add("group", f"dh-{bits}", property_)
 
     def _hide_digests(self) -> None:
         """A family of hashes says less than one of its hashes."""
@@ -225,6 +238,12 @@ class Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
+_SIZE = re.compile("[0-9]+")
+# A tag of more has bits.
+_MOST_OCTETS = 16
+_BY_PASSWORD = "pbes"
+# The cipher of encryption by a password.
+_ENCLOSED = "enclosed"
 _LISTS = frozenset({"algorithms", "functions", "identifiers"})
 # The properties that are names, with the facts that are read of each.
 _FACTS = frozenset({ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter", "bits"})
@@ -251,7 +270,7 @@ _FAMILIES = {
 }  # fmt: skip
 _WITH_PARAMETERS = frozenset({
     "aes", "camellia", "aria", "rsa", "dsa", "ecdsa", "ecdh", "ec", "dh", "hmac", "ml-dsa", "ml-kem", "slh-dsa", "3des",
-    "des", "rc2", "pbkdf2",
+    "des", "rc2", "pbkdf2", "pbes",
 })  # fmt: skip
 _PRIMITIVES = {
     **{one.replace("-", ""): one for one in (

@@ -13,13 +13,13 @@ from tollbar.inventory.facts import Facts, fields
 from tollbar.inventory.names import ALGORITHM, is_name
 from tollbar.inventory.parts import shown
 from tollbar.inventory.reading import Inventory
-from tollbar.inventory.table import Counts, table
+from tollbar.inventory.table import Counts, Row, table
 from tollbar.inventory.texts import Followed, texts_of
 from tollbar.inventory.unmeasured import Unmeasured
 from tollbar.patterns import is_like
 
-# To map and to judge one takes 1 ms, and most of an inventory's assets have one of some hundred names.
-MOST_DIFFERENT = 5_000
+# To map and to judge one takes 2 ms, and most of an inventory's assets have one of some hundred names.
+MOST_DIFFERENT = 2_000
 _KEY_SIZES = ("128", "192", "256")
 _MODULI = frozenset({"rsa", "dsa"})
 _HAS_NO = "Tollbar's family {family} has no {setting} {value}"
@@ -95,15 +95,20 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
         if not facts.fits(row):
             continue
         if contradiction := facts.contradiction((*row.where, *row.needs)):
-            return Mapped(reason=contradiction)
+            return Mapped(reason=contradiction, at_best=_any_of(row, facts, known))
         if row.cannot_say:
-            at_best = _may_be([one for one in row.at_best if facts.filled(one)], row.settings, facts, known)
+            filled = [one for one in row.at_best if facts.filled(one)]
+            at_best = _may_be(filled, row.settings, facts, known, agrees=False)
             return Mapped(reason=row.cannot_say.format_map(facts.of(row.where)), at_best=at_best, counts=row.counts)
         if (reason := facts.left_over(row)) is not None:
-            return Mapped(reason=reason if facts.may_be_judged(known) else facts.absent())
+            # A cipher with anything besides is no better than itself.
+            is_cipher = facts.values.get("family") == "cipher"
+            at_best = _may_be(row.choices, row.settings, facts, known) if is_cipher else ()
+            return Mapped(reason=reason if facts.may_be_judged(known) else facts.absent(), at_best=at_best)
         if missing := [name for name in row.needs if name not in facts.values]:
             words = " and ".join(table().words[name] for name in missing)
-            reason = f"{words} {'is' if len(missing) == 1 else 'are'} not given"
+            tag = facts.cut_tag()
+            reason = f"{words} {'is' if len(missing) == 1 else 'are'} not given{f', and {tag}' if tag else ''}"
             # A modulus may be larger than all that were measured: a rule on bits refuses none of unknown size.
             counts = Counts.BUT_STRENGTH if "bits" in missing and facts.values.get(ALGORITHM) in _MODULI else Counts.ALL
             return Mapped(reason=reason, at_best=_may_be(row.choices, row.settings, facts, known), counts=counts)
@@ -114,10 +119,33 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
     raise AssertionError("the last row fits all")
 
 
+def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
+    """Return the choices that a row makes of each value of a fact that is contradicted; none if one is no choice."""
+    made = {
+        template.format_map({**facts.values, name: value})
+        for template in row.choices
+        for name in fields(template)
+        if name != ALGORITHM
+        for value in facts.found.get(name, {})
+        if all(one in facts.values for one in fields(template))
+    }
+    found = [_use(one, row.settings, facts, known) for one in sorted(made)]
+    uses = tuple(one for one in found if isinstance(one, Use))
+    return () if facts.left or len(uses) < len(found) else uses
+
+
 def _may_be(
-    templates: Sequence[str], with_: Mapping[str, Sequence[str]], facts: Facts, known: Mapping[str, Family]
+    templates: Sequence[str],
+    with_: Mapping[str, Sequence[str]],
+    facts: Facts,
+    known: Mapping[str, Family],
+    *,
+    agrees: bool = True,
 ) -> tuple[Use, ...]:
-    """Return the measured choices that the templates may mean: a fact that is not known has each of its values."""
+    """Return the measured choices that the templates may mean: a fact that is not known has each of its values.
+
+    A part of an asset, such as the cipher of a password-based encryption, need not agree with the primitive.
+    """
     if facts.left:
         return ()
     found: list[Use] = []
@@ -130,7 +158,7 @@ def _may_be(
             fitting = [choice.replace("*", size, 1) for size in _KEY_SIZES]
         made = (_use(f"{family_name} {name}", with_, facts, known) for name in fitting)
         found += [one for one in made if isinstance(one, Use)]
-    return _agreed(tuple(found), facts).uses
+    return _agreed(tuple(found), facts).uses if agrees else tuple(found)
 
 
 def _agreed(uses: tuple[Use, ...], facts: Facts) -> Mapped:

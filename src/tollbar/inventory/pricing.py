@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from tollbar import families, policies
-from tollbar.families import Family, Standing, settings_at
+from tollbar.families import Family, Standing, at_defaults, given_up, settings_at
 from tollbar.inventory import platforms
 from tollbar.inventory.mapping import Mapped, Use, mapped
 from tollbar.inventory.parts import Asset
@@ -335,7 +335,10 @@ class _Market:
             return Priced(use, found, unasked, instead=instead)
         able = tuple(one for one in offer.qualifying if platforms.has(platform, use.family.name, one))
         why = _NOT_BY_COST.get(use.family.name)
-        if why is None and not able:
+        if why and able and (absent := _absent_default(offer.wanted.family, able, platform)):
+            able = _nearest_first(offer.wanted.family, able)
+            why = f"{why}; {absent}"
+        if not able and (why is None or (platform and offer.qualifying)):
             of = f" that {_PLATFORMS.get(platform, platform)} has" if platform and offer.qualifying else ""
             why = f"nothing of the family {use.family.name}{of} is known to meet the policies{self._asked_instead(use)}"
         if why:
@@ -344,6 +347,38 @@ class _Market:
         if place is None:
             return Priced(use, found, unasked, unpriced=why, qualifying=able)
         return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, able)
+
+
+def _absent_default(family: Family, able: Sequence[str], platform: str | None) -> str | None:
+    """Return the sentence about a family's default that a platform does not have; None: it has it."""
+    if family.default is None or platform is None or platforms.has(platform, family.name, family.default.choice):
+        return None
+    titles = {_algorithm(family, one) for one in able}
+    default = _algorithm(family, family.default.choice)
+    has = f"only {titles.pop()}" if len(titles) == 1 else f"no {default}"
+    return f"{_PLATFORMS.get(platform, platform)} itself has {has}: {default} needs a separate package"
+
+
+def _algorithm(family: Family, name: str) -> str:
+    """Return the title of a choice without its parameters: PBKDF2 for `pbkdf2-sha-256-600k`."""
+    choice = family.choices[name]
+    return family.choices[str(choice.setting.get("algorithm", name))].title.partition("-SHA")[0]
+
+
+def _nearest_first(family: Family, able: Sequence[str]) -> tuple[str, ...]:
+    """Return the choices in order: those that give up the fewest of the default's threats first.
+
+    Of two with as many, the first is the one that keeps the threats which the family names first.
+    """
+    assert family.default is not None
+    default = at_defaults(family, {CHOICE: family.default.choice, **family.default.setting})
+    threats = list(family.threats)
+
+    def order(name: str) -> tuple[int, list[int], bool]:
+        given = given_up(family, at_defaults(family, {CHOICE: name}), default)
+        return len(given), [-threats.index(one) for one in given], not family.choices[name].setting
+
+    return tuple(sorted(able, key=order))
 
 
 def _instead(found: Candidate) -> str | None:

@@ -109,8 +109,17 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
         if more or name:
             said.pop("name", None)
             said = {**more, **said, **({"name": name} if name else {})}
+    if asset.kind == "algorithm":
+        # Some tools list a cipher suite as an algorithm.
+        said["suite"] = said.get("name", "")
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
-    return {name: text for name, text in said.items() if text.strip().lower() not in _NOT_GIVEN or name == "padding"}
+    return {name: text for name, text in said.items() if _is_given(name, text)}
+
+
+def _is_given(property_: str, text: str) -> bool:
+    """Return whether a text gives a fact; a tool that has no name writes `null`, and `NULL` encrypts nothing."""
+    is_cipher = property_ == "name" and text.strip() == "NULL"
+    return is_cipher or property_ == "padding" or text.strip().lower() not in _NOT_GIVEN
 
 
 def _of_oid(oid: str) -> str:
