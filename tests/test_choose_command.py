@@ -33,7 +33,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "no day": (("digest",), {"on": ""}, "`` is not a day as in `2032-01-01`"),
     "run": (("digest",), {"run": Path("none")}, "not a run"),
     "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
-    "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "ask: TLS 1.2 has no hybrid groups"),
+    "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "TLS 1.2 has no hybrid groups"),
     "a policy of other families": (
         ("mac",),
         {"policy": ("cnsa",)},

@@ -94,7 +94,7 @@ def ask(
     """
     if family is None:
         hint = f"known: {', '.join(families.families())}; then its choices, as in `tollbar ask digest sha-256 blake3`"
-        raise TollbarError("which family?", where=study.ASKED, hint=hint)
+        raise TollbarError("which family?", hint=hint)
     usual = DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION
     within_s = read_seconds("--for", usual if for_ is None else for_)
     question = study.of_words(family, words, against)
@@ -161,7 +161,7 @@ def _refuse_beyond_memory(planned: Plan, words: Sequence[str]) -> None:
         if reason:
             by = [f"`{name}`" for name in cell.choice.memory if name in cell.coordinates]
             hint = f"it is set by {' and '.join(by)}" if by else None
-            raise TollbarError(f"{cell.choice.name}: {reason}", where=study.ASKED, hint=hint)
+            raise TollbarError(f"{cell.choice.name}: {reason}", hint=hint)
 
 
 def _read(question: Question, blocks: int) -> Study:

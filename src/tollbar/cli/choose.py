@@ -100,7 +100,7 @@ def choose(
         within = read_seconds("--for", usual if for_ is None else for_)
         near = _nearby(asked, given)
         if not near.candidates:
-            raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
+            raise TollbarError(near.refusal or "there is nothing to choose from")
         found = (
             _measured(asked, near, coordinates, began_s, within, seed, library, runs)
             if within

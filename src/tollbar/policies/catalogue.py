@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tollbar.errors import TollbarError, nearest
+from tollbar import spelling
+from tollbar.errors import TollbarError
 from tollbar.files import is_folder, named_files
 from tollbar.policies.definition import Policy
 from tollbar.policies.reading import MOST_EXTENDED, check, read_policy
@@ -80,11 +81,8 @@ def _found(
         folder = (beside / name).parent
         there = [str(Path(name).parent / one.name) for one in (folder.glob("*.toml") if is_folder(folder) else ())]
         longer = [one for one in known if one.casefold().startswith(name.casefold())]
-        hint = (
-            f"did you mean {' or '.join(f'`{one}`' for one in longer)}?"
-            if longer
-            else nearest(name, (*known, *there)) or _listed(known)
-        )
+        meant = longer or spelling.nearest(name, (*known, *there))
+        hint = f"did you mean {' or '.join(f'`{one}`' for one in meant)}?" if meant else _listed(known)
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
         raise TollbarError(f"the policy extends itself, by `{name}`", where=where)

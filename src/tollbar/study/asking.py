@@ -67,9 +67,7 @@ def of_words(family_name: str, words: Sequence[str], against: str | None = None)
     choices = choices_of(family, [word for word in words if "=" not in word])
     varied = coordinates_of(family, [word for word in words if "=" in word])
     if not choices:
-        raise TollbarError(
-            f"which choice of {family.name}?", where=ASKED, hint=f"known: {', '.join(family.choices)}; `*` is all"
-        )
+        raise TollbarError(f"which choice of {family.name}?", hint=f"known: {', '.join(family.choices)}; `*` is all")
     return _Asked(family, choices, varied, against).question()
 
 
@@ -80,7 +78,7 @@ def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Valu
         named = [(_named_coordinate(family, name), values) for name, _, values in (w.partition("=") for w in words)]
         twice = next(name for name in varied if sum(name == other for other, _ in named) > 1)
         values = ",".join(some for name, some in named if name == twice)
-        raise TollbarError(f"`{twice}` is given twice", where=ASKED, hint=f"say it once: `{twice}={values}`")
+        raise TollbarError(f"`{twice}` is given twice", hint=f"say it once: `{twice}={values}`")
     return varied
 
 
@@ -95,7 +93,7 @@ def choices_of(family: Family, words: Sequence[str]) -> list[str]:
         if name in found[:place]:
             also = f", as `{words[found.index(name)]}` and `{words[place]}`" if words[place] != name else ""
             hint = "name it once; `tollbar run rehearsal` measures the same work twice, to show chance differences"
-            raise TollbarError(f"the choice `{name}` is given twice{also}", where=ASKED, hint=hint)
+            raise TollbarError(f"the choice `{name}` is given twice{also}", hint=hint)
     return found
 
 
@@ -119,14 +117,14 @@ def performing(family: Family, cell: Mapping[str, Value]) -> Sequence[str]:
 
 def _family(name: str, words: Sequence[str]) -> Family:
     try:
-        return families.family(name, where=ASKED)
+        return families.family(name)
     except TollbarError:
         homes = choice_homes(name)
         if not homes:
             raise
     first, choice = next(iter(homes.items()))
     what = f"`{choice}` is a choice of {' and of '.join(homes)}; the family comes first"
-    raise TollbarError(what, where=ASKED, hint=shlex.join(["tollbar", "ask", first, choice, *words]))
+    raise TollbarError(what, hint=shlex.join(["tollbar", "ask", first, choice, *words]))
 
 
 def choice_homes(word: str) -> Mapping[str, str]:
@@ -146,7 +144,7 @@ def _choice(family: Family, word: str) -> str:
             if any(is_like(name, pattern) for name in family.choices):
                 return pattern
     what = f"no such choice of {family.name}: `{word}`"
-    raise TollbarError(what, where=ASKED, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
+    raise TollbarError(what, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
 
 
 def _other_kinds(family: Family, word: str) -> Iterator[str]:
@@ -172,7 +170,9 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
     homes = choice_homes(word)
     if homes:
         home, choice = next(iter(homes.items()))
-        yield f"it is a choice of {' and of '.join(homes)}: `tollbar ask {home} {choice}`"
+        near = spelling.nearest(word, family.choices)
+        of_own = f"; of {family.name} the nearest is `{near[0]}`" if near else ""
+        yield f"it is a choice of {' and of '.join(homes)}: `{home} {choice}`{of_own}"
 
 
 def _example(family: Family, name: str) -> str:
@@ -276,7 +276,7 @@ class _Asked:
         choices = list(dict.fromkeys([*self.choices, *([str(baseline["choice"])] if "choice" in baseline else [])]))
         if {*baseline} == {"choice"} and self._meant(choices) == [baseline["choice"]]:
             hint = f"name another choice of {self.family.name}, or several values of what differs"
-            raise TollbarError(f"nothing is compared with `{baseline['choice']}`", where=ASKED, hint=hint)
+            raise TollbarError(f"nothing is compared with `{baseline['choice']}`", hint=hint)
         bed_names = self._beds()
         providers = self._providers(choices, bed_names)
         in_vary = ("op", "threads")
