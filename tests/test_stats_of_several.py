@@ -129,3 +129,21 @@ def test_a_line_that_one_block_bends_has_no_interval() -> None:
     assert found is not None
     assert pytest.approx(0.5) == found.estimate
     assert (-math.inf, math.inf, 0.99, 4, QUIET) == (found.low, found.high, found.confidence, found.n, found.moments)
+
+
+def test_a_sum_is_of_costs_of_operations_however_many_a_round_had() -> None:
+    """Ten operations in each round cost a tenth each."""
+    by_tens = [replace(one, operations=10 * one.operations) for one in visits([10.0, 20.0, 30.0, 40.0])]
+    ones = visits([1.0, 2.0, 3.0, 4.0])
+    expected, found = (stats.added([side], [1.0], QUIET) for side in (ones, by_tens))
+    assert expected is not None
+    assert expected == found
+    assert pytest.approx(2.5) == expected.estimate
+
+
+def test_sides_that_seldom_met_are_compared_by_the_blocks_of_each() -> None:
+    """A side has no share in a block in which it was not measured."""
+    of, over = visits([2.0] * 8)[:5], visits([1.0] * 8)[3:]
+    found = stats.ratio(of, over, QUIET)
+    assert found is not None
+    assert (pytest.approx(2.0), 5) == (found.estimate, found.n)
