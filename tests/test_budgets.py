@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders import lognormal, measured, row, study, study_run
-from tollbar import plan
+from tollbar import method, plan
 from tollbar.budgets.accepting import accepted
 from tollbar.budgets.checked import Check, Found
 from tollbar.budgets.judging import PRECISION, CheckedBudget, judged, left_out, refuse_other_than_one, study_of
@@ -155,7 +155,7 @@ def test_a_limit_that_is_kept_and_near_stays() -> None:
     of = at_ratio(2.0)
     limit = found(None, of).new_limit
     assert limit is not None
-    own = replace(BUDGET, at_most=limit, set_on=SetOn(HERE, 2.0, (), TODAY))
+    own = replace(BUDGET, at_most=limit, set_on=SetOn(HERE, 2.0, (), TODAY, method.VERSION))
     assert judged(own, of, 1).new_limit is None
     for other in (replace(own, at_most=3.0), replace(own, at_most=1.9), replace(own, set_on=None)):
         assert limit == judged(other, of, 1).new_limit
@@ -163,17 +163,30 @@ def test_a_limit_that_is_kept_and_near_stays() -> None:
 
 def test_a_budget_of_another_processor_is_not_judged_here() -> None:
     """Nothing is measured for it, and it says in what this one differs; a limit without a processor holds anywhere."""
-    there = SetOn(HERE, 2.0, (), TODAY)
+    there = SetOn(HERE, 2.0, (), TODAY, method.VERSION)
     others = {
         "AMD EPYC, and this is Xeon": replace(HERE, cpu="Xeon"),
         "model 25/17/1, and this is 25/1/1": replace(HERE, model="25/1/1"),
         "other instruction sets: avx512f": replace(HERE, flags="aes avx2 avx512f"),
     }
     for words, here in others.items():
-        (one,) = left_out([replace(BUDGET, set_on=there), BUDGET], here)
+        (one,) = left_out([replace(BUDGET, set_on=there), BUDGET], here, accepts=False)
         assert Found.ELSEWHERE is one.found
         assert words in (one.reason or "")
-    assert () == left_out([replace(BUDGET, set_on=there)], HERE)
+    assert () == left_out([replace(BUDGET, set_on=there)], HERE, accepts=False)
+
+
+def test_a_limit_of_another_version_of_the_method_is_measured_only_to_be_replaced() -> None:
+    of = at_ratio(2.0)
+    limit = found(None, of).new_limit
+    earlier = replace(BUDGET, at_most=limit, set_on=SetOn(HERE, 2.0, (), TODAY))
+    assert method.FIRST == (earlier.set_on and earlier.set_on.method)
+    (one,) = left_out([earlier], HERE, accepts=False)
+    assert Found.ELSEWHERE is one.found
+    assert "version 1 of the method" in (one.reason or "")
+    assert () == left_out([earlier], HERE, accepts=True)
+    # A limit that would stay is written anew, with its version.
+    assert limit == judged(earlier, of, 1).new_limit
 
 
 PROJECT = """\
@@ -225,7 +238,7 @@ def test_accepting_writes_values_and_keeps_all_else(tmp_path: Path) -> None:
     again = read_project(path)
     assert [Standing.BROKEN, Standing.RECOMMENDED] == [use.standing for use in again.uses]
     assert [limit, limit] == [one.at_most for one in again.budgets]
-    assert {SetOn(HERE, 2.0, ("openssl 3.0.19",), TODAY)} == {
+    assert {SetOn(HERE, 2.0, ("openssl 3.0.19",), TODAY, method.VERSION)} == {
         replace(one.set_on, ratio=round(one.set_on.ratio, 1)) for one in again.budgets if one.set_on
     }
     repeated = replace(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import Tollbar
-from tollbar import libraries, plan, study
+from tollbar import libraries, method, plan, study
 from tollbar.results import changes, made_with
 
 BEGUN: Mapping[str, Any] = {
@@ -97,7 +97,12 @@ def other_parameters(said: dict[str, Any]) -> str:
     return "the choice spin-2: its iterations: 7 → "
 
 
-@pytest.mark.parametrize("alter", [other_engine, other_parameters])
+def other_method(said: dict[str, Any]) -> str:
+    del said["method"]
+    return f"the version of the method: {method.FIRST} → {method.VERSION}"
+
+
+@pytest.mark.parametrize("alter", [other_engine, other_method, other_parameters])
 def test_a_run_is_not_resumed_by_another_build(
     tollbar: Tollbar, fake_runs: Path, alter: Callable[[dict[str, Any]], str]
 ) -> None:

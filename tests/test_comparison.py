@@ -9,6 +9,7 @@ from math import inf
 import pytest
 
 from builders import row, run, study_run, trials
+from tollbar import method
 from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
 from tollbar.judge import Changed, Comparison, compare, judge
@@ -113,6 +114,15 @@ def test_nothing_in_common_is_an_error() -> None:
     with pytest.raises(TollbarError, match="not measured on the same machine"):
         compare(judge(one), elsewhere)
     assert ("cpu: None / another",) == compare(judge(one), elsewhere, across_machines=True).fingerprint_differences
+
+
+def test_runs_of_two_versions_of_the_method_are_compared_only_where_that_is_asked() -> None:
+    one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    earlier = judge(replace(one, method=method.FIRST))
+    with pytest.raises(TollbarError, match="versions 1 and 2 of the method") as refused:
+        compare(judge(one), earlier)
+    assert "--across-methods" in (refused.value.hint or "")
+    assert compare(judge(one), earlier, across_methods=True).pairs
 
 
 def test_a_run_from_just_after_boot_is_of_the_same_machine() -> None:

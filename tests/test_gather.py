@@ -16,7 +16,7 @@ from bench.fleet import DIGESTS, fingerprint, run_of
 
 from conftest import Tollbar
 from gather_lab import cost, made_in, told
-from tollbar import families, gathering, judge, results
+from tollbar import families, gathering, judge, method, results
 from tollbar.document.decisions.gather import document, toll_rows
 from tollbar.errors import TollbarError
 from tollbar.gathering import Unusable
@@ -107,6 +107,32 @@ def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
     first, second = gathering.read([tmp_path / "runs"])
     assert isinstance(first, Unusable)
     assert isinstance(second, Found)
+
+
+def of_first_method(run: Path, seed: int) -> Path:
+    """Make the run one that was measured before versions were written."""
+    path = run / "run.json"
+    said = json.loads(path.read_text())
+    assert method.VERSION == said.pop("method")
+    path.write_text(json.dumps({**said, "seed": seed}))
+    (run / FILE).unlink(missing_ok=True)
+    return run
+
+
+def test_runs_of_the_newest_version_of_the_method_are_taken(own_run: Path, tmp_path: Path) -> None:
+    earlier = of_first_method(Path(shutil.copytree(own_run, tmp_path / "runs" / "two")), seed=7)
+    kept = read_kept(own_run)
+    assert kept is None or method.VERSION == kept.method
+    first, second = gathering.read([tmp_path / "runs"])
+    assert isinstance(first, Found)
+    assert isinstance(second, Unusable)
+    assert "measured by version 1 of the method" in second.reason
+    assert "--across-methods" in second.reason
+    both = gathering.read([tmp_path / "runs"], across_methods=True)
+    assert [method.VERSION, method.FIRST] == [one.method for one in both if isinstance(one, Found)]
+    # Alone it is read: nothing is mixed.
+    (alone,) = gathering.read([earlier])
+    assert isinstance(alone, Found)
 
 
 def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from builders import run
 from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, HASH_TERM, LOGIN_TERM, hashes, made
-from tollbar import lab, machine
+from tollbar import lab, machine, method
 from tollbar.cli import size as command
 from tollbar.cli.answers import Layout
 from tollbar.errors import ExitStatus, TollbarError
@@ -120,6 +120,20 @@ def test_terms_of_another_machine_are_not_measured_here(
     assert "--for 0s" in (fault.value.hint or "")
     status, answer = _size(tmp_path, MIX, capsys, for_="0s", **named)
     assert (ExitStatus.SOME_FAILED, ["logins"], []) == (status, [*answer["missing"]], fake.asked)
+
+
+def test_costs_of_two_versions_of_the_method_are_not_added(
+    fake: FakeLab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.answer = replace(fake.answer, fingerprint=machine.fingerprint())
+    earlier = _named(monkeypatch, HASHES, method=method.FIRST)
+    with pytest.raises(TollbarError, match="versions 1 and 2 of the method"):
+        _size(tmp_path, MIX, capsys, **earlier)
+    assert not fake.asked
+    # Nothing is measured: nothing is mixed.
+    _size(tmp_path, MIX, capsys, for_="0s", **earlier)
+    status, _ = _size(tmp_path, MIX, capsys, across_methods=True, **earlier)
+    assert ExitStatus.DONE == status
 
 
 def test_terms_that_the_time_does_not_hold_stay_questions(

@@ -9,6 +9,7 @@ import tomlkit
 from tomlkit.container import Container
 from tomlkit.items import InlineTable, Table
 
+from tollbar import method
 from tollbar.budgets.checked import Check
 from tollbar.policies import Processor
 
@@ -39,6 +40,7 @@ def accepted(text: str, check: Check, here: Processor, today: date) -> str:
             "model": here.model,
             "flags": here.flags,
             "day": today,
+            "method": method.VERSION,
         }
         if isinstance(table, InlineTable):
             table["set-on"] = tomlkit.inline_table()

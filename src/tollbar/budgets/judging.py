@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tollbar import families, study
+from tollbar import families, method, study
 from tollbar.budgets.checked import Found
 from tollbar.errors import TollbarError, unknown
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.judge.decisions import jointly, reach
 from tollbar.plan import Plan
-from tollbar.policies import Budget, Processor
+from tollbar.policies import Budget, Processor, SetOn
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.study import Study
 
@@ -73,8 +73,9 @@ class CheckedBudget:
         noise = self.toll.noise if self.toll else None
         margin = max(reach(noise) if noise else 1.0, 1 + PRECISION)
         made = _rounded_up(self.ratio.high * margin)
-        old = self.budget.at_most
-        if self.found is Found.WITHIN and old is not None and self.budget.set_on and old <= made * margin:
+        old, set_on = self.budget.at_most, self.budget.set_on
+        is_of_now = set_on is not None and set_on.method == method.VERSION
+        if self.found is Found.WITHIN and old is not None and is_of_now and old <= made * margin:
             return None
         return made
 
@@ -97,13 +98,22 @@ class CheckedBudget:
         return self.can_be_set and self.ratio is not None and self.ratio.half_width <= PRECISION
 
 
-def left_out(budgets: Sequence[Budget], here: Processor) -> tuple[CheckedBudget, ...]:
-    """Those of another processor than this one, which are not measured."""
-    return tuple(
-        CheckedBudget(one, Found.ELSEWHERE, f"its limit was set on {_differing(one.set_on.processor, here)}")
-        for one in budgets
-        if one.set_on and one.set_on.processor != here
-    )
+def left_out(budgets: Sequence[Budget], here: Processor, *, accepts: bool) -> tuple[CheckedBudget, ...]:
+    """Return the budgets that are not measured: their limits were set on another processor, or by another method.
+
+    A limit of another method is measured where it is to be replaced.
+    """
+    reasons = ((one, _not_comparable(one.set_on, here, accepts=accepts)) for one in budgets if one.set_on)
+    return tuple(CheckedBudget(one, Found.ELSEWHERE, reason) for one, reason in reasons if reason)
+
+
+def _not_comparable(set_on: SetOn, here: Processor, *, accepts: bool) -> str | None:
+    if set_on.processor != here:
+        return f"its limit was set on {_differing(set_on.processor, here)}"
+    if set_on.method != method.VERSION and not accepts:
+        now = f"this is version {method.VERSION}: `tollbar check tolls --accept` measures it again"
+        return f"its limit was set by version {set_on.method} of the method, and {now}"
+    return None
 
 
 def _differing(theirs: Processor, here: Processor) -> str:

@@ -135,7 +135,7 @@ def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, with
     from tollbar import lab, plan
     from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
 
-    elsewhere = left_out(all_of_it, here)
+    elsewhere = left_out(all_of_it, here, accepts=found.is_accepted)
     asked = {one.name: one for one in all_of_it if one not in [left.budget for left in elsewhere]}
     if not asked:
         return replace(found, budgets=elsewhere)

@@ -21,6 +21,7 @@ def gather(
     *directories: Path,
     output: Path | None = None,
     parquet: Path | None = None,
+    across_methods: Annotated[bool, Parameter(negative="")] = False,
     markdown: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> ExitStatus:
@@ -42,6 +43,8 @@ def gather(
         A file to write all of it to as one self-contained page; what it held before is gone.
     parquet
         A file to write a row for each toll of each run to; needs pyarrow.
+    across_methods
+        Take runs of each version of the method, and not only those of the newest.
     markdown
         Print Markdown, for a pull request.
     json
@@ -51,7 +54,7 @@ def gather(
     for option, file in (("--output", output), ("--parquet", parquet)):
         if file is not None:
             check_is_writable(option, file)
-    gathered = gathering.gather(gathering.read([directory, *directories]))
+    gathered = gathering.gather(gathering.read([directory, *directories], across_methods=across_methods))
     show_answer(gather_answer(gathered, everything=markdown), lambda: document(gathered), layout)
     if output is not None:
         report.write_page(gather_page(gathered, shlex.join(command_line()), output), output)

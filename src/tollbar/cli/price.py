@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, inventory, lab, plan, policies, study, units
+from tollbar import console, inventory, lab, method, plan, policies, study, units
 from tollbar.cli.options import (
     DEFAULT_LAYOUT,
     Layout,
@@ -43,6 +43,7 @@ def price(
     on: str | None = None,
     for_: Annotated[str | None, Parameter(name="--for")] = None,
     library: Libraries = (),
+    across_methods: Annotated[bool, Parameter(negative="")] = False,
     fail: Annotated[bool, Parameter(negative="")] = False,
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
@@ -73,6 +74,8 @@ def price(
         nothing. Where the time is short, only replacements in the best standing are measured.
     library
         A libcrypto to measure beside the system's. May be given again.
+    across_methods
+        Take costs even though the runs were measured by different versions of the method.
     fail
         End with status 1 where an asset breaks a policy, for continuous integration.
     runs
@@ -90,10 +93,12 @@ def price(
         raise TollbarError("`--fail` needs a policy that assets may break", where="--fail", hint=hint)
     read = inventory.read(file)
     known = [read_run(one) for one in run]
+    method.refuse_mixed((one.method for one in known), across_methods=across_methods)
     found = inventory.price(read, asked, then, today, known)
     status = ExitStatus.DONE
     questions = inventory.to_measure(found) if within_s else {}
     if questions:
+        method.refuse_mixed([method.VERSION, *(one.method for one in known)], across_methods=across_methods)
         measured, status = _measured(questions, within_s, library, runs)
         found = inventory.price(read, asked, then, today, [*known, measured])
     show_answer(brief(found), lambda: document(found), layout)

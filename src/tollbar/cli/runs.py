@@ -59,6 +59,7 @@ def compare(
     fail_above: str | None = None,
     of: Changed = "ratio",
     across_machines: Annotated[bool, Parameter(negative="")] = False,
+    across_methods: Annotated[bool, Parameter(negative="")] = False,
     format: TableFormat = "terminal",
     json: AsJson = False,
 ) -> ExitStatus:
@@ -83,6 +84,8 @@ def compare(
         where the machine is slower today.
     across_machines
         Compare even though the runs were measured on different machines.
+    across_methods
+        Compare even though the runs were measured by different versions of the method.
     format
         `markdown` is for a pull request.
     json
@@ -90,7 +93,7 @@ def compare(
     """
     above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
     judged = [judged_run(run) for run in (one, other)]
-    comparison = compare_judgements(*judged, across_machines=across_machines)
+    comparison = compare_judgements(*judged, across_machines=across_machines, across_methods=across_methods)
     found = () if above is None else comparison.increases(above, of)
     notes = [] if above is None else increase_lines(comparison, found, above, of)
     if above is not None and of == "ratio" and not found:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, lab, machine, plan, sizing, study
+from tollbar import console, lab, machine, method, plan, sizing, study
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.document.decisions.size import document
 from tollbar.errors import ExitStatus, TollbarError
@@ -38,6 +38,7 @@ def size(
     run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     check: Annotated[bool, Parameter(negative="")] = False,
     for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
+    across_methods: Annotated[bool, Parameter(negative="")] = False,
     runs: Path = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
@@ -63,6 +64,8 @@ def size(
     for_
         About how long to measure missing terms, and again for a `--check`. `0s` measures nothing: the command lists
         what to measure.
+    across_methods
+        Add costs even though the runs were measured by different versions of the method.
     runs
         Where the directories of what is measured are made.
     """
@@ -71,8 +74,10 @@ def size(
         raise TollbarError("`--check` needs time to measure", where="--for 0s", hint="as in `--check --for 40s`")
     mix, today = sizing.read(file), date.today()
     known = [read_run(one) for one in run]
+    method.refuse_mixed((one.method for one in known), across_methods=across_methods)
     sized = sizing.size(mix, known, today)
     if sized.missing and within_s:
+        method.refuse_mixed([method.VERSION, *(one.method for one in known)], across_methods=across_methods)
         measured = _measured(sized, within_s, runs)
         sized = sizing.size(mix, [*known, *measured], today)
     side_by_side = _checked(sized, within_s, runs) if check and sized.cores is not None else None

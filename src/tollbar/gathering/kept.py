@@ -33,7 +33,17 @@ _DIGITS = 32
 JUDGED_BY = (
     *("families/*.py", "judge/*.py", "plan/pairs.py", "records/*.py", "study/*.py", "gathering/kept.py"),
     *("results/observations.py", "results/reading.py", "results/run.py", "results/stored.py"),
-    *("arrays.py", "libraries.py", "limits.py", "metrics.py", "moments.py", "patterns.py", "stats.py", "units.py"),
+    *(
+        "arrays.py",
+        "libraries.py",
+        "limits.py",
+        "method.py",
+        "metrics.py",
+        "moments.py",
+        "patterns.py",
+        "stats.py",
+        "units.py",
+    ),
     "spelling.py",
     "wire.py",
 )
@@ -146,6 +156,8 @@ class KeptJudgement(Kept):
 
     of: str
     """A digest of what was judged, and by what."""
+    method: int
+    """The version of the method that measured it."""
     began_s: Finite | None
     """Seconds since the epoch, of its first trial."""
     studies: list[KeptStudy]
@@ -160,6 +172,7 @@ def keep(judged: Judgement) -> KeptJudgement:
     try:
         kept = KeptJudgement(
             of=state(judged.run.directory),
+            method=judged.run.method,
             began_s=min((trial.started_s for trial in trials), default=None),
             studies=[_study(one) for one in judged.studies],
         )

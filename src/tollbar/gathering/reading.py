@@ -26,6 +26,7 @@ from tollbar import judge, results, units
 from tollbar.errors import TollbarError
 from tollbar.gathering.kept import KeptJudgement, KeptStudy, Scalar, keep, read_kept
 from tollbar.machine import NOT_STATED
+from tollbar.method import FIRST, VERSION
 from tollbar.results.directory import check_files
 from tollbar.results.reading import uncollected
 from tollbar.wire import Strict, check_characters
@@ -69,6 +70,7 @@ class _About(Strict, BaseModel):
     started: str
     seed: int
     tollbar: str = NOT_STATED
+    method: int = FIRST
     fingerprint: Fingerprint
     nodes: dict[str, _Node] = {}
     """By the role."""
@@ -110,6 +112,8 @@ class Found:
     """Seconds since the epoch, of its first trial; None: it has none."""
     version: str
     """Of the Tollbar that made it."""
+    method: int
+    """The version of the method that measured it."""
     fingerprint: Fingerprint
     page: Path | None
     """Its report, where there is one."""
@@ -134,10 +138,11 @@ class Unusable:
     reason: str
 
 
-def read(folders: Sequence[Path]) -> list[Found | Unusable]:
+def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[Found | Unusable]:
     """Every run in these folders, in the order of their names. Raises TollbarError for a folder that has none.
 
     A run that keeps no judgement of this version is judged; that is a look, and is noted where the run can be written.
+    Of runs by several versions of the method those of the newest are taken, unless all are asked for.
     """
     directories = list(_directories(folders))
     with uncollected():
@@ -147,7 +152,19 @@ def read(folders: Sequence[Path]) -> list[Found | Unusable]:
         _log.info("%d of %d runs keep no judgement of this version: judging them", len(left), len(read_back))
         read_back |= _judged_apart(left)
     found = [one if isinstance(one, Unusable) else read_back[one] for one in directories]
-    return list(_once([one for one in found if one is not None]))
+    once = list(_once([one for one in found if one is not None]))
+    return once if across_methods else _of_newest_method(once)
+
+
+def _of_newest_method(found: Sequence[Found | Unusable]) -> list[Found | Unusable]:
+    newest = max((one.method for one in found if isinstance(one, Found)), default=VERSION)
+    why = f"of the method, and others by version {newest}; `--across-methods` takes both"
+    return [
+        Unusable(one.name, f"measured by version {one.method} {why}")
+        if isinstance(one, Found) and one.method != newest
+        else one
+        for one in found
+    ]
 
 
 def _ends_with_parent() -> None:
@@ -303,6 +320,7 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
         started=about.started,
         began_s=kept.began_s,
         version=about.tollbar,
+        method=about.method,
         fingerprint=about.fingerprint,
         page=page if page.is_file() else None,
         studies=tuple(study for study, doubt in doubts if doubt is None),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
-from tollbar import libraries
+from tollbar import libraries, method
 from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
 from tollbar.judge.judgement import Judgement, StudyJudgement
@@ -175,13 +175,16 @@ class Comparison:
         )
 
 
-def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) -> Comparison:
+def compare(
+    one: Judgement, other: Judgement, *, across_machines: bool = False, across_methods: bool = False
+) -> Comparison:
     """The rows that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
 
     Like is set beside like: studies of one question, family, cost and load, choices with the same parameters, and
     ratios to the same baseline. Raises TollbarError if there is no such row in both, or they were not measured alike; a
     row that one run has and could not measure is in both.
     """
+    method.refuse_mixed((one.run.method, other.run.method), across_methods=across_methods)
     mine_at, theirs_at = one.run.nodes, other.run.nodes
     if mine_at.keys() != theirs_at.keys():
         said = " / ".join(", ".join(nodes) or "none" for nodes in (mine_at, theirs_at))

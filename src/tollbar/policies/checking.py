@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Part, Standing, settings_at
+from tollbar.method import FIRST
 from tollbar.policies.catalogue import policy, with_edition
 from tollbar.policies.definition import PLACES, Judged, Policy, Ruling
 from tollbar.policies.judging import STANDINGS, Cell, Found, does, is_worse, judged, open_for_standing, threat_wanted
@@ -60,6 +61,7 @@ class _WireSetOn(Wire):
     ratio: _Ratio
     libraries: tuple[str, ...]
     day: date
+    method: Annotated[int, Field(ge=FIRST)] = FIRST
 
 
 class _WireBudget(Wire):
@@ -114,6 +116,8 @@ class SetOn:
     libraries: tuple[str, ...]
     """What performed both choices then, with versions: said where a limit is broken, and not held against it."""
     day: date
+    method: int = FIRST
+    """The version of the method that measured the ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +241,7 @@ def _checked(use: Use, on: date) -> CheckedUse:
 def _budget(name: str, wire: _WireBudget, path: Path) -> Budget:
     said, set_on = wire.set_on, None
     if said is not None:
-        set_on = SetOn(Processor(said.cpu, said.model, said.flags), said.ratio, said.libraries, said.day)
+        set_on = SetOn(Processor(said.cpu, said.model, said.flags), said.ratio, said.libraries, said.day, said.method)
     where = f"{path}: `budget.{name}`"
     return Budget(name, where, wire.family, wire.choice, wire.against, wire.setting, wire.at_most, set_on)
 

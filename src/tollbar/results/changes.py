@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tollbar import libraries
+from tollbar import libraries, method
 from tollbar.plan import Plan
 
 # Of a provider's receipt: where its code lies, and what is said of the engine once. The rest is which code it is.
@@ -19,6 +19,7 @@ _DIGITS = 16
 def made_with(plan: Plan) -> dict[str, Any]:
     """The code and the parameters that the cells of a plan are measured with."""
     return {
+        "method": method.VERSION,
         "engine": libraries.engine_build(),
         "providers": dict(plan.receipts),
         "servers": dict(plan.servers),
@@ -39,11 +40,17 @@ def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Trials of both would be one cell's, and their mean the cost of neither.
     """
     return [
+        *_method(begun.get("method", method.FIRST), now["method"]),
         *_engine(begun.get("engine"), now["engine"]),
         *_providers(begun["providers"], now["providers"]),
         *_servers(begun["servers"], now["servers"]),
         *_choices(begun.get("choices", {}), now["choices"]),
     ]
+
+
+def _method(begun: int, now: int) -> Iterator[str]:
+    if begun != now:
+        yield f"the version of the method: {begun} → {now}"
 
 
 def _engine(begun: str | None, now: str) -> Iterator[str]:

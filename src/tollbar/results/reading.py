@@ -19,6 +19,7 @@ from tollbar.errors import TollbarError, printable, printable_in
 from tollbar.families import Family, Standing
 from tollbar.files import is_file, is_folder
 from tollbar.machine import NOT_STATED
+from tollbar.method import FIRST
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.records.load import MOST
 from tollbar.results import stored
@@ -130,6 +131,7 @@ class _About(_Said):
     tollbar: str = NOT_STATED
     resumed_with: Listed[str] = []
     best_probe_ns: Finite | None = None
+    method: int = FIRST
     nodes: Named[_Node] = {}
     roles: Named[str] = {}
     upgrade: _Upgrade | None = None
@@ -160,6 +162,7 @@ def read(directory: Path) -> Run:
         version=said.get("tollbar", NOT_STATED),
         resumed_with=tuple(said.get("resumed_with", ())),
         best_probe_ns=said.get("best_probe_ns"),
+        method=said.get("method", FIRST),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tollbar.families import Standing, Value
 from tollbar.machine import NOT_STATED
+from tollbar.method import VERSION
 from tollbar.records import Outcome, SetAside, Trial
 from tollbar.study import Study
 
@@ -124,6 +125,8 @@ class Run:
     """Of the Tollbar that began it."""
     resumed_with: tuple[str, ...] = ()
     """Other versions that went on with it."""
+    method: int = VERSION
+    """The version of the method that measured it."""
     best_probe_ns: float | None = None
     """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""
 

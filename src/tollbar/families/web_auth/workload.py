@@ -23,8 +23,8 @@ OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x
 MUTUAL = {"client-certificate": "ecdsa-p256", "revocation": "list"}
 IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many. As many
-# of each, because users who come back find more in a server's caches than users who do not. Only the members of 700 groups
-# are ten: a directory takes minutes to make each.
+# of each, because users who come back find more in a server's caches than users who do not. Only the members of 700
+# groups are ten: a directory takes long to make each.
 MEMBERS = {100: (0, 250), 50: (250, 250), 700: (500, 10), 0: (510, 250)}
 # A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
 RETURNING = 4
