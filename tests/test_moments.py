@@ -86,6 +86,15 @@ def test_the_tail_of_one_busy_mode_is_not_quiet() -> None:
     assert quickness_of(probes(60, 940)).was_ever_quiet
 
 
+def test_a_neighbour_that_is_nearly_always_there_is_not_taken_for_quiet() -> None:
+    """The few quiet readings show what a neighbour costs, even one that makes the probe only a fifth slower."""
+    source = Random(2)
+    beside_it = [25_000.0 * math.exp(source.uniform(0.18, 0.35)) for _ in range(3_000)]
+    found = quickness_of([*beside_it, *probes(15)])
+    assert not found.was_ever_quiet
+    assert not found.is_quick(25_000.0 * math.exp(0.2))
+
+
 def test_a_watch_learns_what_is_quick() -> None:
     """While it is measured each reading says more; with nothing known there is nothing to wait for."""
     watch = Watch()
