@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test coverage quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes rivals clean
+.PHONY: help setup run test coverage quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes packages rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -138,6 +138,11 @@ define debian
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "hint: $(2): apt-get install$$missing" >&2; fi
 endef
+
+# All that tests meet, one after the other, because Debian's installer runs alone. It does not wait for the engine, whose
+# build takes minutes: `make --jobs=2 setup packages` does both at once.
+packages:
+	@for one in servers browser runtimes; do $(MAKE) --no-print-directory --silent $$one || exit; done
 
 # The report is looked at in a real browser. Where one can be installed it is; where not, the tests say how.
 browser:
