@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use super::connector::Connector;
 use super::counts::Counts;
@@ -17,8 +18,13 @@ use crate::tls::Stream;
 pub struct Connection {
     stream: Option<Stream>,
     user: u32,
-    /// Told apart from the events of this user's earlier connections.
+    /// The number of this user's connections so far.
     generation: u32,
+    /// The socket of its last connection, reset and still watched, for the next one.
+    idle: Option<OwnedFd>,
+    /// The generation that opened the socket: an event that names another one is about a socket that is closed.
+    watched: u32,
+    interest: Interest,
     connector: u16,
     /// What was negotiated is counted with the first request that it carries.
     pub is_counted: bool,
@@ -35,7 +41,7 @@ impl Connection {
     /// Whether an event is about this connection, and not an earlier one of its user.
     #[inline]
     pub fn concerns(&self, generation: u32) -> bool {
-        self.generation == generation && self.stream.is_some()
+        self.watched == generation && self.stream.is_some()
     }
 
     /// Another number after each new one.
@@ -52,7 +58,9 @@ impl Connection {
     pub fn close(&mut self) {
         self.look();
         self.sent();
-        (self.stream, self.wire) = (None, None);
+        let Some(stream) = self.stream.take() else { return };
+        // The kernel's counts of a connection are looked at where its network's traffic is counted: one socket has one.
+        self.idle = if self.wire.take().is_none() { stream.reset() } else { None };
     }
 
     /// Before the client goes on with it: what has come since.
@@ -89,12 +97,30 @@ impl Connection {
     ) -> Result<(), Fault> {
         (self.user, self.connector, self.is_counted) = (user, connector, false);
         self.generation = self.generation.wrapping_add(1);
-        let stream = state.connectors[usize::from(connector)].open(&state.address)?;
+        let socket = self.socket(interest, state)?;
+        self.stream = Some(state.connectors[usize::from(connector)].open(socket)?);
         state.counts.connections += 1;
-        let watched = state.epoll.watch(&stream, Ready::token(user, self.generation), interest);
-        self.stream = Some(stream);
         self.wire = state.counts_wire.then(|| Wire::connecting(&mut self.passed));
-        watched.map_err(|error| Fault::of(&error, "watching a connection"))
+        Ok(())
+    }
+
+    /// A socket that connects and is watched: the last one again, which costs a third of a new one.
+    fn socket(&mut self, interest: Interest, state: &LoopState) -> Result<OwnedFd, Fault> {
+        let connecting = |error: io::Error| Fault::of(&error, "connecting");
+        let watching = |error: io::Error| Fault::of(&error, "watching a connection");
+        if let Some(socket) = self.idle.take() {
+            socket::connect_again(&socket, &state.address).map_err(connecting)?;
+            if self.interest != interest {
+                let token = Ready::token(self.user, self.watched);
+                state.epoll.change(&socket, token, interest).map_err(watching)?;
+                self.interest = interest;
+            }
+            return Ok(socket);
+        }
+        let socket = socket::connect(&state.address).map_err(connecting)?;
+        (self.watched, self.interest) = (self.generation, interest);
+        state.epoll.watch(&socket, Ready::token(self.user, self.watched), interest).map_err(watching)?;
+        Ok(socket)
     }
 
     /// Whether the socket is connected, as far as an event tells.
@@ -110,7 +136,8 @@ impl Connection {
     /// Goes on with the handshake; true once that is done, and what came out of it is as it should be.
     pub fn handshake(&mut self, carries_request: bool, state: &mut LoopState) -> Result<bool, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
-        if let Err(error) = stream.handshake() {
+        let shaken = if carries_request { stream.handshake_before_write() } else { stream.handshake() };
+        if let Err(error) = shaken {
             let wants_room = stream.wants_write();
             return self.wait(error, wants_room, "shaking hands", state).map(|()| false);
         }
@@ -161,13 +188,20 @@ impl Connection {
     }
 
     /// After what the socket would not do at once: has it watched for room too, if room is what it lacks.
-    fn wait(&self, error: io::Error, wants_room: bool, doing: &str, state: &LoopState) -> Result<(), Fault> {
+    fn wait(
+        &mut self,
+        error: io::Error,
+        wants_room: bool,
+        doing: &str,
+        state: &LoopState,
+    ) -> Result<(), Fault> {
         if error.kind() != ErrorKind::WouldBlock {
             return Err(Fault::of(&error, doing));
         }
         match &self.stream {
             Some(stream) if wants_room => {
-                let token = Ready::token(self.user, self.generation);
+                let token = Ready::token(self.user, self.watched);
+                self.interest = Interest::ReadAndWrite;
                 let changed = state.epoll.change(stream, token, Interest::ReadAndWrite);
                 changed.map_err(|error| Fault::of(&error, "watching a connection"))
             }

@@ -1,9 +1,8 @@
 //! How the connections of one kind of client are made: in clear, or under TLS with what it asks for.
 
-use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::socket;
 use super::task::ClientKind;
 use crate::failure::{self, Failure, Fault};
 use crate::tls::{Agreement, Client, ClientSpec, Negotiated, Stream};
@@ -38,8 +37,7 @@ impl Connector {
     }
 
     /// Begins a connection.
-    pub fn open(&self, address: &SocketAddr) -> Result<Stream, Fault> {
-        let socket = socket::connect(address).map_err(|error| Fault::of(&error, "connecting"))?;
+    pub fn open(&self, socket: OwnedFd) -> Result<Stream, Fault> {
         match &self.tls {
             None => Ok(Stream::plain(socket)),
             Some(tls) => {

@@ -14,14 +14,22 @@ use rustix::time::{
 
 /// Begins a connection. It may be refused later: the first write or `pending_error` says so.
 pub fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
+    #[cfg(test)]
+    crate::calls::tests::note("socket");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     // Closed by a reset: else each connection holds its port for a minute, and ports run out within seconds.
     sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
-    match rustix::net::connect(&socket, address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+    connect_again(&socket, address)?;
+    Ok(socket)
+}
+
+/// Begins a connection on a socket that has none any more. It keeps its options, and is still watched.
+pub fn connect_again(socket: &OwnedFd, address: &SocketAddr) -> io::Result<()> {
+    match rustix::net::connect(socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -85,9 +93,10 @@ impl Ready {
 }
 
 /// What a socket is watched for. Each change is reported once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Bytes, or the peer's end.
+    #[default]
     Read,
     /// Room to send as well. A new socket has room, and an event that only says so costs a turn of the loop.
     ReadAndWrite,

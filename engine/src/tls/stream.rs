@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::net::connect_unspec;
+
 use super::certificate::common_name;
 use super::spec::{Agreement, Negotiated};
 use super::{libssl, rustls, socket};
@@ -40,11 +42,22 @@ impl Stream {
         on!(self, plain _socket => Ok(()), tls stream => stream.handshake())
     }
 
+    /// Does the same for a client that writes at once: its last handshake message goes into the segment of that write,
+    /// where the library leaves sending to this program.
+    pub fn handshake_before_write(&mut self) -> io::Result<()> {
+        match self {
+            Stream::RustlsClient(tls) => tls.handshake_before_write(),
+            other => other.handshake(),
+        }
+    }
+
     /// Reads what has come, at most a buffer full. Ok(0): the peer has ended the connection.
     ///
     /// Under TLS more may wait in here than in the socket, where nothing will tell of it: read until what is
     /// expected has come, or until WouldBlock. 16 KiB or more of room spare a copy.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        #[cfg(test)]
+        crate::calls::tests::note("stream read");
         on!(self, plain socket => socket::receive(socket, into), tls stream => stream.read(into))
     }
 
@@ -81,6 +94,24 @@ impl Stream {
             // Reads ahead, and keeps what it read to itself.
             Stream::Libssl(_) => false,
         }
+    }
+
+    /// Whether the library holds bytes that it took from the socket, or the peer's end: no event of the socket reports them.
+    #[inline]
+    pub fn holds_more(&self) -> bool {
+        on!(self, plain _socket => false, tls stream => stream.holds_more())
+    }
+
+    /// Ends the connection by a reset, and returns its socket, unconnected; None where it cannot be used again.
+    pub fn reset(self) -> Option<OwnedFd> {
+        let socket = match self {
+            Stream::Plain(socket) => socket,
+            Stream::RustlsClient(tls) => tls.into_socket(),
+            Stream::RustlsServer(tls) => tls.into_socket(),
+            // The library closes a connection with its descriptor.
+            Stream::Libssl(_) => return None,
+        };
+        connect_unspec(&socket).ok().map(|()| socket)
     }
 
     /// What was agreed on, where that is known without its names: as often as it changes, `negotiated` does.

@@ -7,7 +7,10 @@ use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
 use super::{advanced, good, latencies, load, trial};
+use crate::calls;
 use crate::failure::Failure;
+use crate::load::connector::Connector;
+use crate::load::probe::Probe;
 
 /// Two users that think 50 ms cannot ask more than so often.
 #[test]
@@ -176,4 +179,18 @@ fn bodies_of_every_kind() {
         let chunk = advanced(&load(server.address, json!({})), 0.0, 50).expect("a chunk");
         assert!(chunk.operations >= 50);
     }
+}
+
+/// A connection for each request takes the user's socket again, once its last connection is reset.
+#[test]
+fn connections_of_a_user_share_a_socket() {
+    let server = Server::good();
+    let load = load(server.address, json!({"connection": "new"}));
+    let mut probe = Probe::new(&load, Connector::clear(), "/").expect("a probe");
+    calls::tests::tallied();
+    for _ in 0..3 {
+        assert_eq!(200, probe.send().expect("an answer").status);
+    }
+    assert_eq!(3, server.connections());
+    assert_eq!(Some(1), calls::tests::tallied().remove("socket"));
 }

@@ -74,6 +74,7 @@ bind! {
     }
     optional {
         fn SSL_get0_group_name(Handle) -> Text;
+        fn SSL_has_pending(Handle) -> c_int;
         fn SSL_get1_peer_certificate(Handle) -> Handle;
         fn SSL_get_peer_certificate(Handle) -> Handle;
         fn SSL_CTX_set0_tmp_dh_pkey(Handle, Handle) -> c_int;

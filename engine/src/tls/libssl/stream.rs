@@ -114,6 +114,12 @@ impl Tls {
         Ok(())
     }
 
+    /// Whether the library holds bytes that it read ahead; true where it cannot tell, and has to be read until it waits.
+    pub fn holds_more(&self) -> bool {
+        // SAFETY: the connection is alive.
+        self.api.SSL_has_pending.is_none_or(|has_pending| unsafe { has_pending(self.raw()) } == 1)
+    }
+
     pub fn say_goodbye(&mut self) {
         if self.is_finished() {
             let shut_down = self.api.SSL_shutdown;

@@ -55,13 +55,19 @@ impl<S: Side> Tls<S> {
     }
 
     pub fn handshake(&mut self) -> io::Result<()> {
+        self.handshake_before_write()?;
+        self.flush()
+    }
+
+    /// Leaves the last message of the handshake in `outgoing`, for the write that follows.
+    pub fn handshake_before_write(&mut self) -> io::Result<()> {
         loop {
             self.advance(&mut [], Then::Rest)?;
-            let has_spoken = self.wants_write();
-            self.flush()?;
             if !self.connection.state().is_handshaking() {
                 return Ok(());
             }
+            let has_spoken = self.wants_write();
+            self.flush()?;
             // The peer answers what was just sent, and not before: to read at once could only fail.
             if has_spoken && self.emptied {
                 return Err(ErrorKind::WouldBlock.into());
@@ -188,6 +194,15 @@ impl<S: Side> Tls<S> {
 
     pub fn has_emptied_socket(&self) -> bool {
         self.emptied && self.incoming.is_empty() && self.plaintext.is_empty()
+    }
+
+    /// Whether bytes, or the peer's end, wait here that no event of the socket reports.
+    pub fn holds_more(&self) -> bool {
+        self.ended || !self.incoming.is_empty() || !self.plaintext.is_empty()
+    }
+
+    pub fn into_socket(self) -> OwnedFd {
+        self.socket
     }
 
     fn check_unbroken(&self) -> io::Result<()> {

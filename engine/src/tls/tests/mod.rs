@@ -4,6 +4,7 @@ mod agreement;
 mod forks;
 mod refusals;
 mod resumption;
+mod segments;
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
