@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from bench import parity
-from bench.parity import counting, document, reasons, trace
+from bench.parity import counting, document, reasons, trace, turns
 from bench.parity.counting import Absent, Row
 from bench.parity.parts import PARTS, UNCOUNTED
 
@@ -98,14 +97,65 @@ def _compared(row: Row) -> dict[str, float]:
     return {
         name: count
         for name, count in row.system.items()
-        if not reasons.varies("web-auth", reasons.Difference(row, name, count, 0.0))
+        if name in row.does and not reasons.varies("web-auth", reasons.Difference(row, name, count, 0.0))
     }
+
+
+@pytest.mark.parametrize("by", ["embedded, libcrypto", "embedded, aws-lc"])
+def test_a_request_is_one_wait_and_one_receive_in_clear_and_under_tls(by: str, parts: dict[str, document.Part]) -> None:
+    """As the document has it, for each cipher and version."""
+    requests = [row for row in parts["tls"].rows if (row.operation, row.by) == ("request", by)]
+    assert {"plaintext", "tls-1.2", "tls-1.3"} == {row.choice for row in requests}
+    for row in requests:
+        assert {"waits": 1.0, "receives": 1.0} == pytest.approx(row.taken, abs=reasons.MORE_TURNS / 2), row.label
+
+
+# What a request does on a server in clear, and what other rows do more of.
+CLEAR = Row("plaintext", "", "request", "embedded, x", {}, {"epoll_pwait": 1.0, "recvfrom": 1.0, "sendto": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("system", "more"),
+    [
+        ({"epoll_pwait": 1.05, "read": 1.0}, []),
+        ({"epoll_pwait": 1.06, "read": 1.0}, ["waits 1.06, elsewhere 1"]),
+        ({"epoll_pwait": 1.0, "read": 1.0, "recvfrom": 0.8}, ["receives 1.8, elsewhere 1"]),
+        ({"epoll_wait": 0.5, "recvfrom": 1.0}, ["waits 1, elsewhere 0.5"]),
+        # Behind the server that is asked they are another's.
+        ({"epoll_pwait": 1.0, "read": 1.0, "database: recvfrom": 0.1}, ["database: receives 0.1, elsewhere 0"]),
+    ],
+)
+def test_waits_and_receives_of_a_request_are_compared_across_kinds(system: dict[str, float], more: list[str]) -> None:
+    """In clear and under TLS, by whichever call."""
+    secured = Row("tls-1.3", "", "request", "embedded, x", {}, system)
+    found = [str(one).partition(": ")[2] for one in reasons.differences("tls", [CLEAR, secured])]
+    assert more == found
+
+
+def test_the_kernel_counts_by_component() -> None:
+    """A thread's calls are its component's, and those of a process that ended are the only component's."""
+    assert {"web: epoll_pwait": 1, "web: recvfrom": 1, "database: read": 1} == turns.calls(
+        KERNEL, {7: "web", 8: "database"}
+    )
+    assert {"web: epoll_pwait": 1, "web: recvfrom": 1, "web: read": 2} == turns.calls(KERNEL, {7: "web"})
+    with pytest.raises(OSError, match="3 of 4"):
+        turns.calls(KERNEL.replace("4/4", "3/4"), {7: "web"})
+
+
+KERNEL = """\
+# tracer: nop
+# entries-in-buffer/entries-written: 4/4   #P:2
+   tollbar-engine-7     [001] .....  48.1: sys_epoll_pwait(epfd: 5, events: 55, maxevents: 200, timeout: 0)
+   tollbar-engine-7     [001] .....  48.2: sys_recvfrom(fd: 9, ubuf: 7f, size: 8000, flags: 0)
+         postgres-8     [001] d..3.  48.3: sys_read(fd: 3, buf: 7f, count: 10)
+           ended-1-9     [001] .....  48.4: sys_read(fd: 3, buf: 7f, count: 10)
+"""
 
 
 def test_what_is_looked_up_is_looked_up_alike(parts: dict[str, document.Part]) -> None:
     """Counted again: one received, one sent, and two locks, whatever stands for the user, and as the document says."""
-    if shutil.which("strace") is None:
-        lacking("strace is not installed")
+    if (why := counting.lacking()) is not None:
+        lacking(why)
     looked_up = ("session-cookie", "opaque-token", "hmac")
     text = PARTS["web-auth"][0].replace('"anonymous", "*"', ", ".join(f'"{choice}"' for choice in looked_up))
     text = text.replace('signature        = ["hs256", "rs256", "es256", "eddsa"]\n', "")
@@ -113,7 +163,8 @@ def test_what_is_looked_up_is_looked_up_alike(parts: dict[str, document.Part]) -
     found = {row.choice: row for row in counting.count([text]) if isinstance(row, Row) and row.operation == "request"}
     said = {row.choice: row for row in parts["web-auth"].rows if (row.operation, row.by) == ASKED}
     for choice in looked_up:
-        assert {"fcntl": 2.0, "recvfrom": 1.0, "sendto": 1.0} == _compared(found[choice]), choice
+        assert {"fcntl": 2.0, "sendto": 1.0} == _compared(found[choice]), choice
+        assert {"waits": 1.0, "receives": 1.0} == pytest.approx(found[choice].taken, abs=reasons.MORE_TURNS), choice
         assert said[choice].calls == found[choice].calls
         assert said[choice].sent == found[choice].sent
 

@@ -21,8 +21,8 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
 
 def figures() -> Iterator[Figure]:
     """Counts, writes the document, and says what in it has no reason."""
-    if not counting.can_trace():
-        yield unmeasured("parity", "strace is not installed")
+    if (lacking := counting.lacking()) is not None:
+        yield unmeasured("parity", lacking)
         return
     before = document.read(DOCUMENT.read_text("utf-8"))
     parts = {family: counted(family) for family in PARTS}

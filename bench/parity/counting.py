@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.parity import trace
-from tollbar import beds, plan, study, workloads
+from bench.parity import trace, turns
+from tollbar import beds, machine, plan, study, workloads
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
@@ -39,6 +39,8 @@ FAILURES = tuple(f"{outcome}: " for outcome in Outcome if outcome is not Outcome
 # A runner reads its clock between batches, and heaps grow and shrink now and then.
 OWN = ("clock_gettime", "brk", "mmap", "munmap", "madvise", "restart_syscall", "rt_sigreturn")
 # Coordinates that have a column of their own, or none because all rows of a table are alike in them.
+# Servers that are asked themselves; of a database its client asks.
+FRONTS = ("embedded", "nginx", "httpd")
 COLUMNS = ("choice", "op", "provider", "bed", "users")
 
 
@@ -62,9 +64,27 @@ class Row:
 
     @property
     def does(self) -> dict[str, float]:
-        """All of it."""
+        """All of it but the waits and receives of servers."""
         moved = {"bytes sent": self.sent, "bytes received": self.received}
-        return {**self.calls, **self.system, **{name: count for name, count in moved.items() if count is not None}}
+        system = {name: count for name, count in self.system.items() if self._turn(name) is None}
+        return {**self.calls, **system, **{name: count for name, count in moved.items() if count is not None}}
+
+    @property
+    def taken(self) -> dict[str, float]:
+        """How often each component waits and receives: `waits`, `database: receives`."""
+        found: dict[str, float] = {}
+        for name, count in self.system.items():
+            if (what := self._turn(name)) is not None:
+                found[what] = round(found.get(what, 0.0) + count, 2)
+        return found
+
+    def _turn(self, name: str) -> str | None:
+        """The wait or receive that a system call is; None where it is neither, or a runner's own."""
+        component, _, call = name.rpartition(": ")
+        whats = {"waits": turns.WAITS, "receives": turns.RECEIVES}
+        what = next((what for what, calls in whats.items() if call in calls), None)
+        is_of_server = component != "" or self.by.partition(",")[0] in FRONTS
+        return f"{component}: {what}".removeprefix(": ") if what and is_of_server else None
 
     @property
     def label(self) -> str:
@@ -132,8 +152,10 @@ def _at(at: Coordinates) -> str:
 
 def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
     assert cell is not None
+    # A server and its client take turns on one core, where they are measured. A runner's threads are counted on all.
+    core = machine.measuring_core() if isinstance(cell.bed, beds.Bed) else None
     try:
-        with workloads.of(cell).up(cell, 1, sandbox, None) as work:
+        with workloads.of(cell).up(cell, 1, sandbox, core) as work:
             return of_server(cell, row, work) if isinstance(work, RequestWork) else of_runner(cell, row, work)
     except (Stopped, beds.NotStarted) as error:
         record = error.record if isinstance(error, Stopped) else failed(error.reason, error.outcome)
@@ -152,7 +174,8 @@ def of_runner(cell: Cell, row: Row, work: Work) -> Row:
         folder.chmod(0o777)
         # A session keeps standard error for itself.
         command = ["sh", "-c", 'said=$1; shift; exec "$@" 2>"$said"', "sh", str(said), *work.command]
-        session = stack.enter_context(Session(command, {**work.task, "lead": False}, account=work.account))
+        task = {**work.task, "lead": False}
+        session = stack.enter_context(Session(command, task, core=work.core, account=work.account))
         session.ready(LIMIT_S)
         # The first chunk may make something ready that the next ones have.
         session.advance(0.0, operations, LIMIT_S)
@@ -164,10 +187,11 @@ def of_runner(cell: Cell, row: Row, work: Work) -> Row:
             calls = _calls(said, 2) - before
         client = trace.read(folder / "runner", is_session=True)
         if database is None:
-            return _row(row, calls, client.calls, done)
+            return _row(row, calls, per(client.calls, done), done)
         calls["statements sent"] = trace.statements(database, bytes(client.said))
         of_servers = (_of_component(folder, name) for name in components)
-        return _row(row, calls, sum(of_servers, client.calls), done, sent=client.sent, received=client.received)
+        system = per(sum(of_servers, client.calls), done) | _turns(components, session)
+        return _row(row, calls, system, done, sent=client.sent, received=client.received)
 
 
 def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
@@ -180,7 +204,7 @@ def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         task = {**work.task, "load": {**work.task["load"], "lead": False}}
-        session = stack.enter_context(Session(work.command, task, account=work.account))
+        session = stack.enter_context(Session(work.command, task, core=work.core, account=work.account))
         session.ready(LIMIT_S)
         before = _asked(log, root) if is_engine else Counter[str]()
         with _attached(work.server.components, folder):
@@ -188,7 +212,21 @@ def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
         calls = _asked(log, root) - before if is_engine else before
         served = trace.read(folder / front, lambda about: port in about)
         behind = (_of_component(folder, name) for name in work.server.components if name != front)
-        return _row(row, calls, sum(behind, served.calls), done, sent=served.sent, received=served.received)
+        system = per(sum(behind, served.calls), done)
+        taken = _turns(work.server.components, session)
+        system |= {name.removeprefix(f"{front}: "): count for name, count in taken.items()}
+        return _row(row, calls, system, done, sent=served.sent, received=served.received)
+
+
+def _turns(components: Mapping[str, int], session: Session) -> dict[str, float]:
+    """Waits and receives of each component in one operation, in a chunk that nothing stops. Raises Stopped.
+
+    Those that strace has seen are put in their place: 0 where there are none.
+    """
+    found = Counter({f"{name}: {call}": 0 for name in components for call in turns.CALLS})
+    with turns.counted(components, found):
+        done = session.advance(0.0, turns.OPERATIONS, LIMIT_S).operations
+    return {name: round(count / done, 2) for name, count in found.items()}
 
 
 def _components(work: Work) -> Mapping[str, int]:
@@ -240,14 +278,15 @@ def _said(file: Path) -> list[str]:
 def _row(
     row: Row,
     calls: Mapping[str, int],
-    system: Mapping[str, int],
+    system: Mapping[str, float],
     done: int,
     *,
     sent: int | None = None,
     received: int | None = None,
 ) -> Row:
     sent_each, received_each = (None if count is None else float(round(count / done)) for count in (sent, received))
-    return replace(row, calls=per(calls, done), system=per(system, done), sent=sent_each, received=received_each)
+    seen = {name: count for name, count in sorted(system.items()) if count >= LEAST}
+    return replace(row, calls=per(calls, done), system=seen, sent=sent_each, received=received_each)
 
 
 def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:
@@ -257,6 +296,10 @@ def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:
     return {name: round(count, 1) for name, count in each.items() if count >= LEAST and not is_own[name]}
 
 
-def can_trace() -> bool:
-    """Whether there is what counts system calls."""
-    return shutil.which("strace") is not None
+def lacking() -> str | None:
+    """What counts system calls and is not here."""
+    if shutil.which("strace") is None:
+        return "strace is not installed"
+    if not turns.can_count():
+        return "waits are counted by the kernel: as root, `mount -t tracefs tracefs /sys/kernel/tracing`"
+    return None

@@ -16,13 +16,16 @@ engine, and of its server, what it tallies itself (SQL statements, and the hashe
 that a dash is nothing that is tallied and not nothing that is done; of a database, the statements that its client
 sends. *System calls*: of a runner those between a line that it reads and its answer, of a server
 those of all processes of each component (`strace -f` on every one of them, and on what they start) for so many
-requests; a component behind the one that is asked has its name before them. *Sent* and *received* are bytes, of a
-server from and to who asks it, of a database's client to and from the server.
+requests; a component behind the one that is asked has its name before them. Waits and receives of servers are counted
+in a chunk of their own, by the kernel's tracepoints: strace would change how server and client take turns. *Sent* and
+*received* are bytes, of a server from and to who asks it, of a database's client to and from the server.
 
 Choices are compared fairly where they do the same but for what they are. Within a family, an operation, a library or
 server and a kind, what a choice does more of than the one that does least of it has its reason under the table, and
 the reason says of which choices it speaks. Of more than half a time in an operation, that is: less is what happens
-now and then. What could not be counted is listed with why. Operations that are two others in turn (`round-trip`,
+now and then. For `waits` (`epoll_wait`, `epoll_pwait`, `poll`, `ppoll`, `select`) and `receives` (`recvfrom`,
+`recvmsg`, `read`, `readv`) of a server the limit is 0.05, with one user; for a `request` it holds across kinds, in
+clear and under TLS. What could not be counted is listed with why. Operations that are two others in turn (`round-trip`,
 `insert-and-read`) are left out, and so are those of a library or a file alone (`generate-key`, `open`). A family
 behind the embedded server (the set `services`) does there what it does in a runner. `python -m bench parity` writes
 this file.

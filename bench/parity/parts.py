@@ -18,7 +18,7 @@ family    = "{family}"
 providers = ["{provider}"]
 choices   = [{choices}]
 beds      = ["{bed}"]
-load      = {{ users = [2], request = {{ get = "/bytes/{{bytes}}" }} }}
+load      = {{ users = [1], request = {{ get = "/bytes/{{bytes}}" }} }}
 [vary]
 bytes     = ["4 KiB"]
 {settings}

@@ -30,6 +30,7 @@ mod provider;
 mod random;
 mod runner;
 mod rustcrypto;
+mod scheduling;
 mod serve;
 mod sign_in;
 mod spin;

@@ -24,6 +24,7 @@ mod workers;
 use crate::contract::{Mode, Ready, Receipt, Record};
 use crate::failure::Failure;
 use crate::runner::{self, Lines};
+use crate::scheduling;
 use crate::sign_in::SignIn;
 use connector::Connector;
 use record::Done;
@@ -31,6 +32,7 @@ use task::{Load, Task};
 use trial::Trial;
 
 pub fn main() -> i32 {
+    scheduling::give_way();
     runner::run(perform)
 }
 

@@ -29,7 +29,6 @@ pub struct Connection {
     resuming: bool,
     /// Whether the descriptor is watched for room to write instead of something to read.
     pub watched_for_write: bool,
-    in_clear: bool,
     /// The common name in the client's certificate, where the sign-in goes by that.
     certificate_name: Option<String>,
     /// When it last made progress.
@@ -74,7 +73,6 @@ impl Connection {
             stage: if in_clear { Stage::Serving } else { Stage::Handshake },
             resuming: false,
             watched_for_write: false,
-            in_clear,
             certificate_name: None,
             since_s: now_s,
         }
@@ -105,6 +103,10 @@ impl Connection {
                 self.certificate_name = self.stream.peer_name();
             }
             self.stage = Stage::Serving;
+            // The request comes with the handshake's last message, or is reported by an event.
+            if !self.stream.holds_more() {
+                return Ok(Next::Read);
+            }
         }
         loop {
             self.send_rest(&service.answers, now_s)?;
@@ -126,21 +128,43 @@ impl Connection {
             }
             let mut length = self.held.len();
             scratch[..length].copy_from_slice(&self.held);
-            if !std::mem::take(&mut self.resuming) {
-                match self.stream.read(&mut scratch[length..])? {
-                    0 => return Ok(Next::Close),
-                    read => length += read,
+            let reads_on = if std::mem::take(&mut self.resuming) {
+                self.stream.holds_more()
+            } else {
+                let (bytes, reads_on) = self.receive(&mut scratch[length..])?;
+                if bytes == 0 {
+                    return Ok(Next::Close);
                 }
-            }
+                length += bytes;
+                reads_on
+            };
             let (used, sent) = self.answer(&scratch[..length], service, now_s);
             self.hold(&scratch[used..length]);
             sent?;
-            // Of what is left in the socket an event will say. Of what TLS took from it none does: then reading
-            // goes on until there is nothing, as servers under TLS do.
-            if self.stage == Stage::Serving && self.in_clear {
+            // In clear and under TLS the loop waits after each answer. If it read on, the next request would spare it
+            // a wait where that request came during the answer, and more often the longer the answer took.
+            if self.stage == Stage::Serving && !reads_on {
                 return Ok(Next::Read);
             }
         }
+    }
+
+    /// Reads once, and under TLS until the library holds nothing: events report what is in the socket, and nothing
+    /// reports what the library took from it. Returns the bytes read, and whether to read on after they are answered.
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
+        let mut bytes = self.stream.read(into)?;
+        while bytes > 0 && self.stream.holds_more() {
+            if bytes == into.len() {
+                return Ok((bytes, true));
+            }
+            match self.stream.read(&mut into[bytes..]) {
+                Ok(more @ 1..) => bytes += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The end, or an error, comes again once the requests before it are answered.
+                _ => return Ok((bytes, true)),
+            }
+        }
+        Ok((bytes, false))
     }
 
     /// Answers the whole requests of the input, as far as answers can be sent. Returns how much of it is done with.

@@ -25,7 +25,7 @@ use std::os::unix::fs::DirBuilderExt;
 use crate::contract::{Done, Mode, Receipt, Record};
 use crate::failure::Failure;
 use crate::runner::{self, Lines};
-use crate::{families, op};
+use crate::{families, op, scheduling};
 use card::Cards;
 use database::Database;
 use sign_on::SignOn;
@@ -37,6 +37,7 @@ pub use served::{Rows, USED_PATH};
 pub use task::{Connection, Task};
 
 pub fn main() -> i32 {
+    scheduling::give_way();
     runner::run(perform)
 }
 

@@ -9,6 +9,7 @@ mod pressure;
 pub mod rows;
 mod secured;
 mod sign_in;
+mod turns;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

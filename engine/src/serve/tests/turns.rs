@@ -1,0 +1,80 @@
+//! How often a connection reads before the loop waits again: as often in clear as under TLS.
+
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::super::connection::{Connection, Next};
+use super::super::operations::Operations;
+use super::super::routes::Service;
+use super::get;
+use crate::calls;
+use crate::http::request::MOST_HEAD_BYTES;
+use crate::tls::tests::{client, server, subjects};
+use crate::tls::{Protocol, Stream};
+
+struct Pair {
+    client: Stream,
+    server: Connection,
+    service: Service,
+    scratch: Vec<u8>,
+}
+
+impl Pair {
+    fn of(client: Stream, server: Stream) -> Pair {
+        let operations = Operations::prepare(&[]).expect("no operations");
+        let service = Service::new(operations, None, None);
+        Pair { client, server: Connection::new(server, 0), service, scratch: vec![0; 2 * MOST_HEAD_BYTES] }
+    }
+
+    /// The server's turn: what it waits for after it, and how often it read.
+    fn turn(&mut self) -> (Next, u64) {
+        calls::tests::tallied();
+        let next = self.server.advance(&mut self.scratch, &mut self.service, 0);
+        (next, calls::tests::tallied().remove("stream read").unwrap_or_default())
+    }
+
+    fn send(&mut self, bytes: &str) {
+        assert_eq!(bytes.len(), self.client.write(bytes.as_bytes()).expect("room"));
+        self.client.flush().expect("room");
+    }
+}
+
+fn sockets() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a pair of sockets")
+}
+
+/// A connection in clear, and one of each library and version that this machine has, none of them shaken yet.
+fn pairs() -> Vec<(String, Pair)> {
+    let (near, far) = sockets();
+    let mut pairs = vec![("in clear".to_owned(), Pair::of(Stream::plain(near), Stream::plain(far)))];
+    for subject in subjects() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let (near, far) = sockets();
+            let near = client(&subject.client(protocol)).open(near).expect("a client's connection");
+            let far = server(&subject.server(protocol)).accept(far).expect("a server's connection");
+            pairs.push((format!("{subject:?}, {protocol:?}"), Pair::of(near, far)));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn an_answer_is_followed_by_a_wait_in_clear_and_under_tls() {
+    for (name, mut pair) in pairs() {
+        // The handshake does not look for a request before one is reported.
+        while pair.client.handshake().is_err() {
+            assert_eq!((Next::Read, 0), pair.turn(), "{name}");
+        }
+        assert_eq!(Next::Read, pair.turn().0, "{name}");
+        for _ in 0..3 {
+            pair.send(&get("/bytes/4096"));
+            assert_eq!((Next::Read, 1), pair.turn(), "{name}");
+        }
+        // Several records in the socket are one turn.
+        (0..3).for_each(|_| pair.send(&get("/bytes/5")));
+        let (next, reads) = pair.turn();
+        assert!(next == Next::Read && reads <= 3, "{name}: {reads} reads");
+    }
+}
