@@ -83,7 +83,7 @@ STATIC_RSA = _of_tls_12(
 def figures() -> Iterator[Figure]:
     """Client CPU for a request and for a handshake, saturation, connections held, and the embedded server."""
     try:
-        nginx, embedded = _bed("nginx", "libcrypto"), _bed("embedded", "aws-lc")
+        nginx, embedded = bed_of("nginx", "libcrypto"), bed_of("embedded", "aws-lc")
         with Sandbox() as sandbox:
             yield from _keep_alive(nginx, sandbox)
             for handshake in TODAY:
@@ -111,7 +111,7 @@ class Bed:
         )
 
 
-def _bed(name: str, provider: str) -> Bed:
+def bed_of(name: str, provider: str) -> Bed:
     found = beds.find(beds.all_beds()[name])
     if isinstance(found, Unavailable):
         raise Spoilt(found.reason)
@@ -124,7 +124,7 @@ def _keep_alive(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
         url = f"http://{server.address}{PATH}"
         measured = in_turn(
             {
-                "ours": partial(ours, _load(server, sandbox, PLAINTEXT, "user"), REQUESTS),
+                "ours": partial(ours, load_of(server, sandbox, PLAINTEXT, "user"), REQUESTS),
                 "wrk": partial(clients.wrk, url, USERS, 1),
                 "h2load": partial(clients.h2load, url, USERS, REQUESTS),
                 "ab": partial(clients.ab, url, USERS, REQUESTS, "-k"),
@@ -139,7 +139,7 @@ def _keep_alive(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
 def _handshake(nginx: Bed, sandbox: Sandbox, handshake: Handshake) -> Iterator[Figure]:
     """A connection, a full handshake, 4 KiB, and its end."""
     with nginx.start(sandbox, handshake.settings) as server:
-        load = _load(server, sandbox, handshake.settings, "new")
+        load = load_of(server, sandbox, handshake.settings, "new")
         measured = in_turn({"ours": partial(ours, load, HANDSHAKES), **_rivals(server, handshake)})
     yield _beside(handshake.what, measured, "ab", HANDSHAKE_GOAL)
     yield _beside(handshake.what, measured, "s_time", S_TIME_GOAL)
@@ -149,7 +149,7 @@ def _static_rsa(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
     """The same where ours needs a libssl: the newest that is here, as in the lab; and the system's, as theirs."""
     newest = libraries.libcryptos().get("psycopg")
     with nginx.start(sandbox, STATIC_RSA.settings) as server:
-        load = _load(server, sandbox, STATIC_RSA.settings, "new")
+        load = load_of(server, sandbox, STATIC_RSA.settings, "new")
         measured = in_turn(
             {
                 "ours": partial(ours, _on(newest, load), HANDSHAKES),
@@ -186,7 +186,7 @@ def _saturation(nginx: Bed, sandbox: Sandbox) -> Figure:
                 settings = {**protocol, "certificate": certificate}
                 name = f"{certificate}, {protocol['choice']}"
                 with nginx.start(sandbox, settings) as server:
-                    works, waits = _shares(server, _load(server, sandbox, settings, "new"))
+                    works, waits = _shares(server, load_of(server, sandbox, settings, "new"))
                 wanted.setdefault(name, []).append(works + waits)
                 had.setdefault(name, []).append(works)
     worst = min(wanted, key=lambda name: max(wanted[name]))
@@ -230,7 +230,7 @@ def _memory(nginx: Bed, sandbox: Sandbox, settings: Settings, how: str, *, judge
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     room = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit - OTHER_FILES)
     with nginx.start(sandbox, settings) as server:
-        load = _load(server, sandbox, settings, "user")
+        load = load_of(server, sandbox, settings, "user")
         without = _asked(load, 0.5)
         held = _asked(load | {"users": room // 2, "idle": room - room // 2, "request_limit_s": 30.0}, 0.5)
     each = (held.client_memory_bytes - without.client_memory_bytes) / (room - USERS)
@@ -248,7 +248,7 @@ def _embedded(nginx: Bed, embedded: Bed, sandbox: Sandbox) -> Figure:
     with nginx.start(sandbox, PLAINTEXT) as one, embedded.start(sandbox, PLAINTEXT) as other:
 
         def served_by(server: Server) -> float:
-            load = _asked(_load(server, sandbox, PLAINTEXT, "user"), 0.8)
+            load = _asked(load_of(server, sandbox, PLAINTEXT, "user"), 0.8)
             return load.server_cpu_ns / load.requests / 1e3
 
         measured = in_turn({"ours": partial(served_by, other), "nginx": partial(served_by, one)})
@@ -256,7 +256,7 @@ def _embedded(nginx: Bed, embedded: Bed, sandbox: Sandbox) -> Figure:
     return _beside(what, measured, "nginx", EMBEDDED_GOAL)
 
 
-def _load(server: Server, sandbox: Sandbox, settings: Settings, connection: str) -> dict[str, Any]:
+def load_of(server: Server, sandbox: Sandbox, settings: Settings, connection: str) -> dict[str, Any]:
     """The load of a task, as the lab would have it of this server."""
     return {
         "address": server.address,

@@ -6,7 +6,6 @@ A sentence says what a verdict says, in the verdict's own words; where there is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from tollbar.families import Family, Standing, Value, at_defaults
@@ -30,7 +29,8 @@ from tollbar.present.names import (
     where_words,
     worst,
 )
-from tollbar.present.numbers import bracket, often, percent, percent_of, ratio_range, ratio_words
+from tollbar.present.numbers import bracket, often, percent, percent_of, ratio_words
+from tollbar.present.subject import Subject
 from tollbar.records import Outcome
 from tollbar.results import Row
 
@@ -91,7 +91,7 @@ def _against(study: StudyJudgement, baseline: str) -> str:
     return capitalised(" and ".join([*by, f"against {baseline}"]))
 
 
-def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
+def _everywhere(subjects: Sequence[Subject], most: int = MOST_NAMES) -> str:
     """What costs more, and what costs less, in each of its measured cells."""
     more = _ranked([s for s in subjects if s.verdict is Verdict.COSTS], "costs more", "cost more", most)
     less = _ranked([s for s in subjects if s.verdict is Verdict.SAVES], "costs less", "cost less", most)
@@ -99,7 +99,7 @@ def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
     return ", and ".join(clause for clause in (more, less) if clause)
 
 
-def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
+def _rest(study: StudyJudgement, subjects: Sequence[Subject]) -> list[str]:
     worth = percent(study.about.worth)
     mixed = [s for s in subjects if s.verdict is None]
     free = [s for s in subjects if s.verdict is Verdict.FREE]
@@ -122,42 +122,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
     return clauses
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """What is compared with the baseline, in every cell where it stands."""
-
-    name: str
-    standing: str | None
-    tolls: tuple[Toll, ...]
-
-    @property
-    def measured(self) -> tuple[Toll, ...]:
-        return tuple(t for t in self.tolls if t.verdict is not Verdict.NOT_MEASURED)
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict that all its measured cells share; None where they differ."""
-        verdicts = {t.verdict for t in self.measured}
-        if not verdicts:
-            return Verdict.NOT_MEASURED
-        return verdicts.pop() if len(verdicts) == 1 else None
-
-    @property
-    def middle(self) -> float:
-        ratios = sorted(t.ratio.estimate for t in self.measured if t.ratio is not None)
-        return ratios[len(ratios) // 2] if ratios else 0.0
-
-    @property
-    def named(self) -> str:
-        return f"{self.name} ({self.standing})" if self.standing else self.name
-
-    @property
-    def with_range(self) -> str:
-        ratios = ratio_range([t.ratio for t in self.measured if t.ratio is not None])
-        return f"{self.name} ({self.standing}, {ratios})" if self.standing else f"{self.name} ({ratios})"
-
-
-def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
+def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[Subject]:
     """The tolls by what sets a cell apart from its baseline: most often the choice."""
     baseline = study.about.baseline
     in_rows, _ = split(study, [row for t in tolls for row in (t.row, t.against)])
@@ -170,7 +135,7 @@ def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
     for name, found in grouped.items():
         standing = worst(toll.row for toll in found)
         said = standing_words(standing) if "choice" in names and standing in CALLED_OUT else None
-        subjects.append(_Subject(quoted(name), said, tuple(found)))
+        subjects.append(Subject(quoted(name), said, tuple(found)))
     return sorted(subjects, key=lambda s: s.middle)
 
 
@@ -180,7 +145,7 @@ def _nothing(study: StudyJudgement, baseline: str) -> tuple[str, str]:
     return f"Nothing was measured against {baseline}.", because
 
 
-def _ranked(subjects: Sequence[_Subject], one: str, several: str, most: int) -> str:
+def _ranked(subjects: Sequence[Subject], one: str, several: str, most: int) -> str:
     if not subjects:
         return ""
     if len(subjects) == 1:
@@ -190,7 +155,7 @@ def _ranked(subjects: Sequence[_Subject], one: str, several: str, most: int) -> 
     return f"{len(subjects)} {several}, from {subjects[0].with_range} to {subjects[-1].with_range}"
 
 
-def _mixed(study: StudyJudgement, subject: _Subject) -> str:
+def _mixed(study: StudyJudgement, subject: Subject) -> str:
     """`SHA-512 costs more at 64 B and costs less at 16 KiB`, where one setting divides it; else a tally."""
     for name in varying(t.row for t in subject.measured):
         found: dict[Value | None, set[Verdict]] = {}
@@ -217,7 +182,7 @@ _SAYS = {
 }
 
 
-def _names_of(subjects: Sequence[_Subject]) -> str:
+def _names_of(subjects: Sequence[Subject]) -> str:
     names = [s.named for s in subjects[:MOST_NAMES]]
     if len(subjects) > MOST_NAMES:
         names.append(f"{len(subjects) - MOST_NAMES} more")

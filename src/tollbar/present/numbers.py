@@ -179,6 +179,12 @@ def signed(value_ns: float) -> str:
     return f"{'−' if value_ns < 0 else '+'}{amount(abs(value_ns))}"
 
 
+def signed_range(values_ns: Sequence[float]) -> str:
+    """Return one difference, `+1.2 µs`, or the least and the greatest of several."""
+    least, most = signed(min(values_ns)), signed(max(values_ns))
+    return least if least == most else f"{least} to {most}"
+
+
 def figure_words(value: float) -> str:
     """Three figures, however small: `13,700`, `0.512`, `0.0484`."""
     return _short(value) if value >= 1 else f"{value:.3g}"

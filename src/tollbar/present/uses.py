@@ -33,7 +33,7 @@ from tollbar.present.names import (
     standing_words,
     varying,
 )
-from tollbar.present.numbers import amount, times_range
+from tollbar.present.numbers import amount, signed_range, times_range
 from tollbar.present.protection import differing, protecting
 from tollbar.results import Row
 
@@ -270,7 +270,7 @@ def uses_table(uses: Uses) -> Table:
 def _by_operation(uses: Uses) -> Iterable[str]:
     for operation in uses.operations:
         good = [o for o in uses.offers if o.operation == operation and o.is_good]
-        named = [f"{quoted(o.name)} {_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
+        named = [f"{quoted(o.name)} {_apart(o)}{_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
         if len(named) > MOST_NAMES:
             named = [*named[: MOST_NAMES - 1], f"{len(named) - MOST_NAMES + 1} more up to {named[-1]}"]
         if named:
@@ -311,6 +311,13 @@ def _cost_words(costs: Sequence[WayCost]) -> str:
         return times_range(min(ratios), max(ratios))
     least, most = (amount(of(cost.way.cost for cost in costs)) for of in _ENDS)
     return least if least == most else f"{least} to {most}"
+
+
+def _apart(offer: Offer) -> str:
+    """Return the difference of connections, `+61 µs, `: over loopback their ratios are too high (METHOD.md)."""
+    pairs = [cost.pair for cost in offer.costs if offer.operation == "connect" and cost.pair and cost.way.row.bed]
+    known = [pair.difference for pair in pairs if pair.difference is not None]
+    return f"{signed_range(known)}, " if known and len(known) == len(offer.costs) else ""
 
 
 def _doubt(costs: Sequence[WayCost]) -> str:
