@@ -122,14 +122,14 @@ def counted(monkeypatch: pytest.MonkeyPatch, folder: Path, before: Part, now: Pa
     """What parity says of a family where the document has the one and the other was counted."""
     monkeypatch.setattr(parity, "DOCUMENT", folder / "parity.md")
     monkeypatch.setattr(parity, "PARTS", {"digest": []})
-    monkeypatch.setattr(parity.counting, "can_trace", lambda: True)
+    monkeypatch.setattr(parity.counting, "lacking", lambda: None)
     monkeypatch.setattr(parity, "counted", lambda _: now)
     parity.DOCUMENT.write_text(document.written({"digest": before}), "utf-8")
     return next(parity.figures())
 
 
 def test_counting_without_strace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parity.counting, "can_trace", lambda: False)
+    monkeypatch.setattr(parity.counting, "lacking", lambda: "strace is not installed")
     assert ["strace is not installed"] == missed(parity.figures())
 
 
