@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use hdrhistogram::Histogram;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use super::latencies::Latencies;
 use super::wire::Passed;
 use crate::company::Account;
 use crate::failure::Faults;
@@ -44,6 +44,9 @@ pub struct Counts {
     pub negotiated: Vec<(Arc<Negotiated>, u64)>,
     /// From the first answer to the first after nothing new was started: requests a second come from here.
     pub steady: Steady,
+    /// CPU time of the loop's own thread, from when all loops began until this one had its last answer.
+    #[serde(skip)]
+    pub cpu_ns: u64,
     /// Where each loop has a core of its own: what it did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Account>,
@@ -99,9 +102,8 @@ impl Counts {
     }
 
     #[inline]
-    pub fn answered(&mut self, now: u64, latency_ns: u64) {
+    pub fn answered(&mut self, now: u64) {
         self.answered_ns = now;
-        self.latencies.note_ns(latency_ns);
         self.faults.success();
         self.right += 1;
         self.ended += 1;
@@ -151,10 +153,10 @@ impl Counts {
         }
     }
 
-    /// Closes the account of this loop, which spent so much CPU time on asking: its time ends with its last answer. What it
-    /// waits for its core says nothing, as the server has that meanwhile.
-    pub fn account(&mut self, cpu_ns: u64) {
-        let (operations, wall_ns) = (self.right, self.wall_ns());
+    /// Closes the account of a loop with a core of its own: its time ends with its last answer. What it waits for its core
+    /// says nothing, as the server has that meanwhile.
+    pub fn account(&mut self) {
+        let (operations, cpu_ns, wall_ns) = (self.right, self.cpu_ns, self.wall_ns());
         self.threads = vec![Account { operations, cpu_ns, wall_ns, ..Account::default() }];
     }
 
@@ -163,7 +165,8 @@ impl Counts {
         self.ended += other.ended;
         self.right += other.right;
         self.faults.merge(other.faults);
-        self.latencies.merge(&other.latencies);
+        self.latencies.merge(other.latencies);
+        self.cpu_ns += other.cpu_ns;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.exchanged.request_header += other.exchanged.request_header;
@@ -190,46 +193,6 @@ impl Counts {
     }
 }
 
-/// An hour; a request's limit is a day at most, and what takes longer counts as an hour.
-const LONGEST_US: u64 = 3_600_000_000;
-
-/// Response times: 1 µs resolution, three significant digits, and histograms that add up.
-#[derive(Debug)]
-pub struct Latencies(Histogram<u64>);
-
-impl Default for Latencies {
-    fn default() -> Latencies {
-        // The bounds are constants that the library accepts.
-        Latencies(Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds of a histogram"))
-    }
-}
-
-impl Latencies {
-    /// Rounded up, so that a bucket's upper bound is one.
-    #[inline]
-    pub fn note_ns(&mut self, latency_ns: u64) {
-        self.0.saturating_record(latency_ns.div_ceil(1000).max(1));
-    }
-
-    pub fn merge(&mut self, other: &Latencies) {
-        self.0 += &other.0;
-    }
-
-    /// (upper bound in µs, count) of each bucket that holds something, ascending.
-    pub fn buckets_us(&self) -> Vec<(u64, u64)> {
-        self.0
-            .iter_recorded()
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
-            .collect()
-    }
-}
-
-impl Serialize for Latencies {
-    fn serialize<Out: Serializer>(&self, out: Out) -> Result<Out::Ok, Out::Error> {
-        out.collect_seq(self.buckets_us())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,46 +204,16 @@ mod tests {
         for (is_open, expected) in [(false, (2, 32)), (true, (4, 35))] {
             let mut counts = Counts { began_ns: 5_000_000, ..Counts::default() };
             for at_ns in [15_000_000, 20_000_000] {
-                counts.answered(at_ns, 1);
+                counts.answered(at_ns);
             }
             if is_open {
                 counts.steady_as_asked(4, 40_000_000);
             }
             for at_ns in [47_000_000, 60_000_000] {
-                counts.answered(at_ns, 1);
+                counts.answered(at_ns);
                 counts.end_steady(at_ns);
             }
             assert_eq!(expected, (counts.steady.requests, counts.steady.wall_ns / 1_000_000));
         }
-    }
-
-    /// Two loops' histograms merged are the histogram of one that saw everything.
-    #[test]
-    fn merged_histograms_are_one() {
-        let (mut all, mut even, mut odd) = (Latencies::default(), Latencies::default(), Latencies::default());
-        for value in 0..20_000_u64 {
-            let latency_ns = value * value;
-            all.note_ns(latency_ns);
-            if value % 2 == 0 { even.note_ns(latency_ns) } else { odd.note_ns(latency_ns) }
-        }
-        even.merge(&odd);
-        assert_eq!(all.buckets_us(), even.buckets_us());
-        assert_eq!(20_000, all.buckets_us().iter().map(|(_, count)| count).sum::<u64>());
-    }
-
-    /// 1 µs apart where that is three digits, within a thousandth where it is not.
-    #[test]
-    fn buckets_bound_what_is_in_them_from_above() {
-        for (latency_ns, expected_us) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (999_999, 1000)] {
-            let mut one = Latencies::default();
-            one.note_ns(latency_ns);
-            assert_eq!(vec![(expected_us, 1)], one.buckets_us());
-        }
-        let mut one = Latencies::default();
-        one.note_ns(7_654_321_000);
-        let bound = one.buckets_us()[0].0;
-        assert!((7_654_321..=7_661_975).contains(&bound), "{bound}");
-        one.note_ns(u64::MAX);
-        assert_eq!(2, one.buckets_us().len());
     }
 }

@@ -7,6 +7,7 @@ use super::arrivals::Arrivals;
 use super::connection::LoopState;
 use super::connector::Connector;
 use super::counts::Counts;
+use super::latencies::Recorder;
 use super::phase::{Phase, Plan, Timetable, Work};
 use super::socket::Ready;
 use super::source::{OPENING_AT_ONCE, Source, Start};
@@ -33,6 +34,8 @@ pub struct EventLoop {
     users: Vec<User>,
     active: u32,
     state: LoopState,
+    /// Of timed phases.
+    latencies: Recorder,
     source: Source,
     under_way: u32,
     phase: Timetable,
@@ -73,6 +76,7 @@ impl EventLoop {
             users,
             active: active as u32,
             state,
+            latencies: Recorder::new(),
             source: Source::Nothing,
             under_way: 0,
             phase: Timetable::none(),
@@ -268,7 +272,10 @@ impl EventLoop {
         let now = clock::wall_ns();
         self.answered_ns = Some(now);
         self.under_way -= 1;
-        self.state.counts.answered(now, now.saturating_sub(self.users[index as usize].intended_ns));
+        self.state.counts.answered(now);
+        if let Work::Timed(_) = self.phase.work {
+            self.latencies.note_ns(now.saturating_sub(self.users[index as usize].intended_ns));
+        }
         if self.stopped_ns.is_none() && self.is_over(now) {
             self.stop(now);
         }
@@ -354,6 +361,8 @@ impl EventLoop {
     }
 
     fn leave(&mut self) -> Counts {
+        // First of all: what follows is no part of asking.
+        self.state.counts.cpu_ns = self.began.since().0;
         // All that arrived may have been answered before it was time.
         let stopped_ns = self.stopped_ns.unwrap_or(self.phase.stop_ns);
         if self.stopped_ns.is_none() {
@@ -369,7 +378,7 @@ impl EventLoop {
         }
         self.come_to_end();
         if !self.plan.load.cores.is_empty() {
-            self.state.counts.account(self.began.since().0);
+            self.state.counts.account();
         }
         let counts = &self.state.counts;
         if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
@@ -378,6 +387,7 @@ impl EventLoop {
             self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns().max(1) as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
+        self.state.counts.latencies = self.latencies.take();
         std::mem::take(&mut self.state.counts)
     }
 }

@@ -5,6 +5,7 @@ mod connection;
 pub mod connector;
 mod counts;
 mod event_loop;
+mod latencies;
 mod phase;
 pub mod probe;
 mod record;

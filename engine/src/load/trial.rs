@@ -122,7 +122,7 @@ impl Trial {
             self.prepare(Work::PrepareWindow(window), WINDOW_NS, 1)?;
             let Observed { bill, counts, .. } = self.account(Work::WarmUp(window), WINDOW_NS, 1)?.observed;
             requests += counts.ended;
-            let paid_ns = if bill.components.is_empty() { bill.cpu_ns } else { bill.components_ns() };
+            let paid_ns = if bill.components.is_empty() { counts.cpu_ns } else { bill.components_ns() };
             let cost_ns = paid_ns as f64 / counts.ended as f64;
             let is_enough = requests >= enough;
             let spent_ns = match is_enough {
@@ -224,13 +224,11 @@ impl Trial {
             bill = bill.of_processes();
         }
         self.accounts.all_there().map_err(Failure::Failed)?;
-        // What adds up the counts of loops does so after their last answers, and is no part of the load.
-        let has_accounts = !counts.threads.is_empty();
-        let accounted_ns = counts.threads.iter().map(|one| one.cpu_ns).sum();
         let speaks_tls = self.plan.load.clients.iter().any(|kind| kind.tls.is_some());
         Ok(Chunk {
             operations: counts.right,
-            cpu_ns: if has_accounts { accounted_ns } else { bill.cpu_ns },
+            // Of the loops' own threads. What has them begin and adds up their counts is no part of asking.
+            cpu_ns: counts.cpu_ns,
             wall_ns,
             observed: Observed {
                 bill,

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
 use super::{Advance, advanced, latencies, load, trial};
+use crate::clock::{self, Clocks};
 use crate::failure::Failure;
 use crate::load::phase::Work;
 use crate::load::trial::as_busy_as_asked;
@@ -86,6 +88,39 @@ fn loops_with_cores_keep_accounts_in_company() {
     let server = Server::good();
     let refused = advanced(&load(server.address, json!({"cores": [99999]})), 0.0, 1).err();
     assert_eq!(Some(Failure::Failed("there is no core 99999".to_owned())), refused);
+}
+
+/// The client's CPU time is that of the loops' own threads, with cores of their own and without: another thread of the process
+/// that works meanwhile has no part in it.
+#[test]
+fn the_cpu_time_of_a_client_is_that_of_its_loops() {
+    let core = rustix::thread::sched_getcpu();
+    for cores in [json!([]), json!([core])] {
+        let server = Server::good();
+        let mut trial = trial(&load(server.address, json!({"think_s": 0.005, "cores": cores})));
+        let (burnt_ns, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (chunk, before_ns, burnt_before_ns) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let clocks = Clocks::of_thread();
+                while !is_over.load(Relaxed) {
+                    burnt_ns.store(clocks.since().0, Relaxed);
+                }
+            });
+            while burnt_ns.load(Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            let before_ns = (clock::process_cpu_ns(), burnt_ns.load(Relaxed));
+            let chunk = trial.advance(Advance { seconds: 0.2, operations: 1 });
+            is_over.store(true, Relaxed);
+            (chunk.expect("a chunk"), before_ns.0, before_ns.1)
+        });
+        // The kernel adds what a thread has used to its process's clock at a tick, or when it stops: it has ended here.
+        let process_ns = clock::process_cpu_ns() - before_ns;
+        let (loops_ns, burnt_ns) = (chunk.cpu_ns, burnt_ns.into_inner() - burnt_before_ns);
+        assert!(loops_ns > 0 && burnt_ns > 0, "{loops_ns} ns of loops, {burnt_ns} ns next to them");
+        // The server, and other tests, are in this process too.
+        assert!(loops_ns + burnt_ns <= process_ns, "{loops_ns} and {burnt_ns} of {process_ns} ns");
+    }
 }
 
 /// One loop's server answers at once and the other's late: the quick one asks on until the slow one has asked enough.
