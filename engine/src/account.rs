@@ -145,6 +145,11 @@ fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<
             answer.unsettled = !begun.settled;
             *opening = Some(begun);
         }
+        Asked::Start => {
+            let Some(begun) = opening else { return fault("no bill was begun".to_owned()) };
+            accounts.start(begun);
+            answer.unsettled = !begun.settled;
+        }
         Asked::Bill => {
             let Some(begun) = opening.take() else { return fault("no bill was begun".to_owned()) };
             let bill = accounts.bill(&begun);

@@ -21,7 +21,7 @@ use crate::clock;
 pub mod tests;
 
 /// Of the protocol: the two ends are of one build, and say so in words if they are not.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The names and processes of some components; no line is longer.
 pub const MOST_LINE_BYTES: u64 = 64 * 1024;
 /// An agent answers within some milliseconds; settling may take a tenth of a second.
@@ -48,6 +48,7 @@ pub enum Asked {
     Open(BTreeMap<String, i32>),
     Ping,
     Begin,
+    Start,
     Bill,
     Read,
     Close,

@@ -1,10 +1,7 @@
 //! One trial: made ready, advanced chunk by chunk, with the accounts opened and closed around each.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
-
-use rustix::thread::set_current_timer_slack;
 
 use super::counts::Counts;
 use super::phase::{Phase, Plan, Work, nanoseconds};
@@ -12,7 +9,7 @@ use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
 use super::tallies::{was_found, were_used};
 use super::task::{ClientKind, ConnectionReuse, Load, MOST_HZ};
 use super::workers::Workers;
-use crate::accounting::Accounts;
+use crate::accounting::{Accounts, Opening};
 use crate::clock::{self, Clocks};
 use crate::failure::Failure;
 use crate::pacing::{WarmUp, Warmth};
@@ -70,8 +67,6 @@ impl Trial {
     /// Connects what is to be held, fetches sessions that are to be resumed, and signs in.
     pub fn open(load: &Load, seed: u64) -> Result<Trial, Failure> {
         fits(load)?;
-        // Readings of the server's clocks come when they are due, and not the 50 µs later that a thread may oversleep.
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
         let accounts = Accounts::open(&load.components).and_then(|here| here.beside(&load.elsewhere));
         let accounts = accounts.map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
@@ -120,7 +115,9 @@ impl Trial {
         let mut window = 0;
         loop {
             self.prepare(Work::PrepareWindow(window), WINDOW_NS, 1)?;
-            let Observed { bill, counts, .. } = self.account(Work::WarmUp(window), WINDOW_NS, 1)?.observed;
+            let opening = self.accounts.begin();
+            let found = self.account(&opening, Work::WarmUp(window), WINDOW_NS, 1)?;
+            let Observed { bill, counts, .. } = found.observed;
             requests += counts.ended;
             let paid_ns = if bill.components.is_empty() { counts.cpu_ns } else { bill.components_ns() };
             let cost_ns = paid_ns as f64 / counts.ended as f64;
@@ -144,14 +141,17 @@ impl Trial {
             self.plan.pace((share * 1e9 / cost_ns).min(MOST_HZ));
             self.prepare(Work::PrepareWindow(window), PACING_NS, LEAST_PACED_REQUESTS)?;
             let work = Work::WarmUp(window);
-            let Observed { bill, counts, .. } = self.account(work, PACING_NS, LEAST_PACED_REQUESTS)?.observed;
+            let opening = self.accounts.begin();
+            let found = self.account(&opening, work, PACING_NS, LEAST_PACED_REQUESTS)?;
+            let Observed { bill, counts, .. } = found.observed;
             cost_ns = bill.components_ns() as f64 / counts.ended as f64;
             window += 1;
         }
         Ok(cost_ns as u64)
     }
 
-    /// A chunk: each user asks once, uncounted; then so long and so many within the accounts.
+    /// A chunk: all readings that take long; then some users ask once, uncounted; then so long and so many within the accounts,
+    /// which start with the clocks alone.
     pub fn advance(&mut self, advance: Advance) -> Result<Chunk, Failure> {
         let chunk = self.chunk;
         self.chunk += 1;
@@ -164,12 +164,13 @@ impl Trial {
         };
         let (length_ns, least) = (nanoseconds(advance.seconds), advance.operations.max(least));
         self.prepare(Work::PrepareChunk(chunk), length_ns, least)?;
+        let mut opening = self.accounts.begin();
+        let (switches, run_queue_wait_ns) = of_own_threads();
         if self.plan.load.lead {
             self.once(Work::Lead(chunk))?;
         }
-        let (switches, run_queue_wait_ns) = of_own_threads();
-        let work = Work::Timed(chunk);
-        let chunk = self.account(work, length_ns, least)?;
+        self.accounts.start(&mut opening);
+        let chunk = self.account(&opening, Work::Timed(chunk), length_ns, least)?;
         self.paced_busy_ns += chunk.observed.bill.components_ns();
         self.paced_ns += chunk.wall_ns;
         let (switches_now, run_queue_wait_now_ns) = of_own_threads();
@@ -214,12 +215,17 @@ impl Trial {
         prepared.map(|_| ()).map_err(|failure| failure.about(&format!("while {}: ", work.name())))
     }
 
-    /// A phase between two readings of the accounts, each with nothing in flight.
-    fn account(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Chunk, Failure> {
-        let opening = self.accounts.begin();
+    /// A phase from this opening to a reading of the accounts, each with nothing in flight.
+    fn account(
+        &mut self,
+        opening: &Opening,
+        work: Work,
+        length_ns: u64,
+        least: u64,
+    ) -> Result<Chunk, Failure> {
         let counts = self.pass(work, length_ns, least)?;
         let wall_ns = self.whole(&counts, length_ns);
-        let mut bill = self.accounts.bill(&opening);
+        let mut bill = self.accounts.bill(opening);
         if self.plan.load.rows.is_some_and(|rows| rows.connection == Connection::EachRequest) {
             bill = bill.of_processes();
         }
@@ -270,7 +276,10 @@ impl Trial {
             // What became of the server shows in its clocks.
             self.accounts.read();
         }
-        judge(work, &counts, least, self.accounts.all_there(), kept)?;
+        // After a lead-in nothing is read; the chunk that follows asks for them.
+        let is_lead = matches!(work, Work::Lead(_)) && counts.faults.total == 0;
+        let there = if is_lead { Ok(()) } else { self.accounts.all_there() };
+        judge(work, &counts, least, there, kept)?;
         Ok(counts)
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::columns::Column;
 use super::database::Database;
 use super::task::{Access, Durability, Place, Settings};
-use crate::accounting::{Accounts, Bill};
+use crate::accounting::{Accounts, Bill, Opening};
 use crate::clock::{self, Clocks};
 use crate::contract::{self, Ready, Receipt};
 use crate::failure::Failure;
@@ -97,17 +97,20 @@ impl Trial {
         Ok((trial, Ready { receipt, operation_ns, memory_bytes }))
     }
 
-    /// A chunk: some operations uncounted; then so long and so many within the accounts.
+    /// A chunk: all readings that take long; then some operations uncounted; then so long and so many within the accounts,
+    /// which start with the clocks alone.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
-        let leading = if self.lead { self.pace.lead(asked) } else { 0 };
-        if leading > 0 {
-            self.work.batch(leading)?;
-        }
         let flush = match self.work.settings.durability {
             Durability::Flushed => Some(flush_us(&self.directory)?),
             Durability::Off => None,
         };
-        let mut chunk = self.account(asked)?;
+        let mut opening = self.accounts.begin();
+        let leading = if self.lead { self.pace.lead(asked) } else { 0 };
+        if leading > 0 {
+            self.work.batch(leading)?;
+        }
+        self.accounts.start(&mut opening);
+        let mut chunk = self.account(&opening, asked)?;
         self.pace.note(chunk.wall_ns, chunk.operations);
         chunk.observed.flush = flush;
         if self.work.settings.access.inserts() {
@@ -139,7 +142,8 @@ impl Trial {
         loop {
             let window =
                 if self.work.settings.access == Access::SignOn { WINDOW_OF_PROCESSES } else { WINDOW };
-            let Chunk { operations, cpu_ns, wall_ns, observed } = self.account(window)?;
+            let opening = self.accounts.begin();
+            let Chunk { operations, cpu_ns, wall_ns, observed } = self.account(&opening, window)?;
             self.pace.set(wall_ns, operations);
             let cost_ns = (cpu_ns + observed.bill.components_ns()) as f64 / operations as f64;
             if warm_up.is_over(cost_ns, clocks.elapsed_ns() as f64) {
@@ -148,12 +152,11 @@ impl Trial {
         }
     }
 
-    /// Works so long and so much, between two readings of the accounts.
-    fn account(&mut self, asked: Advance) -> Result<Chunk, Failure> {
+    /// Works so long and so much, from this opening to a reading of the accounts.
+    fn account(&mut self, opening: &Opening, asked: Advance) -> Result<Chunk, Failure> {
         let Trial { work, accounts, pace, .. } = self;
-        let opening = accounts.begin();
         let worked = pace.work(asked, opening.clocks(), |count| work.batch(count));
-        let mut bill = accounts.bill(&opening);
+        let mut bill = accounts.bill(opening);
         if work.settings.access == Access::SignOn {
             bill = bill.of_processes();
         }

@@ -2,6 +2,7 @@
 
 mod bills;
 mod rest;
+mod starts;
 mod trees;
 
 use std::collections::BTreeMap;

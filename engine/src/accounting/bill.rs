@@ -1,0 +1,92 @@
+//! Readings of all accounts, and what was paid between two of them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::paid::Paid;
+use crate::clock::Clocks;
+
+/// What each component has paid since the accounts were opened.
+#[derive(Debug, Default, Clone)]
+pub struct Reading {
+    pub components: BTreeMap<String, Paid>,
+    /// How often a process could not be read to its end.
+    pub inexact: u64,
+    pub(super) at_ns: u64,
+}
+
+/// What was paid between two readings, each with nothing under way.
+#[derive(Serialize, Debug)]
+pub struct Bill {
+    pub components: BTreeMap<String, Paid>,
+    /// CPU time of this process.
+    #[serde(skip)]
+    pub cpu_ns: u64,
+    #[serde(skip)]
+    pub wall_ns: u64,
+    /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ticks: bool,
+    /// A component was at work of its own when its account was opened, or when it was closed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unsettled: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Bill {
+    /// Of work that ends a process each time. What their parent waited for is the kernel's exact sum, which is read to a
+    /// tick (10 ms) of user and of system time: two readings differ by 6 ms (a standard deviation) too much or too little,
+    /// whatever came between. Against this much that is 5 %, and what one chunk has too much, the next has too little.
+    pub fn of_processes(self) -> Bill {
+        const TICKS_MATTER_UNDER_NS: u64 = 120_000_000;
+        Bill { ticks: self.ticks && self.components_ns() < TICKS_MATTER_UNDER_NS, ..self }
+    }
+
+    /// By all components together.
+    pub fn components_ns(&self) -> u64 {
+        self.components.values().map(|paid| paid.cpu_ns).sum()
+    }
+}
+
+/// A bill that has been begun.
+pub struct Opening {
+    pub settled: bool,
+    pub(super) reading: Reading,
+    pub(super) clocks: Clocks,
+}
+
+impl Opening {
+    /// This process's clocks when it was.
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+}
+
+impl Reading {
+    /// Puts what a component has paid at a later moment in the place of what was read.
+    pub(super) fn restart(&mut self, name: &str, cpu_ns: u64) {
+        if let Some(paid) = self.components.get_mut(name) {
+            paid.cpu_ns = cpu_ns;
+        }
+    }
+
+    /// What each component paid from an earlier reading to this one.
+    pub fn since(&self, earlier: &Reading) -> BTreeMap<String, Paid> {
+        let wall_ns = self.at_ns - earlier.at_ns;
+        let nothing = Paid::default();
+        let paid = |name: &String, now: &Paid| {
+            let before = earlier.components.get(name).unwrap_or(&nothing);
+            let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
+            let run_queue_wait_ns = now.run_queue_wait_ns.saturating_sub(before.run_queue_wait_ns);
+            // Threads of one server also wait for each other, which is no wait for another program: on one core it cannot have
+            // been held up for longer than it did not run.
+            let most_ns = if now.on_one_core { wall_ns.saturating_sub(cpu_ns) } else { u64::MAX };
+            Paid { cpu_ns, run_queue_wait_ns: run_queue_wait_ns.min(most_ns), on_one_core: now.on_one_core }
+        };
+        self.components.iter().map(|(name, now)| (name.clone(), paid(name, now))).collect()
+    }
+}

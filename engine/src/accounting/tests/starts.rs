@@ -1,0 +1,81 @@
+//! A bill is begun before a lead-in, and started after it by the clocks alone.
+
+use super::{A_LITTLE_NS, Shell, agree, used_ns};
+use crate::accounting::tree::Tree;
+
+/// The work of the lead-in is in no bill.
+#[test]
+fn a_bill_does_not_have_what_came_before_its_start() {
+    let mut shell = Shell::start("burn; echo led; read word; burn");
+    let mut accounts = shell.accounts();
+    let first_ns = used_ns(&accounts.read());
+    let mut opening = accounts.begin();
+    shell.say();
+    shell.hear();
+    accounts.start(&mut opening);
+    let led_ns = accounts.here[0].used_ns() - first_ns;
+    assert!(led_ns > 20_000_000, "the lead-in burned {led_ns} ns only");
+    shell.say();
+    shell.hear();
+    let bill = accounts.bill(&opening);
+    assert!(!bill.ticks, "no process came or went");
+    assert_eq!(accounts.here[0].used_ns() - led_ns - first_ns, bill.components_ns());
+    agree(shell.end(), led_ns + first_ns + bill.components_ns());
+}
+
+/// The start reads no list of processes: what a lead-in has begun is found when the bill ends, and is paid for.
+#[test]
+fn new_processes_are_found_when_a_bill_ends() {
+    let mut shell = Shell::start("(echo begun; read word; burn; echo burnt; read word) & wait");
+    let mut accounts = shell.accounts();
+    let mut opening = accounts.begin();
+    shell.say();
+    shell.hear();
+    accounts.start(&mut opening);
+    assert_eq!(1, accounts.here[0].processes.len());
+    shell.say();
+    shell.hear();
+    let bill = accounts.bill(&opening);
+    assert_eq!(2, accounts.here[0].processes.len());
+    assert!(bill.components_ns() > 20_000_000, "{bill:?}");
+    shell.0.kill().expect("an end");
+    let _ = shell.0.wait();
+}
+
+/// Where each operation is a process that ends, the lead-in's are known after a walk alone: the bill before tells.
+#[test]
+fn what_comes_and_goes_is_walked_through_at_the_start() {
+    let mut shell = Shell::start("(:); echo first; read word; (burn); echo led; read word; :");
+    let mut accounts = shell.accounts();
+    let opening = accounts.begin();
+    shell.say();
+    shell.hear();
+    assert!(accounts.bill(&opening).ticks);
+    let mut opening = accounts.begin();
+    shell.say();
+    shell.hear();
+    accounts.start(&mut opening);
+    shell.say();
+    shell.hear();
+    let bill = accounts.bill(&opening);
+    assert!(bill.components_ns() < A_LITTLE_NS && !bill.ticks, "{bill:?}");
+    shell.end();
+}
+
+/// A tree that is too large is an error, and no account without what is beyond the limit.
+#[test]
+fn more_processes_than_are_walked_through_are_an_error() {
+    let mut shell = Shell::start("sleep 9 & sleep 9 & sleep 9 & echo begun; read word; kill %1 %2 %3");
+    let root = shell.0.id() as i32;
+    let mut tree = Tree::of_at_most(3, "web", root).expect("one process");
+    shell.say();
+    shell.hear();
+    let expected = format!("web (process {root}) has more than 3 processes; start it with fewer workers");
+    tree.read();
+    assert_eq!(Some(&expected), tree.fault.as_ref());
+    assert_eq!(Some(expected), Tree::of_at_most(3, "web", root).err());
+    assert!(Tree::of_at_most(4, "web", root).is_ok());
+    shell.say();
+    shell.hear();
+    shell.end();
+}

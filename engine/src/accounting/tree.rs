@@ -1,0 +1,176 @@
+//! One component by walking through its processes.
+
+use std::collections::HashSet;
+
+use super::paid::{Paid, Usage};
+use super::process::{Process, State};
+use crate::proc;
+
+/// The account of one component: the CPU clocks of a process and of all below it.
+#[derive(Default)]
+pub struct Tree {
+    pub name: String,
+    pub root: i32,
+    on_one_core: bool,
+    /// Parents before their children, those that ended included.
+    pub processes: Vec<Process>,
+    pub inexact: u64,
+    most_processes: usize,
+    /// A process came or went between the last two readings.
+    has_changed: bool,
+    /// The same of the last bill: its work starts processes, or ends them.
+    comes_and_goes: bool,
+    /// Why there is no account any more.
+    pub fault: Option<String>,
+}
+
+/// A tree larger than that is not one component's, and a walk through it takes longer than a chunk.
+const MOST_PROCESSES: usize = 4096;
+
+impl Tree {
+    pub fn open(name: &str, root: i32) -> Result<Tree, String> {
+        Tree::of_at_most(MOST_PROCESSES, name, root)
+    }
+
+    pub fn of_at_most(most_processes: usize, name: &str, root: i32) -> Result<Tree, String> {
+        let on_one_core = proc::only_core(root).is_some();
+        let mut account =
+            Tree { name: name.to_owned(), root, on_one_core, most_processes, ..Tree::default() };
+        account.walk(true)?;
+        if !account.root_is_there() {
+            return Err(format!("{}: there is no process {root} to account for", account.name));
+        }
+        for process in &mut account.processes {
+            process.switches_first = proc::context_switches(process.pid).unwrap_or(0);
+            process.switches = process.switches_first;
+        }
+        Ok(account)
+    }
+
+    pub fn paid(&self) -> Paid {
+        Paid {
+            cpu_ns: self.used_ns(),
+            run_queue_wait_ns: self.processes.iter().map(Process::run_queue_wait_total_ns).sum(),
+            on_one_core: self.on_one_core,
+        }
+    }
+
+    /// CPU time since the opening, as it was read last.
+    pub fn used_ns(&self) -> u64 {
+        self.processes.iter().map(Process::total_ns).sum()
+    }
+
+    /// Returns whether the component's first process runs. The process is read again here, because a client may find its
+    /// connection closed before the next reading of the clocks.
+    pub fn root_is_there(&self) -> bool {
+        self.processes.first().is_some_and(|process| matches!(process.state, State::There { .. }))
+            && proc::Stat::read(self.root).is_some_and(|stat| !stat.is_ending)
+    }
+
+    pub fn would_run(&self) -> bool {
+        self.processes.iter().any(Process::would_run)
+    }
+
+    pub fn read_clocks(&mut self) -> u64 {
+        self.processes.iter_mut().for_each(Process::read_clocks);
+        self.used_ns()
+    }
+
+    /// Reads what a bill starts from. Where its work starts processes and ends them, their clocks are not known before a walk.
+    pub fn read_for_start(&mut self) {
+        if self.comes_and_goes {
+            self.read();
+        } else {
+            self.read_clocks();
+        }
+    }
+
+    /// Takes the next bill to be like the one that was just closed.
+    pub fn expect_as_now(&mut self) {
+        self.comes_and_goes = self.has_changed;
+    }
+
+    pub fn read(&mut self) {
+        // A child may be reaped between its own reading and its parent's: then the two do not fit, and another
+        // reading is taken. What does not fit after three has been reaped unseen.
+        self.has_changed = false;
+        for _ in 0..3 {
+            let vanished = self.read_processes();
+            let known = self.processes.len();
+            if let Err(fault) = self.walk(false) {
+                self.fault.get_or_insert(fault);
+            }
+            self.has_changed |= vanished || self.processes.len() != known;
+            if !vanished && self.processes.iter().all(Process::fits) {
+                break;
+            }
+        }
+        for process in &mut self.processes {
+            if !process.fits() {
+                process.guess();
+                self.inexact += 1;
+            }
+        }
+    }
+
+    /// Reads every process that is there; true if one of them was not any more.
+    fn read_processes(&mut self) -> bool {
+        let mut vanished = false;
+        for index in 0..self.processes.len() {
+            let process = &mut self.processes[index];
+            let before = process.state;
+            if before == State::Gone || process.read() != State::Gone {
+                continue;
+            }
+            vanished = true;
+            // Reaped before it was read to its end.
+            self.inexact += u64::from(before != State::Ended);
+            let (parent, life_ns, faults) = (process.parent, process.life_ns(), process.life_faults());
+            if let Some(parent) =
+                self.processes.iter_mut().find(|known| known.pid == parent && known.state != State::Gone)
+            {
+                parent.reaped(life_ns, faults);
+            }
+        }
+        vanished
+    }
+
+    /// Finds processes that were not known. At the opening what they did before is not counted.
+    fn walk(&mut self, opening: bool) -> Result<(), String> {
+        // Breadth first; a process that comes and goes meanwhile is in what its parent waited for.
+        let (mut found, mut seen) = (vec![self.root], HashSet::from([self.root]));
+        let mut at = 0;
+        while let Some(&pid) = found.get(at) {
+            at += 1;
+            if at > self.most_processes {
+                let Tree { name, root, most_processes, .. } = self;
+                return Err(format!(
+                    "{name} (process {root}) has more than {most_processes} processes; start it with fewer workers"
+                ));
+            }
+            if !self.processes.iter().any(|known| known.state != State::Gone && known.pid == pid)
+                && (opening || pid != self.root)
+                && let Some(process) = Process::find(pid, opening)
+            {
+                self.processes.push(process);
+            }
+            found.extend(proc::children(pid).into_iter().filter(|child| seen.insert(*child)));
+        }
+        Ok(())
+    }
+
+    pub fn close(&mut self) -> Usage {
+        self.read();
+        let there = |process: &&mut Process| matches!(process.state, State::There { .. });
+        for process in self.processes.iter_mut().filter(there) {
+            process.switches = proc::context_switches(process.pid).unwrap_or(process.switches);
+            process.memory_bytes = proc::peak_memory_bytes(process.pid).unwrap_or(0);
+        }
+        let sum = |of: fn(&Process) -> u64| self.processes.iter().map(of).sum();
+        Usage {
+            memory_bytes: sum(|process| process.memory_bytes),
+            context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
+            processes: self.processes.len() as u64,
+        }
+    }
+}
