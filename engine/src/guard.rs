@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,9 +17,9 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::proc;
+use crate::{groups, proc};
 
-const USAGE: &str = "usage: tollbar-engine guard [--core N[,N...]] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]";
+const USAGE: &str = "usage: tollbar-engine guard [--core N[,N...]] [--group FOLDER] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]";
 /// What a shell says of a command that it could not run.
 const NOT_STARTED: i32 = 127;
 /// What a shell says of a command that SIGKILL ended: here, because the process that wanted it has ended.
@@ -46,9 +47,17 @@ pub fn main(arguments: &[String]) -> i32 {
         let cores = request.cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         return refuse(&format!("guard: core {cores} is not to be had, and nothing was started: {error}"));
     }
+    if let Some(group) = &request.group
+        && let Err(error) = groups::enter(group)
+    {
+        return refuse(&format!("guard: the control group {} cannot be entered: {error}", group.display()));
+    }
     if request.tree {
         raise_open_files(OPEN_FILES);
-        return Supervisor::new(&request).map_or(ORPHANED, |supervisor| supervisor.run(request.command));
+        let status = Supervisor::new(&request).map_or(ORPHANED, |supervisor| supervisor.run(request.command));
+        // What is left there is removed by the keeper, or the next run.
+        let _ = request.group.as_deref().map(groups::leave);
+        return status;
     }
     if !tie_to_parent(Signal::KILL, request.parent) {
         return ORPHANED;
@@ -77,6 +86,8 @@ fn tie_to_parent(signal: Signal, parent: Option<Pid>) -> bool {
 struct Request<'a> {
     /// Those that it is kept on; none: it stays where it is.
     cores: Vec<usize>,
+    /// The control group that it enters; with `tree` it removes the group at its end.
+    group: Option<PathBuf>,
     tree: bool,
     stop: Signal,
     parent: Option<Pid>,
@@ -85,8 +96,14 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn read(arguments: &'a [String]) -> Result<Request<'a>, String> {
-        let mut request =
-            Request { cores: Vec::new(), tree: false, stop: Signal::TERM, parent: None, command: &[] };
+        let mut request = Request {
+            cores: Vec::new(),
+            group: None,
+            tree: false,
+            stop: Signal::TERM,
+            parent: None,
+            command: &[],
+        };
         let mut words = arguments.iter();
         loop {
             match words.next().map(String::as_str) {
@@ -100,6 +117,10 @@ impl<'a> Request<'a> {
                     let cores = |cores: &str| cores.split(',').map(|core| core.parse().ok()).collect();
                     request.cores =
                         value(words.next(), "--core takes a number, or several with commas", cores)?;
+                }
+                Some("--group") => {
+                    let folder = |folder: &str| Some(PathBuf::from(folder));
+                    request.group = Some(value(words.next(), "--group takes a folder", folder)?);
                 }
                 Some("--child-of") => {
                     let pid = |id: &str| Pid::from_raw(id.parse().ok()?);
@@ -349,13 +370,14 @@ mod tests {
     #[test]
     fn a_request_is_read_in_any_order() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let arguments = words("--stop QUIT --tree --core 1,3 --child-of 7 -- sleep 1");
+        let arguments = words("--stop QUIT --group /a --tree --core 1,3 --child-of 7 -- sleep 1");
         let request = Request::read(&arguments).expect("a request");
         assert_eq!(
             (vec![1, 3], true, Signal::QUIT, Pid::from_raw(7)),
             (request.cores.clone(), request.tree, request.stop, request.parent)
         );
         assert_eq!(["sleep", "1"], request.command);
+        assert_eq!(Some(PathBuf::from("/a")), request.group);
         for wrong in [
             "--tree sleep",
             "--core x -- sleep",
@@ -363,6 +385,7 @@ mod tests {
             "--core 1 --",
             "--stop HUP -- sleep",
             "--child-of",
+            "--group",
             "--",
         ] {
             assert!(Request::read(&words(wrong)).is_err(), "{wrong}");

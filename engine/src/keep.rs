@@ -1,7 +1,7 @@
 //! `keep`: a directory that cannot outlive the process that asked for it.
 //!
 //! The lab holds this process's standard input. Whatever becomes of the lab, that input ends, and
-//! the directory goes, and with it every process that was started in it: their guards end them first, but a guard
+//! the directory goes, the control groups of its name, and with them every process that was started in it: their guards end them first, but a guard
 //! can be killed just before the lab is. Should this process be killed as well, the kernel releases its lock on
 //! `keeper.json`, and the next run ends those processes and removes the directory.
 
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::groups;
 use crate::proc::Stat;
 
 /// How long guards are let end what they have started, once the lab is gone. They kill it, which takes milliseconds.
@@ -118,8 +119,9 @@ fn remove(directory: &Path) -> io::Result<()> {
             continue;
         }
         let writers = writers.into_iter().filter(Writer::end).count();
+        let groups = groups::of_run(directory).iter().filter(|group| fs::remove_dir(group).is_err()).count();
         let result = fs::remove_dir_all(directory);
-        if !directory.exists() && writers == 0 {
+        if !directory.exists() && writers + groups == 0 {
             return Ok(());
         }
         if Instant::now() > deadline {

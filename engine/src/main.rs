@@ -17,6 +17,7 @@ mod failure;
 mod families;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
+mod groups;
 mod gssapi;
 mod guard;
 mod http;

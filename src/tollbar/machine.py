@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tollbar import control_groups
+
 # Instruction sets that change what a choice costs by more than any other property of the processor.
 FLAGS_THAT_MATTER = (
     "aes", "pclmulqdq", "sha_ni", "avx", "avx2", "avx512f", "avx512ifma", "vaes", "vpclmulqdq", "gfni", "bmi2", "adx",
@@ -31,6 +33,7 @@ def fingerprint() -> dict[str, Any]:
         "architecture": platform.machine(),
         "kernel": platform.release(),
         "interrupts_apart": interrupts_apart(),
+        "accounts": control_groups.accounts(),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or NOT_STATED,
         "virtual": "hypervisor" in flags,
         "memory_bytes": _memory_bytes(),

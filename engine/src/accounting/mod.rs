@@ -1,11 +1,13 @@
 //! CPU time, memory and context switches of a component: a process and all below it.
 //!
-//! Nothing vanishes. A process that ended is read to its end while it waits to be reaped; of one that was reaped
-//! between two readings, the rest is in what its parent waited for, to a clock tick, and that is said. A thread
-//! that ends stays in its process's clock.
+//! Nothing vanishes. A component that the lab gave a control group is read there, exact to a microsecond. Elsewhere a process
+//! that ended is read to its end while it waits to be reaped; of one that was reaped between two readings, the rest is in
+//! what its parent waited for, to a clock tick, and that is said. A thread that ends stays in its process's clock.
 
 mod bill;
+mod component;
 pub mod elsewhere;
+mod group;
 mod paid;
 mod process;
 #[cfg(test)]
@@ -17,19 +19,19 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub use bill::{Bill, Opening, Reading};
+use component::Component;
 use elsewhere::{Answer, Asked, Elsewhere, Place};
 #[cfg(test)]
 pub use paid::Paid;
 pub use paid::Usage;
 use rustix::thread::set_current_timer_slack;
-use tree::Tree;
 
 use crate::clock::{self, Clocks};
 use crate::proc;
 
 /// The accounts of all components of a trial.
 pub struct Accounts {
-    here: Vec<Tree>,
+    here: Vec<Box<dyn Component>>,
     /// All components here are kept on the one core of this thread, as they are in rounds.
     is_core_shared: bool,
     /// On other machines, each with an agent.
@@ -59,9 +61,14 @@ impl Accounts {
     pub fn open(components: &BTreeMap<String, i32>) -> Result<Accounts, String> {
         // A nap ends when it is due, and not the 50 µs later that a thread may oversleep.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
-        let accounts = components.iter().map(|(name, root)| Tree::open(name, *root));
+        let accounts = components.iter().map(|(name, root)| component::open(name, *root));
         let here = accounts.collect::<Result<_, _>>()?;
         Ok(Accounts { here, is_core_shared: false, elsewhere: Vec::new() })
+    }
+
+    /// Returns whether processes that come and go are known to a microsecond. Another machine does not say.
+    pub fn are_exact(&self) -> bool {
+        self.elsewhere.is_empty() && self.here.iter().all(|account| account.is_exact())
     }
 
     /// Those of components on other machines as well.
@@ -89,7 +96,7 @@ impl Accounts {
         loop {
             std::thread::sleep(BETWEEN_READINGS);
             let now = (self.read_clocks(), clock::wall_ns());
-            if stood_still(before, now) && !self.here.iter().any(Tree::would_run) {
+            if stood_still(before, now) && !self.here.iter().any(|account| account.would_run()) {
                 return true;
             }
             if now.1 >= give_up_ns {
@@ -119,7 +126,7 @@ impl Accounts {
 
     /// CPU time by the clocks of known processes alone, a hundred times cheaper than a reading.
     fn read_clocks(&mut self) -> u64 {
-        self.here.iter_mut().map(Tree::read_clocks).sum()
+        self.here.iter_mut().map(|account| account.read_clocks()).sum()
     }
 
     pub fn read(&mut self) -> Reading {
@@ -141,8 +148,8 @@ impl Accounts {
         let mut reading = Reading { at_ns: clock::wall_ns(), ..Reading::default() };
         for account in &mut self.here {
             account.read();
-            reading.inexact += account.inexact;
-            reading.components.insert(account.name.clone(), account.paid());
+            reading.inexact += account.inexact();
+            reading.components.insert(account.name().to_owned(), account.paid());
         }
         reading
     }
@@ -156,7 +163,7 @@ impl Accounts {
         }
         let own_core = proc::only_core(rustix::thread::gettid().as_raw_pid());
         self.is_core_shared =
-            own_core.is_some() && self.here.iter().all(|account| proc::only_core(account.root) == own_core);
+            own_core.is_some() && self.here.iter().all(|account| proc::only_core(account.root()) == own_core);
         let reading = self.read_here();
         Opening { settled, reading, clocks: Clocks::read() }
     }
@@ -168,9 +175,9 @@ impl Accounts {
         opening.settled &= if self.is_core_shared { self.nap_until_rest() } else { self.settle() };
         for account in &mut self.here {
             account.read_for_start();
-            opening.reading.restart(&account.name, account.used_ns());
+            opening.reading.restart(account.name(), account.used_ns());
         }
-        opening.reading.inexact = self.here.iter().map(|account| account.inexact).sum();
+        opening.reading.inexact = self.here.iter().map(|account| account.inexact()).sum();
         for answer in self.hear_elsewhere() {
             opening.settled &= !answer.unsettled;
         }
@@ -183,7 +190,7 @@ impl Accounts {
         let settled = self.settle() && opening.settled;
         self.ask_elsewhere(&Asked::Bill);
         let closing = self.read_here();
-        self.here.iter_mut().for_each(Tree::expect_as_now);
+        self.here.iter_mut().for_each(|account| account.expect_as_now());
         let ticks = closing.inexact != opening.reading.inexact;
         let components = closing.since(&opening.reading);
         let mut bill = Bill { components, cpu_ns, wall_ns, ticks, unsettled: !settled };
@@ -197,8 +204,8 @@ impl Accounts {
 
     /// An error names a component that is not there any more.
     pub fn all_there(&self) -> Result<(), String> {
-        if let Some(fault) = self.here.iter().find_map(|account| account.fault.clone()) {
-            return Err(fault);
+        if let Some(fault) = self.here.iter().find_map(|account| account.fault()) {
+            return Err(fault.to_owned());
         }
         match self.here.iter().find(|account| !account.root_is_there()) {
             None => match self.elsewhere.iter().find_map(Elsewhere::fault) {
@@ -206,7 +213,7 @@ impl Accounts {
                 Some(fault) => Err(fault.to_owned()),
             },
             Some(account) => {
-                Err(format!("{} (process {}) ended during the trial", account.name, account.root))
+                Err(format!("{} (process {}) ended during the trial", account.name(), account.root()))
             }
         }
     }
@@ -215,7 +222,7 @@ impl Accounts {
     pub fn close(&mut self) -> BTreeMap<String, Usage> {
         self.ask_elsewhere(&Asked::Close);
         let mut usage: BTreeMap<_, _> =
-            self.here.iter_mut().map(|account| (account.name.clone(), account.close())).collect();
+            self.here.iter_mut().map(|account| (account.name().to_owned(), account.close())).collect();
         usage.extend(self.hear_elsewhere().flat_map(|answer| answer.usage));
         usage
     }

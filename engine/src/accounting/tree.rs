@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::component::Component;
 use super::paid::{Paid, Usage};
 use super::process::{Process, State};
 use crate::proc;
@@ -9,19 +10,19 @@ use crate::proc;
 /// The account of one component: the CPU clocks of a process and of all below it.
 #[derive(Default)]
 pub struct Tree {
-    pub name: String,
-    pub root: i32,
+    name: String,
+    root: i32,
     on_one_core: bool,
     /// Parents before their children, those that ended included.
     pub processes: Vec<Process>,
-    pub inexact: u64,
+    inexact: u64,
     most_processes: usize,
     /// A process came or went between the last two readings.
     has_changed: bool,
     /// The same of the last bill: its work starts processes, or ends them.
     comes_and_goes: bool,
     /// Why there is no account any more.
-    pub fault: Option<String>,
+    fault: Option<String>,
 }
 
 /// A tree larger than that is not one component's, and a walk through it takes longer than a chunk.
@@ -45,72 +46,6 @@ impl Tree {
             process.switches = process.switches_first;
         }
         Ok(account)
-    }
-
-    pub fn paid(&self) -> Paid {
-        Paid {
-            cpu_ns: self.used_ns(),
-            run_queue_wait_ns: self.processes.iter().map(Process::run_queue_wait_total_ns).sum(),
-            on_one_core: self.on_one_core,
-        }
-    }
-
-    /// CPU time since the opening, as it was read last.
-    pub fn used_ns(&self) -> u64 {
-        self.processes.iter().map(Process::total_ns).sum()
-    }
-
-    /// Returns whether the component's first process runs. The process is read again here, because a client may find its
-    /// connection closed before the next reading of the clocks.
-    pub fn root_is_there(&self) -> bool {
-        self.processes.first().is_some_and(|process| matches!(process.state, State::There { .. }))
-            && proc::Stat::read(self.root).is_some_and(|stat| !stat.is_ending)
-    }
-
-    pub fn would_run(&self) -> bool {
-        self.processes.iter().any(Process::would_run)
-    }
-
-    pub fn read_clocks(&mut self) -> u64 {
-        self.processes.iter_mut().for_each(Process::read_clocks);
-        self.used_ns()
-    }
-
-    /// Reads what a bill starts from. Where its work starts processes and ends them, their clocks are not known before a walk.
-    pub fn read_for_start(&mut self) {
-        if self.comes_and_goes {
-            self.read();
-        } else {
-            self.read_clocks();
-        }
-    }
-
-    /// Takes the next bill to be like the one that was just closed.
-    pub fn expect_as_now(&mut self) {
-        self.comes_and_goes = self.has_changed;
-    }
-
-    pub fn read(&mut self) {
-        // A child may be reaped between its own reading and its parent's: then the two do not fit, and another
-        // reading is taken. What does not fit after three has been reaped unseen.
-        self.has_changed = false;
-        for _ in 0..3 {
-            let vanished = self.read_processes();
-            let known = self.processes.len();
-            if let Err(fault) = self.walk(false) {
-                self.fault.get_or_insert(fault);
-            }
-            self.has_changed |= vanished || self.processes.len() != known;
-            if !vanished && self.processes.iter().all(Process::fits) {
-                break;
-            }
-        }
-        for process in &mut self.processes {
-            if !process.fits() {
-                process.guess();
-                self.inexact += 1;
-            }
-        }
     }
 
     /// Reads every process that is there; true if one of them was not any more.
@@ -158,8 +93,85 @@ impl Tree {
         }
         Ok(())
     }
+}
 
-    pub fn close(&mut self) -> Usage {
+impl Component for Tree {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn root(&self) -> i32 {
+        self.root
+    }
+
+    /// CPU time since the opening, as it was read last.
+    fn used_ns(&self) -> u64 {
+        self.processes.iter().map(Process::total_ns).sum()
+    }
+
+    fn paid(&self) -> Paid {
+        Paid {
+            cpu_ns: self.used_ns(),
+            run_queue_wait_ns: self.processes.iter().map(Process::run_queue_wait_total_ns).sum(),
+            on_one_core: self.on_one_core,
+        }
+    }
+
+    /// Returns whether the component's first process runs. The process is read again here, because a client may find its
+    /// connection closed before the next reading of the clocks.
+    fn root_is_there(&self) -> bool {
+        self.processes.first().is_some_and(|process| matches!(process.state, State::There { .. }))
+            && proc::Stat::read(self.root).is_some_and(|stat| !stat.is_ending)
+    }
+
+    fn would_run(&self) -> bool {
+        self.processes.iter().any(Process::would_run)
+    }
+
+    fn read_clocks(&mut self) -> u64 {
+        self.processes.iter_mut().for_each(Process::read_clocks);
+        self.used_ns()
+    }
+
+    /// Reads what a bill starts from. Where its work starts processes and ends them, their clocks are not known before a walk.
+    fn read_for_start(&mut self) {
+        if self.comes_and_goes {
+            self.read();
+        } else {
+            self.read_clocks();
+        }
+    }
+
+    fn read(&mut self) {
+        // A child may be reaped between its own reading and its parent's: then the two do not fit, and another
+        // reading is taken. What does not fit after three has been reaped unseen.
+        self.has_changed = false;
+        for _ in 0..3 {
+            let vanished = self.read_processes();
+            let known = self.processes.len();
+            if let Err(fault) = self.walk(false) {
+                self.fault.get_or_insert(fault);
+            }
+            self.has_changed |= vanished || self.processes.len() != known;
+            if !vanished && self.processes.iter().all(Process::fits) {
+                break;
+            }
+        }
+        for process in &mut self.processes {
+            if !process.fits() {
+                process.guess();
+                self.inexact += 1;
+                self.has_changed = true;
+            }
+        }
+    }
+
+    /// Takes the next bill to be like the one that was just closed.
+    fn expect_as_now(&mut self) {
+        self.comes_and_goes = self.has_changed;
+    }
+
+    fn close(&mut self) -> Usage {
         self.read();
         let there = |process: &&mut Process| matches!(process.state, State::There { .. });
         for process in self.processes.iter_mut().filter(there) {
@@ -172,5 +184,17 @@ impl Tree {
             context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
             processes: self.processes.len() as u64,
         }
+    }
+
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    fn inexact(&self) -> u64 {
+        self.inexact
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 }

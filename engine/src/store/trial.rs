@@ -41,7 +41,7 @@ pub struct Observed {
 }
 
 const WINDOW: Advance = Advance { seconds: WINDOW_NS / 1e9, operations: 1 };
-/// A server's process for one connection ends with it (`Bill::of_processes`).
+/// A server's process for one connection ends with it, and may be known to a tick alone (`Bill::of_processes`).
 const WINDOW_OF_PROCESSES: Advance = Advance { seconds: 0.2, operations: 1 };
 /// How many rows are asked for at once: their ids are made beforehand, and a server has that many in one call.
 const MOST_IDS: u64 = 4096;
@@ -140,8 +140,8 @@ impl Trial {
     fn warm_up(&mut self) -> Result<f64, Failure> {
         let (clocks, mut warm_up) = (Clocks::read(), WarmUp::new(USUAL));
         loop {
-            let window =
-                if self.work.settings.access == Access::SignOn { WINDOW_OF_PROCESSES } else { WINDOW };
+            let is_of_ticks = self.work.settings.access == Access::SignOn && !self.accounts.are_exact();
+            let window = if is_of_ticks { WINDOW_OF_PROCESSES } else { WINDOW };
             let opening = self.accounts.begin();
             let Chunk { operations, cpu_ns, wall_ns, observed } = self.account(&opening, window)?;
             self.pace.set(wall_ns, operations);

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from tollbar import control_groups
 from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Sandbox, wait
 from tollbar.records import Outcome
@@ -44,6 +45,7 @@ class Guarded:
         reaches: Iterable[str | Path] = (),
         low_port: bool = False,
         is_lab: bool = False,
+        is_accounted: bool = False,
         stop: str = "TERM",
         grace_s: float = TERM_GRACE_S,
         cores: Sequence[int] = (),
@@ -55,7 +57,8 @@ class Guarded:
 
         `account` is whose processes they are in root's lab; `low_port` lets that account listen on a port below 1024,
         and `reaches` are the files besides the program that it must be able to read, wherever they are. Without `cores`
-        it stays where the lab is. `is_lab`: it makes a machine up, and has all rights of the lab.
+        it stays where the lab is. `is_lab`: it makes a machine up, and has all rights of the lab. `is_accounted`: its
+        CPU time is a cost, so that it has a control group of its own where the machine allows it.
         """
         self.name = Path(words[0]).name
         self.log = log
@@ -65,7 +68,9 @@ class Guarded:
         self._fault: str | None = None
         self._pid: int | None = None
         pinned = ["--core", ",".join(map(str, cores))] if cores else []
-        guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
+        self._group = sandbox.groups.make() if is_accounted else None
+        grouped = ["--group", str(self._group)] if self._group else []
+        guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned, *grouped]
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
         keeps = [confined.LOW_PORT] if low_port else []
         limits = [] if is_lab else confined.words(account, keeps=keeps, reaches=(words[0], *reaches))
@@ -148,6 +153,9 @@ class Guarded:
         status = self.process.poll()
         # The guard itself was killed: the processes that it would have ended may still run.
         left = status is not None and status < 0 and not proc.end_session(self.pid, KILLED_S)
+        if self._group is not None:
+            # The guard has removed it, unless it was killed.
+            control_groups.remove(self._group)
         if self.process.stdout is not None:
             self.process.stdout.close()
         # Last: what Ctrl-C interrupts here is ended with the sandbox.

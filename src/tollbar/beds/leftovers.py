@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tollbar import control_groups
 from tollbar.beds import proc
 from tollbar.files import cache_folder, is_replaceable, write
 from tollbar.runner.confined import FIRST_ACCOUNT, LAST_ACCOUNT
@@ -39,10 +40,14 @@ KEEPER, LAB = "keeper.json", "lab.json"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """The directory of a run that was killed, and the processes that the run has started."""
+    """What a run that was killed has left: its directory, the processes that it has started, and their control groups.
+
+    Where nothing but a control group is left, that is the directory.
+    """
 
     directory: Path
     processes: tuple[int, ...]
+    groups: tuple[Path, ...] = ()
 
 
 def hold(directory: Path) -> IO[bytes]:
@@ -72,17 +77,36 @@ def note(folder: Path) -> None:
 
 def find(folders: Iterable[Path] | None = None) -> list[Leftover]:
     """Return the leftovers of this user's runs in these folders, by default in all known ones."""
-    return [Leftover(one, proc.writers(one)) for one in _of_dead_runs(_folders() if folders is None else folders)]
+    found = [
+        Leftover(one, proc.writers(one), _groups_of(one))
+        for one in _of_dead_runs(_folders() if folders is None else folders)
+    ]
+    return found if folders is not None else found + [Leftover(one, (), (one,)) for one in _orphans()]
 
 
 def sweep(folders: Iterable[Path] | None = None) -> None:
     """End and remove the leftovers of this user's runs in these folders, by default in all known ones."""
     for directory in _of_dead_runs(_folders() if folders is None else folders):
+        groups = _groups_of(directory)
         with suppress(OSError):
             _remove(directory)
+        for group in groups:
+            control_groups.remove(group)
+    for group in _orphans() if folders is None else ():
+        control_groups.remove(group)
     if os.geteuid() == 0:
         # No other program has these accounts. A server that ended with its guard is in no list of ended processes.
         proc.remove_segments((), owners=range(FIRST_ACCOUNT, LAST_ACCOUNT + 1))
+
+
+def _groups_of(directory: Path) -> tuple[Path, ...]:
+    return tuple(group for group, run in control_groups.all_of_lab() if run == directory.name)
+
+
+def _orphans() -> list[Path]:
+    """Return control groups that no run's directory belongs to, in any folder where this user's runs make them."""
+    directories = (one.name for folder in _folders() for one in folder.glob(f"{PREFIX}*"))
+    return control_groups.orphans(directories, MADE_LIMIT_S)
 
 
 def remove_unkept(directory: Path) -> None:

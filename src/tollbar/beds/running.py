@@ -81,6 +81,7 @@ class Running(Guarded):
                 log=sandbox.log_of(work_dir, component.name),
                 low_port=endpoint.port < 1024,
                 stop=component.stop,
+                is_accounted=True,
                 cores=cores,
                 stdin=stdin,
                 stdout=subprocess.PIPE if component.ready.by == "line" else None,

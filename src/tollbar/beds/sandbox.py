@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol
 
+from tollbar import control_groups
 from tollbar.beds import leftovers
 from tollbar.beds.leftovers import PREFIX as PREFIX
 from tollbar.errors import TollbarError
@@ -53,6 +54,8 @@ class Sandbox:
         self._accounts: dict[str, Account] = {}
         self._numbers: Numbers | None = None
         """Of the accounts; None: everything has the lab's."""
+        self.groups = control_groups.OfRun(self.directory.name)
+        """Control groups, one for each component."""
         self.running: list[Ending] = []
         """What has to end before the directory goes."""
         self.shared: dict[Hashable, Any] = {}
@@ -110,6 +113,7 @@ class Sandbox:
     ) -> None:
         left = [left for running in self.running[::-1] if (left := running.end())]
         self._let_go()
+        self.groups.remove()
         # The keeper may have been killed.
         shutil.rmtree(self.directory, ignore_errors=True)
         if left:

@@ -62,6 +62,7 @@ def _machine() -> Iterator[Check]:
         "cpupower frequency-set -g performance",
     )
     load = machine.load()
+    yield Check(True, f"CPU time of servers is known by {found['accounts']}")
     yield Check(load < 0.7, f"load {load:.1f}", "wait until nothing else is running")
 
 
@@ -70,7 +71,8 @@ def _leftovers() -> Iterator[Check]:
         named = ", ".join(f"{pid} {proc.program(pid)}" for pid in one.processes) or "none"
         yield Check(
             False,
-            f"a run was killed and left {one.directory}; its processes: {named}",
+            f"a run was killed and left {', '.join(map(str, dict.fromkeys((one.directory, *one.groups))))}; "
+            f"its processes: {named}",
             "the next command that measures ends and removes both, for example `tollbar doctor` or `tollbar verify`",
         )
 

@@ -1,6 +1,7 @@
 //! CPU time of process trees, held against what the kernel says when they have ended.
 
 mod bills;
+mod groups;
 mod rest;
 mod starts;
 mod trees;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::{Shell, used_ns};
 use crate::accounting::stood_still;
-use crate::accounting::tree::Tree;
 
 /// A busy machine may keep a process from its rest for longer than that is waited for: so often it is tried.
 const ATTEMPTS: usize = 2000;
@@ -130,7 +129,7 @@ fn a_process_at_work_would_run() {
     // It has to be woken first.
     let would_run = (0..1000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
-        accounts.here.iter().any(Tree::would_run)
+        accounts.here.iter().any(|account| account.would_run())
     });
     shell.0.kill().expect("an end");
     let _ = shell.0.wait();

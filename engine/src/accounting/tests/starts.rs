@@ -1,6 +1,7 @@
 //! A bill is begun before a lead-in, and started after it by the clocks alone.
 
 use super::{A_LITTLE_NS, Shell, agree, used_ns};
+use crate::accounting::component::Component;
 use crate::accounting::tree::Tree;
 
 /// The work of the lead-in is in no bill.
@@ -27,17 +28,17 @@ fn a_bill_does_not_have_what_came_before_its_start() {
 #[test]
 fn new_processes_are_found_when_a_bill_ends() {
     let mut shell = Shell::start("(echo begun; read word; burn; echo burnt; read word) & wait");
-    let mut accounts = shell.accounts();
-    let mut opening = accounts.begin();
+    let mut tree = Tree::open("web", shell.0.id() as i32).expect("an account");
     shell.say();
     shell.hear();
-    accounts.start(&mut opening);
-    assert_eq!(1, accounts.here[0].processes.len());
+    tree.read_for_start();
+    let start_ns = tree.used_ns();
+    assert_eq!(1, tree.processes.len());
     shell.say();
     shell.hear();
-    let bill = accounts.bill(&opening);
-    assert_eq!(2, accounts.here[0].processes.len());
-    assert!(bill.components_ns() > 20_000_000, "{bill:?}");
+    tree.read();
+    assert_eq!(2, tree.processes.len());
+    assert!(tree.used_ns() - start_ns > 20_000_000, "{start_ns}, then {}", tree.used_ns());
     shell.0.kill().expect("an end");
     let _ = shell.0.wait();
 }
@@ -72,7 +73,7 @@ fn more_processes_than_are_walked_through_are_an_error() {
     shell.hear();
     let expected = format!("web (process {root}) has more than 3 processes; start it with fewer workers");
     tree.read();
-    assert_eq!(Some(&expected), tree.fault.as_ref());
+    assert_eq!(Some(expected.as_str()), tree.fault());
     assert_eq!(Some(expected), Tree::of_at_most(3, "web", root).err());
     assert!(Tree::of_at_most(4, "web", root).is_ok());
     shell.say();

@@ -10,6 +10,7 @@ use crate::proc;
 fn children_that_were_not_seen_are_counted() {
     let mut shell = Shell::start("(burn); (burn)");
     let mut accounts = shell.accounts();
+    assert!(!accounts.are_exact());
     assert_eq!(0, accounts.read().inexact);
     shell.say();
     shell.hear();

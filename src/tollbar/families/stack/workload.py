@@ -12,7 +12,7 @@ from tollbar.beds import Installed, NotStarted
 from tollbar.beds.configuration import Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import MadeOf
-from tollbar.families.database_sign_on.workload import SIGN_ONS
+from tollbar.families.database_sign_on.workload import sign_ons
 from tollbar.families.storage.workload import ANSWER_LIMIT_S, CHOICES, REACHED, USER
 from tollbar.families.web_auth.workload import PROVEN_OTHERWISE_S, PROVEN_S
 from tollbar.libraries import look_up
@@ -48,7 +48,7 @@ class FamilyWorkload(RequestWorkload):
     ) -> Iterator[Work]:
         """Each page needs all of the servers: one that is idle has not given what was asked for."""
         # Where a process of the database ends with each page, it takes as many for an exact account as sign-ons do.
-        pages = SIGN_ONS if "authentication" in cell.coordinates else 1
+        pages = sign_ons() if "authentication" in cell.coordinates else 1
         with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
             yield replace(work, busy=tuple(work.components), fewest=max(pages, work.fewest))
 

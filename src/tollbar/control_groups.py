@@ -1,0 +1,140 @@
+"""Control groups (cgroup v2): each component that the lab starts has one of its own, by which its CPU time is exact.
+
+`cpu.stat` needs no controller and keeps what processes used that ended since. Where no group can be made, the engine
+walks through the processes of a component, and knows those that came and went to a clock tick.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+PREFIX = "tollbar-"
+# The name of a run's directory, and a number.
+NAMED = re.compile(rf"({PREFIX}[0-9a-f]{{8}})\.\d+")
+# A process that was killed leaves its group within milliseconds; the kernel may take its time to free it.
+REMOVED_LIMIT_S = 2.0
+POLL_S = 0.005
+
+
+@dataclass
+class OfRun:
+    """The groups of one run, named for its directory."""
+
+    name: str
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def make(self) -> Path | None:
+        """Make the group of one component; None where this machine has none to give."""
+        own = usable()
+        if own is None:
+            return None
+        group = own / f"{self.name}.{next(self._numbers)}"
+        group.mkdir()
+        return group
+
+    def remove(self) -> None:
+        """Remove the groups that are left."""
+        own = usable()
+        for group in sorted(own.glob(f"{self.name}.*")) if own else ():
+            remove(group)
+
+
+@cache
+def usable() -> Path | None:
+    """The group of this process, where groups can be made and entered below it; None: nowhere.
+
+    Below a group that hands out CPU time, a component would also be scheduled as a group; there none is made.
+    """
+    own = _own()
+    if own is None or "cpu" in _read(own / "cgroup.subtree_control").split():
+        return None
+    tried = own / f"{PREFIX}try-{secrets.token_hex(4)}"
+    with suppress(OSError):
+        tried.mkdir()
+        try:
+            is_usable = (
+                _read(tried / "cgroup.type").strip() == "domain"
+                and "usage_usec " in _read(tried / "cpu.stat")
+                and all(os.access(folder / "cgroup.procs", os.W_OK) for folder in (own, tried))
+            )
+        finally:
+            tried.rmdir()
+        return own if is_usable else None
+    return None
+
+
+def accounts() -> str:
+    """How the CPU time of the lab's servers is known on this machine, for its fingerprint."""
+    return "control groups" if usable() else "processes"
+
+
+def all_of_lab(root: Path | None = None) -> list[tuple[Path, str]]:
+    """Every group of this user's runs on this machine, with the name of the run's directory."""
+    root = root or _mounted()
+    found = (Path(at, name) for at, folders, _ in os.walk(root or os.devnull) for name in folders)
+    named = ((group, match[1]) for group in found if (match := NAMED.fullmatch(group.name)))
+    return sorted((group, run) for group, run in named if _is_own(group))
+
+
+def processes(group: Path) -> tuple[int, ...]:
+    """The processes that are in a group."""
+    return tuple(map(int, _read(group / "cgroup.procs").split()))
+
+
+def remove(group: Path) -> bool:
+    """Remove a group once its processes have gone. False: it stays."""
+    deadline = time.monotonic() + REMOVED_LIMIT_S
+    while group.exists():
+        with suppress(OSError):
+            group.rmdir()
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def orphans(known: Iterable[str], older_than_s: float) -> list[Path]:
+    """Groups of runs whose directory is not among these `known`, without processes, and not just made."""
+    living, latest_s = set(known), time.time() - older_than_s
+    groups = (group for group, run in all_of_lab() if run not in living)
+    return [one for one in groups if not processes(one) and _changed_s(one) < latest_s]
+
+
+def _own() -> Path | None:
+    mounted = _mounted()
+    path = next((line[4:] for line in _read(Path("/proc/self/cgroup")).splitlines() if line.startswith("0::/")), None)
+    return mounted / path if mounted is not None and path is not None else None
+
+
+def _mounted(mounts: Path = Path("/proc/mounts")) -> Path | None:
+    """Where the unified hierarchy is mounted: by itself, or below those of version 1."""
+    lines = (line.split(" ") for line in _read(mounts).splitlines())
+    return next((Path(fields[1]) for fields in lines if len(fields) > 2 and fields[2] == "cgroup2"), None)
+
+
+def _is_own(group: Path) -> bool:
+    with suppress(OSError):
+        return group.stat().st_uid == os.geteuid()
+    return False
+
+
+def _changed_s(group: Path) -> float:
+    with suppress(OSError):
+        return group.stat().st_mtime
+    return time.time()
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text()
+    return ""
