@@ -46,9 +46,13 @@ RSA = "RSA-2048 sign"
 GCM = "AES-256-GCM of 1 MiB"
 ARGON = "Argon2id"
 NGINX = "an nginx handshake"
+HTTPD = "an httpd handshake"
 EMBEDDED = "an embedded handshake"
 PLAIN = "a plain nginx request"
 READ = "a read in SQLite"
+MARIADB = "a read in MariaDB"
+POSTGRESQL = "a read in PostgreSQL"
+JAVA = "SHA-256 of 4 KiB in Java"
 SCRAM = "a sign-on to PostgreSQL by SCRAM"
 BARE = "a plain embedded request"
 ANONYMOUS = "an anonymous embedded request"
@@ -65,6 +69,7 @@ WORK = {
         '"libcrypto"', '"rustcrypto"'
     ),
     NGINX: SERVED.format(bed="nginx", choice="tls-1.3", op="connect", vary=HANDSHAKE),
+    HTTPD: SERVED.format(bed="httpd", choice="tls-1.3", op="connect", vary=HANDSHAKE),
     EMBEDDED: SERVED.format(bed="embedded", choice="tls-1.3", op="connect", vary=HANDSHAKE).replace(
         "choices ", 'providers = ["aws-lc"]\nchoices '
     ),
@@ -75,6 +80,15 @@ WORK = {
     .replace("bytes ", 'transport = ["clear"]\nbytes '),
     READ: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
         '"libcrypto"', '"sqlite"'
+    ),
+    MARIADB: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
+        'providers = ["libcrypto"]', 'providers = ["aws-lc"]\nbeds      = ["mariadb"]'
+    ),
+    POSTGRESQL: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
+        'providers = ["libcrypto"]', 'providers = ["aws-lc"]\nbeds      = ["postgresql"]'
+    ),
+    JAVA: OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]').replace(
+        '"libcrypto"', '"java"'
     ),
     SCRAM: OPERATIONS.format(family="database-sign-on", choice="scram-sha-256", op="sign-on", vary="").replace(
         '"libcrypto"', '"aws-lc"'
