@@ -148,8 +148,13 @@ class Facts:
         self._number(read, texts)
 
     def _is_label(self, texts: Mapping[str, str], read: Mapping[str, Name]) -> bool:
-        """Return whether the name is anybody's, and the object identifier says what the asset is."""
-        if "name" not in read or not read["name"].left or "oid" not in read:
+        """Return whether the name is anybody's, and the object identifier or the family says what the asset is."""
+        if "name" not in read or not read["name"].left:
+            return False
+        name = read["name"]
+        if "family" in read and read["family"].values(ALGORITHM) and not (name.facts or name.numbers or name.keyed):
+            return True
+        if "oid" not in read:
             return False
         says = any(read["name"].values(fact) for fact in (ALGORITHM, DIGEST, "curve", "group"))
         return any(read["oid"].values(fact) for fact in (ALGORITHM, DIGEST)) and (
@@ -166,6 +171,8 @@ class Facts:
                 continue
             for key, number in name.keyed:
                 fact_name = names.fact_of_key(algorithm, key)
+                if fact_name == _LOGARITHM:
+                    fact_name, number = "n", str(1 << int(number)) if int(number) <= _MOST_POWER else number
                 if fact_name:
                     self._add(fact_name, number, property_)
                 elif fact_name is None and property_ in _WHOLE:
@@ -239,6 +246,9 @@ class Facts:
 
 
 _SIZE = re.compile("[0-9]+")
+# scrypt's cost as its power of two: `ln=17`.
+_LOGARITHM = "log2-n"
+_MOST_POWER = 32
 # A tag of more has bits.
 _MOST_OCTETS = 16
 _BY_PASSWORD = "pbes"

@@ -29,7 +29,16 @@ _PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "
 _MASK = "mgf1"
 # A number that is compared is none that the name gives: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
-_KEYED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z])=([0-9]{1,10})(?![0-9A-Za-z])")
+_KEYED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z_-]{0,11})=(2\^)?([0-9]{1,10})(?: ?([KMG]iB))?(?![0-9A-Za-z])")
+_UNITS = {"": 1, "KiB": 1, "MiB": 1 << 10, "GiB": 1 << 20}
+"""In KiB, as numbers of memory without a unit are."""
+_MOST_POWER = 63
+# `600,000`, and `600k` of iterations.
+_THOUSANDS = re.compile(r"(?<![0-9,])([0-9]{1,3})((?:,[0-9]{3})+)(?![0-9,])")
+_THOUSAND = re.compile(r"(?<![0-9A-Za-z])([0-9]{1,5})k(?![0-9A-Za-z])")
+_OF_ITERATIONS = "pbkdf2"
+# The hash that `htpasswd -B` and crypt(3) write: `$2y$12$`.
+_CRYPT = re.compile(r"\$2[abxy]?\$([0-9]{2})\$?")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9\u0080-\U0010ffff]+")
 
 
@@ -63,8 +72,10 @@ class Name:
 @lru_cache(_MOST_REMEMBERED)
 def read(text: str) -> Name:
     """Read a text word by word, the longest known spelling first."""
-    keyed = tuple((key.lower(), number) for key, number in _KEYED.findall(text[:MOST_LETTERS]))
-    text = _KEYED.sub(" ", text[:MOST_LETTERS]) + text[MOST_LETTERS:] if keyed else text
+    text = _less_constant(text)
+    plain = _plain_numbers(text[:MOST_LETTERS])
+    keyed = tuple((key.lower(), _number(*number)) for key, *number in _KEYED.findall(plain))
+    text = _KEYED.sub(" ", plain) + text[MOST_LETTERS:]
     squeezed, places = _squeezed(text)
     written = text[:MOST_LETTERS]
     found: list[tuple[int, Fact]] = []
@@ -100,6 +111,29 @@ def read(text: str) -> Name:
             numbers = [one for one in numbers if one[0] < start]
             at = end
     return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), keyed, tuple(left))
+
+
+def _less_constant(text: str) -> str:
+    """Return the name that a constant of a library has in it; any other text is returned unchanged."""
+    for pattern, instead in _constants():
+        changed, found = pattern.subn(instead, text, count=1)
+        if found:
+            return changed
+    return text
+
+
+def _plain_numbers(text: str) -> str:
+    """Return a text whose numbers have digits alone: `600000` for `600,000`, and `bcrypt 12` for `$2y$12$`."""
+    text = _CRYPT.sub(r" bcrypt \1 ", text) if "$" in text else text
+    text = _THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text) if "," in text else text
+    return _THOUSAND.sub(r"\g<1>000", text) if _OF_ITERATIONS in text.lower() else text
+
+
+def _number(power: str, digits: str, unit: str) -> str:
+    """Return a number that has a key: `2^17` is 131072, and `64MiB` is 65536, of KiB."""
+    if power:
+        return str(1 << int(digits)) if int(digits) <= _MOST_POWER else f"2^{digits}"
+    return str(int(digits) * _UNITS[unit])
 
 
 def is_name(text: str) -> bool:
@@ -199,6 +233,7 @@ _Group = dict[str, _Words]
 
 class _Vocabulary(wire.Wire):
     filler: _Words
+    constants: dict[str, tuple[tuple[str, str], ...]]
     digest: _Group
     cipher: _Group
     mac: _Group
@@ -226,6 +261,11 @@ class _Vocabulary(wire.Wire):
 @cache
 def _vocabulary() -> _Vocabulary:
     return wire.read(_TABLE, _Vocabulary)
+
+
+@cache
+def _constants() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), instead) for pattern, instead in _vocabulary().constants["instead"])
 
 
 @cache

@@ -59,6 +59,11 @@ class Line:
         return bool(self.uses) and self.reason is None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is known with which parameters too."""
+        return self.is_mapped and all(_has_parameters(one.use) for one in self.uses)
+
+    @property
     def ruling(self) -> Ruling:
         """Of all policies and all uses; where these differ, or one says more than Tollbar knows, it cannot be said."""
         found = {one.ruling for one in self.uses}
@@ -103,7 +108,7 @@ class Priced:
         open_ = [one for name, one in settings_at(family, cell).items() if name not in cell]
         values = [value.standing for one in open_ for value in one.about.values() if value.standing]
         lower = any(STANDINGS.index(standing) < worst for standing in values)
-        return not lower and not any(one.name in family.parameters for one in open_)
+        return not lower and _has_parameters(self.use)
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -148,8 +153,8 @@ class Pricing:
 
     @property
     def mapped(self) -> int:
-        """How many assets are instances of a choice."""
-        return sum(line.count for line in self.lines if line.is_mapped)
+        """The number of assets that are instances of a choice whose parameters are all given."""
+        return sum(line.count for line in self.lines if line.is_whole)
 
     @property
     def bad_unrefused(self) -> int:
@@ -268,7 +273,17 @@ def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
 def _is_bad(what: Mapped) -> bool:
     may_be = what.uses or (what.at_best if what.counts is Counts.ALL else ())
     standings = [one.family.standing_of(one.coordinates) for one in may_be]
-    return bool(standings) and all(policies.is_worse(one, Standing.DEPRECATED) for one in standings)
+    # A parameter that is not given may have a value in good standing.
+    is_sure = all(map(_has_parameters, may_be))
+    return bool(standings) and is_sure and all(policies.is_worse(one, Standing.DEPRECATED) for one in standings)
+
+
+def _has_parameters(use: Use) -> bool:
+    """Return whether each parameter of a choice is given, such as the passes of Argon2id."""
+    return all(
+        name in use.coordinates or name not in use.family.parameters
+        for name in settings_at(use.family, use.coordinates)
+    )
 
 
 class _Market:

@@ -16,6 +16,7 @@ BETWEEN_NAMES = "|"
 _CODE_POINT = re.compile(
     r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x([0-9a-f]{4})|([1-9][0-9]{0,4})", re.IGNORECASE
 )
+_OID = re.compile(r"[0-2](?:\.[0-9]+)+")
 _MOST_REMEMBERED = 2**16
 # Texts are from elsewhere, and no name of a cipher suite is longer.
 _MOST_LETTERS = 200
@@ -113,6 +114,8 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
         # Some tools list a cipher suite as an algorithm.
         said["suite"] = said.get("name", "")
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
+    if _OID.fullmatch(said.get("curve", "")):
+        said["curve"] = _of_oid(said["curve"])
     return {name: text for name, text in said.items() if _is_given(name, text)}
 
 
