@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from tollbar.errors import ExitStatus, TollbarError, interrupts_kept, unknown
+from tollbar.errors import ExitStatus, TollbarError, interrupts_kept, one_line, unknown
 
 # By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
 # first of the function's docstring.
@@ -265,7 +265,7 @@ def _first_page() -> str:
 
 def _command(arguments: Sequence[str]) -> ExitStatus:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
-    from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError
+    from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
     from tollbar.console import say_log
 
@@ -300,6 +300,10 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         hint = f"did you mean `{meant}`?" if meant else f"`tollbar {name} --help` lists its options"
         what = f"`tollbar {name}` has no option `{option}`" if meant else str(error)
         raise TollbarError(what, hint=hint) from error
+    except UnusedCliTokensError as error:
+        first = one_line((error.unused_tokens or [""])[0])
+        what = f"`tollbar {name}` has no place for `{first}`"
+        raise TollbarError(what, hint=f"`tollbar {name} --help` lists its arguments") from error
     except CycloptsError as error:
         raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
     return status or ExitStatus.DONE
