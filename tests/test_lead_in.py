@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from bench import work
-from bench.parity.counting import can_trace
 from bench.parity.trace import attached
 
 from conftest import here, lacking
@@ -22,8 +22,8 @@ NAP = re.compile(r"clock_nanosleep\(CLOCK_\w+, .*tv_nsec=1\}")
 @pytest.mark.parametrize(("what", "bed"), [(work.BARE, "embedded"), (work.PLAIN, "nginx")])
 def test_a_lead_in_is_followed_by_clocks_alone(what: str, bed: str, tmp_path: Path) -> None:
     here(bed)
-    if not can_trace():
-        lacking("no strace that may trace: apt-get install strace")
+    if shutil.which("strace") is None:
+        lacking("no strace: apt-get install strace")
     with ExitStack() as stack:
         running = work.running(stack, what, 7)
         running.chunk(0.005)
