@@ -31,7 +31,8 @@ const EXCHANGES: &[(&str, Method)] = &[
     ("x25519mlkem768", Method::Kem("X25519MLKEM768")),
 ];
 
-/// The longest ciphertext and private key here are ML-KEM-1024's, of 1,568 and 3,168 bytes.
+/// The longest ciphertext and private key here are ML-KEM-1024's, of 1,568 and 3,168 bytes. A ciphertext has this room once,
+/// until its length is known.
 const LONGEST: usize = 4096;
 /// The longest secret of a KEM here is the hybrid's.
 const KEM_SECRET_BYTES: usize = 64;
@@ -48,7 +49,7 @@ pub fn offers(api: &Api) -> Vec<&'static str> {
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     match *families::row("libcrypto", task, EXCHANGES)? {
         Method::Agreement(kind) => family::agreement(task, Shares::new(api, kind)?),
-        Method::Kem(name) => family::kem(task, Shares::new(api, KeyKind::Named(name))?),
+        Method::Kem(name) => family::kem(task, Shares::of_kem(api, name)?),
         Method::Transport => family::transport(task, Rsa::new(api, task)?),
     }
 }
@@ -60,13 +61,22 @@ struct Shares {
     /// A key of this kind, for its parameters.
     like: Owned,
     share_bytes: usize,
+    /// The room that a KEM's ciphertext is given.
+    ciphertext_bytes: usize,
 }
 
 impl Shares {
     fn new(api: &'static Api, kind: KeyKind) -> Result<Shares, Failure> {
         let like = keys::generate(api, kind, None)?;
         let share_bytes = keys::encoded_public(api, &like)?.len();
-        Ok(Shares { api, kind, like, share_bytes })
+        Ok(Shares { api, kind, like, share_bytes, ciphertext_bytes: LONGEST })
+    }
+
+    fn of_kem(api: &'static Api, name: &'static str) -> Result<Shares, Failure> {
+        let mut shares = Shares::new(api, KeyKind::Named(name))?;
+        let public = keys::encoded_public(api, &shares.like)?;
+        shares.ciphertext_bytes = shares.encapsulate(&public)?.0.len();
+        Ok(shares)
     }
 
     fn new_key(&self) -> Result<(Owned, Vec<u8>), Failure> {
@@ -143,7 +153,7 @@ impl Kem for Shares {
         let context = keys::context(api, &key)?;
         let init = have(api.EVP_PKEY_encapsulate_init, "EVP_PKEY_encapsulate")?;
         let encapsulate = have(api.EVP_PKEY_encapsulate, "EVP_PKEY_encapsulate")?;
-        let (mut ciphertext, mut secret) = (vec![0; LONGEST], vec![0; KEM_SECRET_BYTES]);
+        let (mut ciphertext, mut secret) = (vec![0; self.ciphertext_bytes], vec![0; KEM_SECRET_BYTES]);
         let (mut length, mut secret_length) = (ciphertext.len(), secret.len());
         let (out, secret_out) = (ciphertext.as_mut_ptr(), secret.as_mut_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
@@ -245,5 +255,28 @@ impl Transport for Rsa {
 
     fn key_bytes(&self) -> usize {
         self.key_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As another provider's: what is more would be cleared for each operation, and never used.
+    #[test]
+    fn a_ciphertext_has_the_room_that_it_takes() {
+        let path = std::env::var("TOLLBAR_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());
+        let Ok(api) = Api::open(&path) else { return crate::lacking("this machine has no libcrypto") };
+        let mut tried = 0;
+        for (name, bytes) in [("ML-KEM-512", 768), ("ML-KEM-768", 1088), ("ML-KEM-1024", 1568)] {
+            let Ok(shares) = Shares::of_kem(api, name) else { continue };
+            let (_, public) = Kem::generate(&shares).expect("a key");
+            let (ciphertext, _) = shares.encapsulate(&public).expect("a ciphertext");
+            assert_eq!((bytes, bytes), (ciphertext.len(), ciphertext.capacity()), "{name}");
+            tried += 1;
+        }
+        if tried == 0 {
+            crate::skipped("this libcrypto has no ML-KEM; name a newer one in TOLLBAR_LIBCRYPTO");
+        }
     }
 }

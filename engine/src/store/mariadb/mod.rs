@@ -182,8 +182,7 @@ impl Database for Mariadb {
             return self.read_in_server(ids, &statement, |_, id| format!("{id:0DIGITS$}"));
         }
         for id in ids {
-            let mut parameters = self.keys_to_read();
-            parameters.push(Value::Int(*id));
+            let parameters = self.to_read([Value::Int(*id)]);
             self.read_one(*id, &statement, parameters)?;
         }
         Ok(())
@@ -206,9 +205,8 @@ impl Database for Mariadb {
         for id in ids {
             let number = self.table.cards.number(*id);
             let code = self.table.number_code(number);
-            let mut parameters = self.keys_to_read();
-            parameters.push(code.map_or(Value::Int(number), |code| Value::Bytes(code.to_vec())));
-            parameters.extend(self.key.clone());
+            let by = code.map_or(Value::Int(number), |code| Value::Bytes(code.to_vec()));
+            let parameters = self.to_read(std::iter::once(by).chain(self.key.clone()));
             self.read_one(*id, &statement, parameters)?;
         }
         Ok(())
@@ -313,9 +311,15 @@ impl Mariadb {
         self.key.clone().unwrap_or(Value::NULL)
     }
 
-    /// One for each value that the server decrypts.
-    fn keys_to_read(&self) -> Vec<Value> {
-        self.key.iter().flat_map(|key| vec![key.clone(); Column::ALL.len()]).collect()
+    /// The parameters of a read: the key for each value that the server decrypts, and then `last`. The client owns its
+    /// parameters, so that each is a copy, as in every program that uses it.
+    fn to_read(&self, last: impl IntoIterator<Item = Value>) -> Vec<Value> {
+        let mut parameters = Vec::with_capacity(Column::ALL.len() + 2);
+        if let Some(key) = &self.key {
+            parameters.extend(std::iter::repeat_n(key, Column::ALL.len()).cloned());
+        }
+        parameters.extend(last);
+        parameters
     }
 
     fn read_one(&mut self, id: i64, statement: &Statement, parameters: Vec<Value>) -> Result<(), Failure> {

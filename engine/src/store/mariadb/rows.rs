@@ -10,16 +10,17 @@ use crate::failure::Failure;
 pub fn parameters(row: &Row<'_>, key: Option<&Value>) -> Vec<Value> {
     let (card, sealed) = (row.card, row.sealed);
     let mut values = Vec::with_capacity(16);
-    let protect = |values: &mut Vec<Value>, plain: Value, bytes: Option<&Vec<u8>>| {
-        values.push(bytes.map_or(plain, |bytes| Value::Bytes(bytes.clone())));
+    // What is encrypted already is copied, and its plaintext is not.
+    let protect = |values: &mut Vec<Value>, plain: &dyn Fn() -> Value, bytes: Option<&Vec<u8>>| {
+        values.push(bytes.map_or_else(plain, |bytes| Value::Bytes(bytes.clone())));
         values.extend(key.cloned());
     };
     values.push(Value::Int(card.id));
-    protect(&mut values, Value::Int(card.numbers[0]), sealed.map(|sealed| &sealed.number));
+    protect(&mut values, &|| Value::Int(card.numbers[0]), sealed.map(|sealed| &sealed.number));
     values.extend(card.numbers[1..].iter().map(|number| Value::Int(*number)));
-    protect(&mut values, Value::Int(card.codes[0].into()), sealed.map(|sealed| &sealed.code));
+    protect(&mut values, &|| Value::Int(card.codes[0].into()), sealed.map(|sealed| &sealed.code));
     values.extend(card.codes[1..].iter().map(|code| Value::Int((*code).into())));
-    protect(&mut values, Value::Bytes(card.strings[0].to_vec()), sealed.map(|sealed| &sealed.string));
+    protect(&mut values, &|| Value::Bytes(card.strings[0].to_vec()), sealed.map(|sealed| &sealed.string));
     values.extend(card.strings[1..].iter().map(|string| Value::Bytes(string.to_vec())));
     let extra = sealed.map(|sealed| &sealed.extra).filter(|extra| !extra.is_empty());
     values.extend(extra.map(|extra| Value::Bytes(extra.clone())));
