@@ -14,7 +14,8 @@ pub fn main() -> i32 {
 
 /// The last line: the only one, but for a task that measures.
 fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
-    let provider = match task.word("cpu", "native").and_then(|cpu| open(&task.provider, cpu)) {
+    let opened = mask(task).and_then(|()| open(&task.provider, task.word("cpu", "native")?));
+    let provider = match opened {
         Ok(provider) => provider,
         Err(failure) => return Record::refusal(failure, None),
     };
@@ -30,6 +31,15 @@ fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
         Ok(done) if task.mode == Mode::Measure => Record::Ok(Box::new(done)),
         Ok(done) => Record::Ok(Box::new(Done { receipt: Some(receipt), ..done })),
         Err(failure) => Record::refusal(failure, Some(receipt)),
+    }
+}
+
+/// Masks this process as a task asks for it, before it starts a thread.
+pub fn mask(task: &Task) -> Result<(), Failure> {
+    match task.provider.kind.as_str() {
+        "libcrypto" => crate::libcrypto::mask(task.word("cpu", "native")?),
+        // `open` refuses a mask for these.
+        _ => Ok(()),
     }
 }
 

@@ -51,12 +51,20 @@ impl Mask {
         Ok(mask)
     }
 
-    pub fn put_in_environment(&self) {
-        if self.words != [0, 0] {
-            let value = format!("~{:#x}:~{:#x}", self.words[0], self.words[1]);
-            // SAFETY: no other thread exists yet.
-            unsafe { std::env::set_var("OPENSSL_ia32cap", value) };
+    /// Puts the mask into the environment, which a library reads while it is loaded. Fails in a process that has started a
+    /// thread: that thread may read the environment.
+    fn put_in_environment(&self) -> Result<(), Failure> {
+        if self.words == [0, 0] {
+            return Ok(());
         }
+        if threads() != Some(1) {
+            let words = "instruction sets are masked before the process starts its first thread";
+            return Err(Failure::Failed(words.to_owned()));
+        }
+        let value = format!("~{:#x}:~{:#x}", self.words[0], self.words[1]);
+        // SAFETY: this thread is the only one of the process, as the kernel has just reported.
+        unsafe { std::env::set_var("OPENSSL_ia32cap", value) };
+        Ok(())
     }
 
     /// Fails unless the library itself says that it leaves those instructions alone.
@@ -82,8 +90,38 @@ impl Mask {
     }
 }
 
+/// Has each libcrypto that this process loads from now on leave instruction sets unused.
+pub fn mask(name: &str) -> Result<(), Failure> {
+    Mask::named(name)?.put_in_environment()
+}
+
+/// The number of threads of this process; None where the kernel does not report it.
+fn threads() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/task").ok()?.count())
+}
+
 fn has(flag: &str) -> bool {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     flags.split_whitespace().any(|word| word == flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn an_environment_that_other_threads_may_read_is_left_as_it_is() {
+        let (end, ended) = channel::<()>();
+        let other = thread::spawn(move || ended.recv());
+        let mask = Mask { name: "no-aes", words: [AES_NI, 0], present: || true };
+        let refused = mask.put_in_environment().map_err(Failure::into_words);
+        assert!(refused.is_err_and(|words| words.contains("first thread")));
+        assert_eq!(None, std::env::var_os("OPENSSL_ia32cap"));
+        drop(end);
+        assert!(other.join().expect("a thread that ends").is_err());
+    }
 }

@@ -25,6 +25,7 @@ use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
 
 use api::{Api, text};
+pub use cpu::mask;
 
 /// What is offered of a family: each name is tried, because a build may leave any of them out.
 type Offered = fn(&'static Api) -> Vec<&'static str>;
@@ -43,10 +44,9 @@ const FAMILIES: &[(&str, Offered, Prepare)] = &[
 /// What the dynamic loader finds by itself, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libcrypto.so.3", "libcrypto.so.1.1"];
 
+/// Opens a libcrypto, which leaves unused what `cpu` names: the process has been masked so (`mask`).
 pub fn open(path: Option<&str>, cpu: &str) -> Result<Libcrypto, Failure> {
     let mask = cpu::Mask::named(cpu)?;
-    // The library reads the variable while it is being loaded, and never again.
-    mask.put_in_environment();
     let api = match path {
         Some(path) => Api::open(path)?,
         None => SYSTEM_NAMES

@@ -28,7 +28,7 @@ use crate::failure::{Failure, on_one_line};
 use crate::runner::say;
 use crate::sign_in::Gate;
 use crate::store;
-use crate::{calls, guard, tls};
+use crate::{calls, guard, op, tls};
 
 use event_loop::Loop;
 use operations::Operations;
@@ -167,6 +167,8 @@ struct Ready {
 
 fn prepare() -> Result<Ready, Failure> {
     let config = read_config()?;
+    // Of one process, and before it has threads: two masks are refused when the operations are prepared.
+    config.operations.first().map(op::mask).transpose()?;
     let operations = Operations::prepare(&config.operations)?;
     let tls = config.tls.as_ref().map(tls::Server::new).transpose()?;
     let library = tls.as_ref().map(tls::Server::library);
