@@ -1,6 +1,6 @@
 //! The functions of SQLite that are called, of the plain one and of SQLCipher alike.
 
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use rusqlite::ffi;
 
@@ -39,7 +39,6 @@ pub struct Api {
     pub bind_blob:
         unsafe extern "C" fn(*mut StatementHandle, c_int, *const c_void, c_int, Destructor) -> c_int,
     pub column_int64: unsafe extern "C" fn(*mut StatementHandle, c_int) -> i64,
-    pub column_text: unsafe extern "C" fn(*mut StatementHandle, c_int) -> *const c_uchar,
     pub column_blob: unsafe extern "C" fn(*mut StatementHandle, c_int) -> *const c_void,
     pub column_bytes: unsafe extern "C" fn(*mut StatementHandle, c_int) -> c_int,
 }
@@ -61,7 +60,6 @@ pub static SQLITE: Api = Api {
     bind_text: ffi::sqlite3_bind_text,
     bind_blob: ffi::sqlite3_bind_blob,
     column_int64: ffi::sqlite3_column_int64,
-    column_text: ffi::sqlite3_column_text,
     column_blob: ffi::sqlite3_column_blob,
     column_bytes: ffi::sqlite3_column_bytes,
 };

@@ -79,7 +79,7 @@ impl Connection {
         if !statement.step()? {
             return Ok(String::new());
         }
-        Ok(String::from_utf8_lossy(statement.text(0)).into_owned())
+        Ok(String::from_utf8_lossy(statement.bytes(0)).into_owned())
     }
 
     /// Writes the whole log into the database, and begins a new one.
@@ -188,21 +188,12 @@ impl Statement {
         unsafe { (self.api.column_int64)(self.handle, column) }
     }
 
-    /// The text of a column of this row.
+    /// The bytes of a column of this row, text or blob. Asked for again they are in the same place: SQLite converts a value at
+    /// the first call of this function, and at no other.
     #[inline]
-    pub fn text(&self, column: c_int) -> &[u8] {
-        // SAFETY: the pointer is null or has as many bytes as are said after it, until the next step or reset, for
+    pub fn bytes(&self, column: c_int) -> &[u8] {
+        // SAFETY: the pointer is null or has as many bytes as are reported after it, until the next step or reset, for
         // which the statement would be borrowed mutably.
-        unsafe {
-            let start = (self.api.column_text)(self.handle, column);
-            slice(start, (self.api.column_bytes)(self.handle, column))
-        }
-    }
-
-    /// The bytes of a column of this row.
-    #[inline]
-    pub fn blob(&self, column: c_int) -> &[u8] {
-        // SAFETY: as of `text`.
         unsafe {
             let start = (self.api.column_blob)(self.handle, column);
             slice(start.cast(), (self.api.column_bytes)(self.handle, column))
@@ -231,4 +222,32 @@ unsafe fn slice<'a>(start: *const u8, bytes: c_int) -> &'a [u8] {
     }
     // SAFETY: as the caller promises.
     unsafe { std::slice::from_raw_parts(start, bytes as usize) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A conversion would move the bytes that were handed out before.
+    #[test]
+    fn the_bytes_of_a_column_stay_in_their_place() {
+        for api in [&super::super::api::SQLITE, super::super::api::sqlcipher()] {
+            let connection = Connection::open(api, Path::new(":memory:")).expect("a database");
+            connection.execute("CREATE TABLE values_ (t text, b blob, i integer, z blob)").expect("a table");
+            let insert = "INSERT INTO values_ VALUES ('text', x'00ff', 1234567, zeroblob(40))";
+            connection.execute(insert).expect("a row");
+            let mut statement = connection.prepare("SELECT t, b, i, z FROM values_").expect("a statement");
+            assert_eq!(Ok(true), statement.step());
+            let zeros = [0; 40];
+            let expected: [&[u8]; 4] = [b"text", b"\x00\xff", b"1234567", &zeros];
+            for (column, expected) in (0..).zip(expected) {
+                let first = statement.bytes(column);
+                let number = statement.int64(column);
+                let again = statement.bytes(column);
+                assert_eq!((expected, expected), (first, again), "column {column}");
+                assert_eq!(first.as_ptr(), again.as_ptr(), "column {column}");
+                assert_eq!(if column == 2 { 1_234_567 } else { 0 }, number, "column {column}");
+            }
+        }
+    }
 }

@@ -152,7 +152,6 @@ const struct {
   int (*bind_text)(sqlite3_stmt *, int, const char *, int, void (*)(void *));
   int (*bind_blob)(sqlite3_stmt *, int, const void *, int, void (*)(void *));
   sqlite3_int64 (*column_int64)(sqlite3_stmt *, int);
-  const unsigned char *(*column_text)(sqlite3_stmt *, int);
   const void *(*column_blob)(sqlite3_stmt *, int);
   int (*column_bytes)(sqlite3_stmt *, int);
 } tollbar_sqlcipher = {
@@ -160,5 +159,5 @@ const struct {
   sqlite3_open_v2, sqlite3_close, sqlite3_errmsg, sqlite3_exec, sqlite3_wal_checkpoint_v2,
   sqlite3_prepare_v3, sqlite3_finalize, sqlite3_step, sqlite3_reset,
   sqlite3_bind_int64, sqlite3_bind_text, sqlite3_bind_blob,
-  sqlite3_column_int64, sqlite3_column_text, sqlite3_column_blob, sqlite3_column_bytes,
+  sqlite3_column_int64, sqlite3_column_blob, sqlite3_column_bytes,
 };

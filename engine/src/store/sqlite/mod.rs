@@ -206,7 +206,7 @@ impl Database for Embedded {
         let sql = format!("SELECT {} FROM card WHERE card_id = {id}", column.name());
         let read = || {
             let mut statement = connection.prepare(&sql)?;
-            if statement.step()? { Ok(statement.blob(0).to_vec()) } else { Err(format!("no row {id}")) }
+            if statement.step()? { Ok(statement.bytes(0).to_vec()) } else { Err(format!("no row {id}")) }
         };
         read().map_err(failed("reading what is stored"))
     }

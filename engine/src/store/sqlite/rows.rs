@@ -160,8 +160,8 @@ impl Statements {
 fn search(rows: &mut Statement, id: i64, table: &mut Table) -> Result<(), Failure> {
     let mut search = Search::new(table, id);
     while rows.step().map_err(Failure::Failed)? {
-        let data_key = if table.sealed() == Some(Extra::DataKey) { rows.blob(2) } else { &[] };
-        search.look(table, rows.int64(0), rows.blob(1), data_key)?;
+        let data_key = if table.sealed() == Some(Extra::DataKey) { rows.bytes(2) } else { &[] };
+        search.look(table, rows.int64(0), rows.bytes(1), data_key)?;
     }
     search.end()
 }
@@ -187,17 +187,17 @@ fn read_one(statement: &mut Statement, id: i64, table: &mut Table) -> Result<(),
 #[inline]
 fn check(row: &Statement, id: i64, table: &mut Table) -> Result<(), Failure> {
     let protected = match table.sealed() {
-        None => Stored::Plain { number: row.int64(0), code: row.int64(4) as i16, string: row.text(8) },
+        None => Stored::Plain { number: row.int64(0), code: row.int64(4) as i16, string: row.bytes(8) },
         Some(extra) => {
-            let extra = if extra == Extra::DataKey { row.blob(12) } else { &[] };
-            Stored::Sealed { number: row.blob(0), code: row.blob(4), string: row.blob(8), extra }
+            let extra = if extra == Extra::DataKey { row.bytes(12) } else { &[] };
+            Stored::Sealed { number: row.bytes(0), code: row.bytes(4), string: row.bytes(8), extra }
         }
     };
     let found = Found {
         protected,
         numbers: [row.int64(1), row.int64(2), row.int64(3)],
         codes: [row.int64(5) as i16, row.int64(6) as i16, row.int64(7) as i16],
-        strings: [row.text(9), row.text(10), row.text(11)],
+        strings: [row.bytes(9), row.bytes(10), row.bytes(11)],
     };
     table.check(id, &found)
 }
