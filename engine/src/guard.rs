@@ -309,8 +309,7 @@ impl Tree {
     /// Removes the shared memory that a process of this tree has made and no process uses: it outlives its maker, and
     /// PostgreSQL has no time to remove its own when it is killed.
     fn remove_segments(&self) {
-        // Whole seconds, of a clock that may be some milliseconds behind.
-        let since = self.started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() - 1);
+        let since = second_before(self.started);
         for segment in proc::segments() {
             // An id may have been another process's before this tree began.
             if segment.users == 0 && segment.changed >= since && self.ended.contains(&segment.maker) {
@@ -319,6 +318,11 @@ impl Tree {
             }
         }
     }
+}
+
+/// The last whole second before a time by a clock that may be some milliseconds behind; 0 where the clock was not set.
+fn second_before(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().saturating_sub(1))
 }
 
 /// The next of these signals, or None when the time is up.
@@ -366,6 +370,13 @@ fn refuse(why: &str) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_not_set_is_before_every_segment() {
+        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!([0, 0, 1, 99], [0, 1, 2, 100].map(|seconds| second_before(at(seconds))));
+        assert_eq!(0, second_before(UNIX_EPOCH - Duration::from_secs(5)));
+    }
 
     #[test]
     fn a_request_is_read_in_any_order() {
