@@ -6,6 +6,7 @@ use aws_lc_rs::rand;
 use aws_lc_rs::rsa::{
     KeySize, OAEP_SHA256_MGF1SHA256, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, PrivateDecryptingKey,
 };
+use zeroize::Zeroizing;
 
 use super::card::{Card, STRING_BYTES, Text};
 use super::columns::{Column, Extra, Stored};
@@ -160,8 +161,9 @@ impl Cipher for Rsa {
     }
 
     fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure> {
-        let mut plain = [0; RSA_BYTES];
-        let opened = self.private.decrypt(&OAEP_SHA256_MGF1SHA256, sealed, &mut plain, Some(bound_to));
+        // A data key may be in it.
+        let mut plain = Zeroizing::new([0; RSA_BYTES]);
+        let opened = self.private.decrypt(&OAEP_SHA256_MGF1SHA256, sealed, &mut plain[..], Some(bound_to));
         match opened {
             Ok(opened) if opened.len() == value.len() => {
                 value.copy_from_slice(opened);
@@ -241,7 +243,8 @@ impl Protection for BlindIndex {
     }
 }
 
-/// A data key for each row, sealed under a key that stays; the values under the data key.
+/// A data key for each row, sealed under a key that stays; the values under the data key. The data key is cleared as soon as
+/// it is set up, as a careful application does: AWS-LC clears its own copy.
 struct Envelope<C>(C);
 
 /// In place of a column's: what a data key is bound to besides its row.
@@ -249,17 +252,22 @@ const DATA_KEY_PLACE: u8 = 14;
 
 impl<C: Cipher> Envelope<C> {
     fn data_key(&self, id: i64, sealed: &[u8]) -> Result<Aead, Failure> {
-        let mut data_key = [0; KEY_BYTES];
-        self.0.open(&bound_to(id, DATA_KEY_PLACE), sealed, &mut data_key)?;
+        let mut data_key = Zeroizing::new([0; KEY_BYTES]);
+        self.0.open(&bound_to(id, DATA_KEY_PLACE), sealed, &mut data_key[..])?;
         Aead::new(&data_key)
     }
 }
 
 impl<C: Cipher> Protection for Envelope<C> {
     fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
-        let data_key: [u8; KEY_BYTES] = random()?;
-        self.0.seal(&bound_to(card.id, DATA_KEY_PLACE), &data_key, &mut sealed.extra)?;
-        seal_values(&Aead::new(&data_key)?, card, sealed)
+        // Cleared where it is, at the end of the block: a move would leave a copy.
+        let values = {
+            let mut data_key = Zeroizing::new([0; KEY_BYTES]);
+            fill_randomly(&mut data_key[..])?;
+            self.0.seal(&bound_to(card.id, DATA_KEY_PLACE), &data_key[..], &mut sealed.extra)?;
+            Aead::new(&data_key)?
+        };
+        seal_values(&values, card, sealed)
     }
 
     fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
@@ -313,8 +321,12 @@ fn bound_to(id: i64, place: u8) -> [u8; 9] {
 /// Random bytes of AWS-LC.
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
     let mut bytes = [0; BYTES];
-    rand::fill(&mut bytes).map_err(|_| failed("drawing random bytes"))?;
+    fill_randomly(&mut bytes)?;
     Ok(bytes)
+}
+
+fn fill_randomly(bytes: &mut [u8]) -> Result<(), Failure> {
+    rand::fill(bytes).map_err(|_| failed("drawing random bytes"))
 }
 
 fn given_or_random(name: &str, given: Option<&[u8]>) -> Result<[u8; KEY_BYTES], Failure> {
@@ -335,6 +347,9 @@ fn refused() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::super::card::Cards;
     use super::*;
 
     /// Values of two columns differ in length, and are refused for that alone: here they do not.
@@ -347,6 +362,46 @@ mod tests {
         assert!(cipher.open(&bound_to(1, 2), &sealed, &mut [0; 7]).is_err(), "another length");
         cipher.open(&bound_to(1, 2), &sealed, &mut opened).expect("opened");
         assert_eq!(value, opened);
+    }
+
+    /// What the calls of a thread have left below this call's frame on its stack.
+    fn left_on_the_stack() -> Vec<u8> {
+        let mut left = vec![0; 64 << 10];
+        let memory = std::fs::File::open("/proc/self/mem").expect("this process's memory");
+        let here = (&raw const memory).addr() as u64;
+        memory.read_exact_at(&mut left, here - (64 << 10)).expect("the rest of the stack");
+        left
+    }
+
+    /// Calls this from a frame that later calls do not reach down to.
+    #[inline(never)]
+    fn deep_down<T>(call: impl FnOnce() -> T) -> T {
+        let room = [0_u8; 16 << 10];
+        std::hint::black_box(&room);
+        call()
+    }
+
+    fn clears<C: Cipher + Send>() {
+        let mut envelope = Envelope(C::fresh().expect("a key"));
+        let card = Cards::new(1, "").card(1);
+        let mut sealed = Sealed::default();
+        deep_down(|| envelope.seal(&card, &mut sealed)).expect("sealed");
+        let after_sealing = left_on_the_stack();
+        let number = deep_down(|| envelope.open_number(1, &sealed.number, &sealed.extra));
+        let after_opening = left_on_the_stack();
+        assert_eq!(Ok(card.numbers[0]), number.map_err(Failure::into_words));
+        let mut key = vec![0; KEY_BYTES];
+        envelope.0.open(&bound_to(1, DATA_KEY_PLACE), &sealed.extra, &mut key).expect("the data key");
+        for (left, when) in [(after_sealing, "sealing"), (after_opening, "opening")] {
+            assert!(!left.windows(KEY_BYTES).any(|bytes| bytes == key), "a data key is left after {when}");
+        }
+    }
+
+    #[test]
+    fn an_envelope_clears_its_data_keys() {
+        for clears in [clears::<Aead>, clears::<Rsa>] {
+            std::thread::spawn(clears).join().expect("no data key is left");
+        }
     }
 
     #[test]
