@@ -39,7 +39,7 @@ struct DigestServer {
 
 pub fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     let ServerSettings { algorithm, store, nonce_s } = read_server(settings)?;
-    let nonces = Nonces::new((nonce_s * 1e9) as u64);
+    let nonces = Nonces::full((nonce_s * 1e9) as u64)?;
     let (store, challenge, name) = (Store::open(&store)?, String::new(), String::new());
     Ok(Box::new(DigestServer { algorithm, store, nonces, challenge, name }))
 }
@@ -132,6 +132,17 @@ pub enum Use {
 impl Nonces {
     pub fn new(lifetime_ns: u64) -> Nonces {
         Nonces { issued: Vec::new(), next: 0, lifetime_ns }
+    }
+
+    /// As it is after a long time of use: full of nonces that are too old, each of which is replaced by a new one.
+    fn full(lifetime_ns: u64) -> Result<Nonces, Failure> {
+        let mut nonces = Nonces::new(lifetime_ns);
+        let mut randoms = vec![[0; 12]; MOST_NONCES];
+        let filled = aws_lc_rs::rand::fill(randoms.as_flattened_mut());
+        filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+        let old = |random| Nonce { random, issued_ns: 0, count: u32::MAX };
+        nonces.issued = randoms.into_iter().map(old).collect();
+        Ok(nonces)
     }
 
     pub fn issue(&mut self, now_ns: u64) -> Result<String, String> {
@@ -252,6 +263,21 @@ mod tests {
         assert!(!takes(Said { uri: "/another", ..RIGHT }), "another target");
         assert!(!takes(Said { method: "HEAD", ..RIGHT }), "another method");
         assert!(!takes(Said { by: "HEAD", ..RIGHT }), "another method");
+    }
+
+    /// Where the first nonces were appended, the table grew while it was measured.
+    #[test]
+    fn a_new_server_replaces_old_nonces() {
+        let mut nonces = Nonces::full(100).expect("random bytes");
+        let capacity = nonces.issued.capacity();
+        assert_eq!(MOST_NONCES, nonces.issued.len());
+        let first = nonces.issue(1000).expect("a nonce");
+        assert_eq!(Use::First, nonces.take(first.as_bytes(), 1, 1000));
+        for _ in 0..MOST_NONCES {
+            nonces.issue(1000).expect("a nonce");
+        }
+        assert_eq!(Use::Unknown, nonces.take(first.as_bytes(), 2, 1000));
+        assert_eq!((MOST_NONCES, capacity), (nonces.issued.len(), nonces.issued.capacity()));
     }
 
     /// Each count is taken once, in rising order, until the nonce is too old or forgotten.

@@ -8,10 +8,12 @@ use ::rustls::crypto::aws_lc_rs::Ticketer;
 use ::rustls::server::danger::ClientCertVerifier;
 use ::rustls::server::{
     ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache,
-    UnbufferedServerConnection, WebPkiClientVerifier,
+    StoresServerSessions, UnbufferedServerConnection, WebPkiClientVerifier,
 };
 use ::rustls::sign::CertifiedKey;
 use ::rustls::{RootCertStore, ServerConfig, SignatureScheme};
+
+use aws_lc_rs::rand;
 
 use super::provider::{self, unsupported};
 use super::stream::{ServerStream, Tls};
@@ -21,6 +23,9 @@ use crate::tls::spec::{Identity, Resumption, ServerSpec, TICKETS};
 
 /// As many as OpenSSL's servers remember unless told otherwise.
 const REMEMBERED: usize = 20 * 1024;
+
+/// What rustls keeps of a session of TLS 1.2 without a client's certificate, about.
+const SESSION_BYTES: usize = 96;
 
 pub struct Server {
     config: Arc<ServerConfig>,
@@ -53,7 +58,7 @@ impl Server {
                 config.session_storage = Arc::new(NoServerSessionStorage {});
                 config.send_tls13_tickets = 0;
             }
-            Resumption::SessionId => config.session_storage = ServerSessionMemoryCache::new(REMEMBERED),
+            Resumption::SessionId => config.session_storage = full_cache()?,
             Resumption::Ticket => {
                 config.session_storage = Arc::new(NoServerSessionStorage {});
                 config.ticketer = Ticketer::new().map_err(unsupported)?;
@@ -67,6 +72,20 @@ impl Server {
         let connection = connection.map_err(|error| Failure::Failed(format!("rustls: {error}")))?;
         Ok(Tls::new(socket, connection, None))
     }
+}
+
+/// A cache of sessions as it is in a server that has run for long: full, of sessions that no client resumes any more. An
+/// empty one would grow while it is measured, and never forget a session.
+fn full_cache() -> Result<Arc<dyn StoresServerSessions>, Failure> {
+    const ID_BYTES: usize = 32;
+    let cache = ServerSessionMemoryCache::new(REMEMBERED);
+    let mut ids = vec![[0; ID_BYTES]; REMEMBERED];
+    let filled = rand::fill(ids.as_flattened_mut());
+    filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+    for id in ids {
+        cache.put(id.to_vec(), vec![0; SESSION_BYTES]);
+    }
+    Ok(cache)
 }
 
 fn client_verifier(
@@ -117,5 +136,22 @@ impl ResolvesServerCert for ByOffer {
         let offered = hello.signature_schemes();
         let suits = |scheme| self.0.iter().find(|certified| certified.schemes.contains(scheme));
         offered.iter().find_map(suits).map(|certified| certified.key.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full cache forgets its oldest session for a new one: of as many as it holds none is left from before.
+    #[test]
+    fn a_cache_of_sessions_is_full_from_the_beginning() {
+        let cache = full_cache().expect("a cache");
+        cache.put(b"first".to_vec(), b"session".to_vec());
+        let others = || (0..REMEMBERED as u32 - 1).map(|number| number.to_be_bytes().to_vec());
+        others().for_each(|id| assert!(cache.put(id, Vec::new())));
+        assert_eq!(Some(b"session".to_vec()), cache.get(b"first"), "more was forgotten than had to be");
+        cache.put(b"one more".to_vec(), Vec::new());
+        assert_eq!(None, cache.get(b"first"), "the cache was not full");
     }
 }
