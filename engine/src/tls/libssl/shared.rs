@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::api::{Api, Handle, Owned};
 use super::context::{Context, VERIFY_PEER};
@@ -14,7 +14,7 @@ use crate::tls::spec::Negotiated;
 pub struct Shared {
     // Before what its callback is given, so that it goes first.
     pub context: Context,
-    trust: Box<Trust>,
+    trust: Arc<Trust>,
     pub sessions: Option<Sessions>,
 }
 
@@ -27,11 +27,10 @@ struct Trust {
 impl Shared {
     pub fn new(context: Context, pin: Pin, sessions: Option<Sessions>) -> Shared {
         let api = context.api;
-        let trust = Box::new(Trust { api, pin });
-        // SAFETY: the context goes before what its callback is given, which a box keeps in its place.
+        let trust = Arc::new(Trust { api, pin });
+        // SAFETY: the context goes before what its callback is given, and moving an `Arc` leaves pointers to its value valid.
         unsafe {
-            let given = std::ptr::from_ref::<Trust>(&trust).cast_mut().cast();
-            (api.SSL_CTX_set_cert_verify_callback)(context.raw(), judge, given);
+            (api.SSL_CTX_set_cert_verify_callback)(context.raw(), judge, given_to_judge(&trust));
             (api.SSL_CTX_set_verify)(context.raw(), VERIFY_PEER, std::ptr::null_mut());
         }
         Shared { context, trust, sessions }
@@ -44,6 +43,11 @@ impl Shared {
             negotiated.certificate_key.clone_from(&leaf.key);
         }
     }
+}
+
+/// What `judge` is given: a pointer that stays valid wherever the `Arc` is moved to, and for as long as it lives.
+fn given_to_judge<T>(trust: &Arc<T>) -> Handle {
+    Arc::as_ptr(trust).cast_mut().cast()
 }
 
 thread_local! {
@@ -189,4 +193,20 @@ pub unsafe extern "C" fn granted(connection: Handle, session: Handle) -> c_int {
     };
     sessions.keep(connection, session);
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pointer made from a reference to a `Box` would end with the next move of the box. Miri finds that.
+    #[test]
+    fn what_a_callback_is_given_outlives_a_move() {
+        let trust = Arc::new(7_u64);
+        let given = given_to_judge(&trust);
+        let moved = Box::new(trust);
+        // SAFETY: the `Arc` is alive.
+        assert_eq!(7, unsafe { *given.cast::<u64>() });
+        assert_eq!(given, given_to_judge(&moved));
+    }
 }

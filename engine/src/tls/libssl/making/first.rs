@@ -6,8 +6,10 @@
 use std::ffi::c_int;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::super::api::{Api, Owned, c_name};
@@ -33,6 +35,9 @@ enum Step {
 
 const STEPS: &[(&str, Step)] =
     &[("handshake", Step::Handshake), ("library", Step::Library), ("context", Step::Context)];
+
+/// A client that has sent nothing for so long is stuck.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What stands for a file where there is none.
 const NONE: &str = "-";
@@ -73,15 +78,19 @@ impl Served {
             ));
         };
         let asked = Asked { protocol: None, key_exchange: None, cipher: None, signer: None };
-        let context = Context::new(api, Method::Server, asked, false)?;
+        let mut context = Context::new(api, Method::Server, asked, false)?;
         context.present(&Identity { chain_pem: format!("{BEGIN}{leaf}"), key_pem: key.to_owned() })?;
         Ok(Served { context, authority_pem: format!("{BEGIN}{authority}") })
     }
 
-    /// Answers one client.
-    fn answer(&self, socket: &OwnedFd) -> Result<(), Failure> {
+    /// Answers one client, which is given up where it is silent for longer than the limit.
+    fn answer(&self, socket: &OwnedFd, limit: Duration) -> Result<(), Failure> {
         let api = self.context.api;
         api.clear_errors();
+        for wait in [Timeout::Recv, Timeout::Send] {
+            let set = set_socket_timeout(socket, wait, Some(limit));
+            set.map_err(|error| Failure::Failed(format!("a limit for a client: {error}")))?;
+        }
         // SAFETY: the context is alive, the connection the caller's, and the socket outlives it.
         unsafe {
             let connection = api.crypto.own((api.SSL_new)(self.context.raw()), api.SSL_free, "SSL_new")?;
@@ -115,15 +124,13 @@ impl First {
             .args([FIRST, word(self.step), libcrypto.unwrap_or(NONE), anchors, authority.unwrap_or(NONE)])
             .stdin(theirs)
             .stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| failed("a process", error))?;
+        let child = command.spawn().map_err(|error| failed("a process", error))?;
         // Without this process's own copy of its socket, the server hears when it ends.
         drop(command);
-        let served = self.server.as_ref().map(|server| server.answer(&own)).transpose();
-        let mut said = String::new();
-        if let Some(mut output) = child.stdout.take() {
-            output.read_to_string(&mut said).map_err(|error| failed("a process's answer", error))?;
-        }
-        let (status, used_ns) = waited_for(child.id())?;
+        let served = self.server.as_ref().map(|server| server.answer(&own, LIMIT)).transpose();
+        // A server that has given up on it closes its end.
+        drop(own);
+        let (said, status, used_ns) = ended(child)?;
         if status != 0 {
             let words = said.trim();
             return Err(Failure::Failed(format!("a fresh process ended with status {status}: {words}")));
@@ -181,6 +188,19 @@ impl Primitive for First {
 
 fn word(step: Step) -> &'static str {
     STEPS.iter().find(|(_, one)| *one == step).map_or("nothing", |(word, _)| word)
+}
+
+/// All that a child prints, its status and its CPU time. The child is waited for, whatever becomes of its output.
+fn ended(mut child: Child) -> Result<(String, c_int, u64), Failure> {
+    let mut said = Vec::new();
+    let read = child.stdout.take().map_or(Ok(0), |mut output| output.read_to_end(&mut said));
+    if read.is_err() {
+        // It may not end by itself; one that has ended is not hurt.
+        let _ = child.kill();
+    }
+    let (status, used_ns) = waited_for(child.id())?;
+    read.map_err(|error| Failure::Failed(format!("a process's answer: {error}")))?;
+    Ok((String::from_utf8_lossy(&said).into_owned(), status, used_ns))
 }
 
 /// The status with which a child ended, and its CPU time, user and system.
@@ -264,5 +284,44 @@ fn shake_hands(api: &Api, context: &Owned) -> Result<(), Failure> {
         (api.SSL_set_connect_state)(connection.raw());
         api.crypto.ensure((api.SSL_set_fd)(connection.raw(), 0) == 1, "SSL_set_fd")?;
         api.crypto.ensure((api.SSL_do_handshake)(connection.raw()) == 1, "a handshake")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::tests::identity;
+
+    /// A child that nobody waits for stays until its parent ends.
+    #[test]
+    fn a_child_is_waited_for_whatever_it_prints() {
+        for (output, expected) in [
+            (Stdio::piped(), Some("\u{fffd} 7")),
+            // A folder can be opened, and not be read.
+            (Stdio::null(), None),
+        ] {
+            let script = ["-c", "printf '\\377 7'; exit 3"];
+            let mut child = Command::new("sh").args(script).stdout(output).spawn().expect("a shell");
+            if expected.is_none() {
+                let folder = std::fs::File::open("/").expect("a folder");
+                child.stdout = Some(OwnedFd::from(folder).into());
+            }
+            let pid = child.id();
+            let said = ended(child).map(|(said, status, _)| (said, status)).ok();
+            assert_eq!(expected.map(|words| (words.to_owned(), 3)), said);
+            // SAFETY: no status is asked for.
+            let again = unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), libc::WNOHANG) };
+            assert_eq!(-1, again, "the child was left");
+        }
+    }
+
+    #[test]
+    fn a_silent_client_is_given_up() {
+        let Ok(api) = library::open(None) else { return };
+        let Identity { chain_pem, key_pem } = identity("ecdsa-p256");
+        let served = Served::of(api, &format!("{key_pem}{chain_pem}{chain_pem}")).expect("a server");
+        let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let (own, _theirs) = pair.expect("a pair of sockets");
+        assert!(served.answer(&own, Duration::from_millis(1)).is_err());
     }
 }
