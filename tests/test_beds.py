@@ -18,7 +18,7 @@ import pytest
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
 from conftest import here, lacking
 from patience import PATIENCE_S
-from tollbar import beds, libraries
+from tollbar import beds, libraries, runner
 from tollbar.beds import configuration, driver, loading, proc
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
@@ -93,6 +93,42 @@ def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str
         )
     bits = "".join(character for character in parameters if character.isdigit())
     assert f"Server Temp Key: DH, {bits} bits" in asked.stdout
+
+
+@pytest.mark.parametrize("order", tls.MAC_ORDERS)
+@pytest.mark.parametrize("name", BEDS)
+def test_a_cbc_suite_has_the_order_of_its_row(at: Sandbox, system: Provider, name: str, order: str) -> None:
+    """The load client is content with that order alone, and OpenSSL's own client sees that it offers a choice."""
+    if shutil.which("openssl") is None:
+        lacking("there is no `openssl` to ask with")
+    settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "rsa", "cipher": "aes-128-cbc"}
+    offers = [] if order == "encrypt-then-mac" else ["-no_etm"]
+    with start(at, here(name), system, {**settings, "mac-order": order, "bytes": 100}) as server:
+        asked = subprocess.run(
+            ["openssl", "s_client", "-connect", server.address, "-tls1_2", "-tlsextdebug", *offers],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        (client,) = tls.clients(tls.Settings.read({**settings, "mac-order": order}), certificates_of(at))
+        load = {
+            "address": server.address,
+            "host": "localhost",
+            "clients": [client],
+            "users": 1,
+            "connection": "new",
+            "request": {"paths": ["/bytes/100"]},
+            "expect": {"status": 200, "bytes": 100},
+        }
+        task = {"mode": "verify", "load": load}
+        record = runner.ask((str(runner.engine()), "load"), task, limit_s=PATIENCE_S)
+        assert Outcome.OK == record.outcome, record.reason
+        assert record.proof is not None
+        proven = record.proof.accepted
+    assert (order == "encrypt-then-mac") == ('"encrypt-then-mac"' in asked.stdout)
+    words = {"encrypt-then-mac": "encrypt-then-MAC", "mac-then-encrypt": "MAC-then-encrypt"}[order]
+    assert any(f"TLS_RSA_WITH_AES_128_CBC_SHA, {words}" in what for what in proven)
 
 
 @pytest.mark.share

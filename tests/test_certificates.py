@@ -155,6 +155,18 @@ def test_a_client_in_clear_has_no_tls(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("order", tls.MAC_ORDERS)
+def test_both_sides_of_a_cbc_suite_are_told_its_order(tmp_path: Path, order: str) -> None:
+    """Other suites have one construction, and are asked for no order."""
+    made = Certificates(tmp_path / "certificates")
+    for cipher, expected in (("aes-128-cbc", order), ("aes-128-gcm", None)):
+        asked = tls.Settings.read({"choice": "tls-1.2", "cipher": cipher, "mac-order": order})
+        (client,) = tls.clients(asked, made)
+        configuration = tls.server_configuration(asked, made)
+        assert configuration is not None
+        assert (expected, expected) == (client["tls"].get("mac_order"), configuration.spec().get("mac_order"))
+
+
 def test_a_client_is_told_what_to_expect(tmp_path: Path) -> None:
     """The certificate it must see, the size of its key, and what it shows of itself."""
     made = Certificates(tmp_path / "certificates")

@@ -291,10 +291,14 @@ def test_what_is_partly_mitigated_says_when() -> None:
             assert (one.degree is Degree.PARTLY) == bool(one.condition)
     family = families()["tls"]
     given = {"key-exchange": "dhe", "dh-parameters": "modp-1024", "cipher": "aes-128-cbc"}
+    given["mac-order"] = "mac-then-encrypt"
     both = family.mitigations_of(defaults(family, family.choices["tls-1.2"], **given))["eavesdropping"]
     assert Degree.PARTLY == both.degree
     assert "Logjam" in (both.condition or "")
-    assert "encrypt-then-MAC" in (both.condition or "")
+    assert "Lucky Thirteen" in (both.condition or "")
+    given["mac-order"] = "encrypt-then-mac"
+    other = family.mitigations_of(defaults(family, family.choices["tls-1.2"], **given))["eavesdropping"]
+    assert "Lucky Thirteen" not in (other.condition or "")
 
 
 def test_only_operations_that_repeat_themselves_have_answers() -> None:

@@ -107,6 +107,7 @@ CERTIFICATES = (
 )
 KEY_EXCHANGES = ("rsa", "dhe", "ecdhe-p256", "x25519", "x25519mlkem768", "mlkem768", "mlkem1024")
 CIPHERS = ("aes-128-gcm", "aes-256-gcm", "aes-128-cbc", "chacha20-poly1305")
+MAC_ORDERS = ("encrypt-then-mac", "mac-then-encrypt")
 TLS = ("tls-1.2", "tls-1.3")
 
 
@@ -117,7 +118,7 @@ def _tls(provider: str) -> tuple[str, ...]:
     resumed = CONNECTED.format(certificates='"ecdsa-p256"', key_exchanges='"x25519"')
     mutual = resumed + 'client-certificate = ["none", "ecdsa-p256", "rsa-2048"]'
     resumed += 'resumption = ["none", "session-id", "ticket"]'
-    records = f'op = ["request"]\ncipher = [{_listed(CIPHERS)}]'
+    records = f'op = ["request"]\ncipher = [{_listed(CIPHERS)}]\nmac-order = [{_listed(MAC_ORDERS)}]'
     return (
         served("tls", "embedded", provider, ("plaintext",), 'op = ["connect", "request"]'),
         *(served("tls", "embedded", provider, TLS, settings) for settings in (certificates, groups, mutual, records)),

@@ -178,10 +178,11 @@ fn resumed(load: &Load, connector: Connector) -> Result<String, Failure> {
 
 /// `negotiated TLS 1.3, TLS_AES_128_GCM_SHA256, x25519, certificate ECDSA P-256, sha-256 61ab…`.
 fn describe(negotiated: &Negotiated) -> String {
-    let Negotiated { version, suite, group, certificate, certificate_key, .. } = negotiated;
+    let Negotiated { version, suite, mac_order, group, certificate, certificate_key, .. } = negotiated;
     let group = if group.is_empty() { String::new() } else { format!(", {group}") };
+    let order = mac_order.map_or(String::new(), |order| format!(", {}", order.name()));
     let key = if certificate_key.is_empty() { String::new() } else { format!(" {certificate_key},") };
-    format!("negotiated {version}, {suite}{group}, certificate{key} sha-256 {certificate}")
+    format!("negotiated {version}, {suite}{order}{group}, certificate{key} sha-256 {certificate}")
 }
 
 #[cfg(test)]

@@ -51,6 +51,11 @@ impl ClientSpec {
         if !suites.contains(&got.suite) && (self.cipher.is_some() || self.key_exchange.is_some()) {
             return Err(format!("negotiated the suite {} instead of {}", got.suite, suites.join(" or ")));
         }
+        if let (Some(asked), Some(got)) = (self.mac_order, got.mac_order)
+            && got != asked
+        {
+            return Err(format!("negotiated {} instead of {}", got.name(), asked.name()));
+        }
         if let Some(exchange) = self.key_exchange {
             let without_exchange = got.resumed && got.group.is_empty();
             let as_asked = match exchange {

@@ -1,7 +1,7 @@
 //! The names of suites and groups: one table between what a task asks, what OpenSSL calls it, and what the
 //! specifications register.
 
-use super::spec::{Asked, Cipher, KeyExchange, Protocol, Signer};
+use super::spec::{Asked, Cipher, KeyExchange, MacOrder, Protocol, Signer};
 use crate::failure::Failure;
 
 /// Who proves itself how in a suite of TLS 1.2.
@@ -177,6 +177,15 @@ impl Protocol {
         match self {
             Protocol::Tls12 => "TLS 1.2",
             Protocol::Tls13 => "TLS 1.3",
+        }
+    }
+}
+
+impl MacOrder {
+    pub fn name(self) -> &'static str {
+        match self {
+            MacOrder::MacThenEncrypt => "MAC-then-encrypt",
+            MacOrder::EncryptThenMac => "encrypt-then-MAC",
         }
     }
 }

@@ -45,6 +45,15 @@ pub enum Cipher {
     ChaCha20Poly1305,
 }
 
+/// Which comes first in the records of a CBC suite of TLS 1.2: the MAC (RFC 5246), or encryption (RFC 7366).
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum MacOrder {
+    MacThenEncrypt,
+    /// An extension that a client offers and a server accepts.
+    EncryptThenMac,
+}
+
 /// The algorithm of a certificate's key: what a client offers to verify, and with it which certificate it gets.
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
@@ -96,6 +105,9 @@ pub struct ClientSpec {
     pub protocol: Option<Protocol>,
     pub key_exchange: Option<KeyExchange>,
     pub cipher: Option<Cipher>,
+    /// None: as the library negotiates it.
+    #[serde(default)]
+    pub mac_order: Option<MacOrder>,
     pub signer: Option<Signer>,
     /// The certificate that the server must present, as PEM; None: the first one seen is held to from then on.
     pub certificate_pem: Option<String>,
@@ -125,6 +137,9 @@ pub struct ServerSpec {
     pub protocol: Option<Protocol>,
     pub key_exchange: Option<KeyExchange>,
     pub cipher: Option<Cipher>,
+    /// None: as the client offers it.
+    #[serde(default)]
+    pub mac_order: Option<MacOrder>,
     /// `DH PARAMETERS` as PEM, where the key exchange is `dhe`.
     pub dh_parameters_pem: Option<String>,
     /// One, or several of different kinds: chosen by what the client offers.
@@ -171,6 +186,9 @@ pub struct Negotiated {
     pub version: String,
     /// `TLS_AES_128_GCM_SHA256`, `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`: the registered name, whatever the library's.
     pub suite: String,
+    /// Of a client's connection with a CBC suite; None elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac_order: Option<MacOrder>,
     /// `x25519`, `secp256r1`, `X25519MLKEM768`, `DHE 2048 bits`, `RSA`; empty where a resumption had no key exchange.
     pub group: String,
     /// SHA-256 of the server's certificate in DER, in hexadecimal.

@@ -220,9 +220,14 @@ def _agreed(row: Row) -> dict[str, Any]:
     if not counts:
         return {}
     return {
-        "negotiated": [{**one.model_dump(), "count": count} for one, count in counts.items()],
+        "negotiated": [{**_terms(one), "count": count} for one, count in counts.items()],
         "client_libraries": list(row.client_libraries),
     }
+
+
+def _terms(one: Negotiated) -> dict[str, Any]:
+    """Return what a connection agreed on; suites of one construction have no order of their MAC."""
+    return one.model_dump(exclude=None if one.mac_order else {"mac_order"})
 
 
 def _not_measured(row: Row, metric: str) -> dict[str, Any]:

@@ -311,7 +311,7 @@ def _of_cell(rows: Sequence[Row]) -> list[Agreed]:
         return []
     kinds: dict[tuple[str, str, str, str], list[Negotiated]] = {}
     for one in (one for load in loads for one in load.negotiated):
-        kinds.setdefault((one.version, one.suite, one.group, one.certificate_key), []).append(one)
+        kinds.setdefault((one.version, one.construction, one.group, one.certificate_key), []).append(one)
     if not kinds:
         return [Agreed(rows[0], "", "", "", "", (), sum(load.connections or load.requests for load in loads), 0, ())]
     libraries = tuple(dict.fromkeys(name for row in rows for name in row.client_libraries))

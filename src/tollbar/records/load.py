@@ -31,11 +31,18 @@ class Negotiated(BaseModel):
     model_config = ConfigDict(frozen=True)
     version: str
     suite: str
+    mac_order: str = ""
+    """Of a CBC suite: `encrypt-then-mac` or `mac-then-encrypt`."""
     group: str = ""
     certificate: str = ""
     certificate_key: str = ""
     resumed: bool = False
     count: Number = 0
+
+    @property
+    def construction(self) -> str:
+        """The suite, with the order of its MAC where its name leaves that open."""
+        return f"{self.suite}, {self.mac_order}" if self.mac_order else self.suite
 
 
 class Steady(BaseModel):

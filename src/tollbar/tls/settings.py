@@ -34,6 +34,8 @@ CIPHERS: Mapping[str, tuple[str | None, str]] = {
     "chacha20-poly1305": ("TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
     BY_DEFAULT: (None, ""),
 }
+MAC_ORDERS = ("encrypt-then-mac", "mac-then-encrypt")
+"""Of a CBC suite: what a client offers decides, and servers of OpenSSL accept either."""
 RESUMPTIONS = ("none", "session-id", "ticket")
 CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048", "ml-dsa-87")
 # Whether a server looks clients' certificates up in their authority's list of those that it revoked.
@@ -56,6 +58,8 @@ class Settings:
     key_exchange: str
     dh_parameters: str
     cipher: str
+    mac_order: str
+    """Of records with a CBC cipher."""
     resumption: str
     resumed: int
     """Percent of connections that resume."""
@@ -73,6 +77,7 @@ class Settings:
             key_exchange=_one_of("key-exchange", settings, KEY_EXCHANGES, "x25519"),
             dh_parameters=_one_of("dh-parameters", settings, dh_parameter_names(), "ffdhe2048"),
             cipher=_one_of("cipher", settings, tuple(CIPHERS), "aes-128-gcm"),
+            mac_order=_one_of("mac-order", settings, MAC_ORDERS, MAC_ORDERS[0]),
             resumption=_one_of("resumption", settings, (*RESUMPTIONS, BY_DEFAULT), "none"),
             resumed=_percent("resumed", settings),
             client_certificate=_one_of("client-certificate", settings, CLIENT_CERTIFICATES, "none"),
@@ -126,6 +131,11 @@ class Settings:
     def revokes(self) -> bool:
         """Whether a client's certificate may have been revoked, and its server looks."""
         return self.revocation != "none"
+
+    @property
+    def is_cbc(self) -> bool:
+        """Whether records are encrypted and authenticated by two algorithms, one after the other."""
+        return self.cipher.endswith("-cbc")
 
     @property
     def needs_lowest_level(self) -> bool:
@@ -224,6 +234,8 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
 def _agreed(asked: Settings) -> dict[str, str]:
     """What both sides are to agree on; nothing where that is left to them."""
     agreed = {"protocol": asked.choice, "key_exchange": asked.key_exchange, "cipher": asked.cipher}
+    if asked.is_cbc:
+        agreed["mac_order"] = asked.mac_order
     return {name: value for name, value in agreed.items() if value != BY_DEFAULT}
 
 

@@ -229,6 +229,6 @@ def negotiated(row: Row) -> str:
     counts: dict[str, int] = {}
     for trial in row.all_trials:
         for one in trial.load.negotiated if trial.load else ():
-            words = ", ".join(part for part in (one.version, one.group, one.suite, one.certificate_key) if part)
+            words = ", ".join(part for part in (one.version, one.group, one.construction, one.certificate_key) if part)
             counts[words] = counts.get(words, 0) + one.count
     return max(counts, key=counts.__getitem__, default="")

@@ -11,18 +11,23 @@ use super::shared::{Sessions, Shared, granted};
 use super::stream::Tls;
 use crate::failure::Failure;
 use crate::tls::certificate::Pin;
-use crate::tls::spec::ClientSpec;
+use crate::tls::spec::{Cipher, ClientSpec};
 
 pub struct Client {
     shared: Arc<Shared>,
     /// The name to send; None where it stays out of the hello.
     name: Option<CString>,
+    /// Whether a connection may come to a CBC suite.
+    may_be_cbc: bool,
 }
 
 impl Client {
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
         let api = library::open(spec.libcrypto.as_deref())?;
-        let context = Context::new(api, Method::Client, spec.asked(), true)?;
+        let mut context = Context::new(api, Method::Client, spec.asked(), true)?;
+        if let Some(order) = spec.mac_order {
+            context.mac_order(order)?;
+        }
         let pin = Pin::new(spec.certificate_pem.as_deref())?;
         if spec.resume {
             context.session_cache(CACHE_CLIENT_OWN);
@@ -37,7 +42,8 @@ impl Client {
         }
         let sessions = spec.resume.then(|| Sessions::new(api));
         let name = spec.sends_name().then(|| c_name(&spec.name));
-        Ok(Client { shared: Arc::new(Shared::new(context, pin, sessions)), name })
+        let may_be_cbc = spec.cipher.is_none_or(|cipher| cipher == Cipher::Aes128Cbc);
+        Ok(Client { shared: Arc::new(Shared::new(context, pin, sessions)), name, may_be_cbc })
     }
 
     pub fn library(&self) -> String {
@@ -46,9 +52,12 @@ impl Client {
 
     pub fn open(&self, socket: OwnedFd) -> Result<Tls, Failure> {
         let api = self.shared.context.api;
-        let connection = Tls::new(&self.shared.context, socket, Some(self.shared.clone()))?;
+        let mut connection = Tls::new(&self.shared.context, socket, Some(self.shared.clone()))?;
         // SAFETY: the connection is alive.
         unsafe { (api.SSL_set_connect_state)(connection.raw()) };
+        if self.may_be_cbc {
+            connection.note_mac_order();
+        }
         if let Some(name) = &self.name {
             connection.names(name);
         }

@@ -6,9 +6,11 @@ use super::api::{Api, Handle, Owned, c_name};
 use super::dialect::Dialect;
 use crate::failure::Failure;
 use crate::libcrypto::keys;
-use crate::tls::spec::{Asked, Cipher, Identity, KeyExchange, Protocol, Signer};
+use crate::tls::spec::{Asked, Cipher, Identity, KeyExchange, MacOrder, Protocol, Signer};
 
 pub const OPTION_NO_TICKET: u32 = 1 << 14;
+/// OpenSSL's alone: the forks do not have encrypt-then-MAC.
+const OPTION_NO_ENCRYPT_THEN_MAC: u32 = 1 << 19;
 pub const VERIFY_PEER: c_int = 1;
 pub const CACHE_OFF: c_int = 0;
 pub const CACHE_CLIENT_OWN: c_int = 0x1 | 0x300;
@@ -23,7 +25,8 @@ pub struct Context {
     pub only_group: Option<&'static str>,
 }
 
-// SAFETY: a context counts its references atomically, and locks what its connections share.
+// SAFETY: a context counts its references atomically, and locks what its connections share. What changes it otherwise takes
+// it mutably.
 unsafe impl Sync for Context {}
 
 #[derive(Clone, Copy)]
@@ -63,17 +66,31 @@ impl Context {
         self.handle.raw()
     }
 
-    pub fn option(&self, option: u32) {
+    pub fn option(&mut self, option: u32) {
         self.api.dialect.options(&self.handle, option);
     }
 
-    pub fn session_cache(&self, mode: c_int) {
+    pub fn session_cache(&mut self, mode: c_int) {
         self.api.dialect.session_cache(&self.handle, mode);
     }
 
     /// Names the server whose sessions these are.
-    pub fn sessions_of(&self, name: &[u8]) -> Result<(), Failure> {
+    pub fn sessions_of(&mut self, name: &[u8]) -> Result<(), Failure> {
         self.ensure("the name for sessions", |dialect, context| dialect.sessions_of(context, name))
+    }
+
+    /// Has connections with a CBC suite agree on this order and no other.
+    pub fn mac_order(&mut self, order: MacOrder) -> Result<(), Failure> {
+        match (order, self.api.dialect.is_fork()) {
+            (MacOrder::MacThenEncrypt, true) | (MacOrder::EncryptThenMac, false) => Ok(()),
+            (MacOrder::MacThenEncrypt, false) => {
+                self.option(OPTION_NO_ENCRYPT_THEN_MAC);
+                Ok(())
+            }
+            (MacOrder::EncryptThenMac, true) => {
+                Err(Failure::Unsupported(format!("{} does not have encrypt-then-MAC", self.api.name())))
+            }
+        }
     }
 
     /// Unsupported, in the library's words, unless it was done.
@@ -105,7 +122,7 @@ impl Context {
         Ok(())
     }
 
-    fn choose_suites(&self, asked: &Asked) -> Result<(), Failure> {
+    fn choose_suites(&mut self, asked: &Asked) -> Result<(), Failure> {
         // Neither list touches the other protocol's suites, so both may be set whatever is spoken.
         let older = asked.suites_12().into_iter();
         let older: Vec<String> = older.filter_map(|(cipher, exchange)| cipher.openssl_12(exchange)).collect();
@@ -143,7 +160,7 @@ impl Context {
     }
 
     /// Adds a certificate with its chain and key; those of other kinds that were added before stay.
-    pub fn present(&self, identity: &Identity) -> Result<(), Failure> {
+    pub fn present(&mut self, identity: &Identity) -> Result<(), Failure> {
         let api = self.api;
         // Read here first: if this makes sense of it and the library does not, the library lacks something.
         let kind = identity.key()?.describe();
@@ -218,5 +235,21 @@ fn signatures(signer: Signer) -> &'static str {
         Signer::Ecdsa => "ecdsa_secp256r1_sha256:ecdsa_secp384r1_sha384:ecdsa_secp521r1_sha512",
         Signer::Ed25519 => "ed25519",
         Signer::MlDsa => "mldsa44:mldsa65:mldsa87",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads share a context: with `&self` two of them could set an option at once. This is checked by compiling it.
+    #[test]
+    fn a_context_is_changed_by_its_owner_alone() {
+        let _: fn(&mut Context, u32) = Context::option;
+        let _: fn(&mut Context, c_int) = Context::session_cache;
+        let _: fn(&mut Context, MacOrder) -> Result<(), Failure> = Context::mac_order;
+        let _: fn(&mut Context, &[u8]) -> Result<(), Failure> = Context::sessions_of;
+        let _: fn(&mut Context, &Identity) -> Result<(), Failure> = Context::present;
+        let _: fn(&mut Context, &str) -> Result<(), Failure> = Context::diffie_hellman;
     }
 }

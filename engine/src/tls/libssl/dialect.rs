@@ -11,6 +11,11 @@ use crate::libcrypto::api::{Handle, Owned};
 use crate::libcrypto::dialect::is_fork;
 
 type Text = *const c_char;
+/// What a library calls with each extension of the peer's hello: the connection, which side it is of, its number, its
+/// content and what was given.
+pub type NoteExtension = unsafe extern "C" fn(Handle, c_int, c_int, *const c_uchar, c_int, *mut c_void);
+/// A callback whose type depends on the command that it is given with.
+type Callback = unsafe extern "C" fn();
 
 // Numbers of SSL_CTX_ctrl and SSL_ctrl.
 const SET_TMP_DH: c_int = 3;
@@ -18,6 +23,7 @@ const MODE: c_int = 33;
 const SET_READ_AHEAD: c_int = 41;
 const SET_SESSION_CACHE_MODE: c_int = 44;
 const SET_HOST_NAME: c_int = 55;
+const SET_NOTE_EXTENSION: c_int = 56;
 const CHAIN_CERTIFICATE: c_int = 89;
 const SET_GROUPS_LIST: c_int = 92;
 const SET_SIGNATURES_LIST: c_int = 98;
@@ -39,6 +45,7 @@ bind! {
     required {
         fn SSL_CTX_ctrl(Handle, c_int, c_long, *mut c_void) -> c_long;
         fn SSL_ctrl(Handle, c_int, c_long, *mut c_void) -> c_long;
+        fn SSL_callback_ctrl(Handle, c_int, Callback) -> c_long;
         fn SSL_CTX_set_options(Handle, u64) -> u64;
         fn SSL_CTX_set_security_level(Handle, c_int);
         fn SSL_CTX_set_ciphersuites(Handle, Text) -> c_int;
@@ -233,6 +240,16 @@ impl Dialect {
             Dialect::Fork(functions) => unsafe {
                 (functions.SSL_set_tlsext_host_name)(connection.raw(), name.as_ptr());
             },
+        }
+    }
+
+    /// Has each extension of the peer's hello noted, where the library tells of them.
+    pub fn note_extensions(&self, connection: &Owned, note: NoteExtension) {
+        let Dialect::OpenSsl(functions) = self else { return };
+        // SAFETY: the connection is alive, and with this command the library calls a function of the type that `note` has.
+        unsafe {
+            let note = std::mem::transmute::<NoteExtension, Callback>(note);
+            (functions.SSL_callback_ctrl)(connection.raw(), SET_NOTE_EXTENSION, note);
         }
     }
 

@@ -22,6 +22,9 @@ impl Server {
         let api = library::open(spec.libcrypto.as_deref())?;
         let shows_itself = spec.client_authority_pem.is_some();
         let mut context = Context::new(api, Method::Server, spec.asked(), shows_itself)?;
+        if let Some(order) = spec.mac_order {
+            context.mac_order(order)?;
+        }
         for identity in &spec.identities {
             context.present(identity)?;
         }

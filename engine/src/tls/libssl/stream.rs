@@ -1,6 +1,7 @@
 //! One connection: the library reads and writes the socket by itself.
 
-use std::ffi::{CStr, c_int};
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_uchar, c_void};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::api::{Api, Handle, Owned, text};
 use super::context::Context;
 use super::shared::{Shared, der, refusal};
 use crate::failure::Failure;
-use crate::tls::spec::{Negotiated, Protocol};
+use crate::tls::spec::{MacOrder, Negotiated, Protocol};
 
 const ERROR_SSL: c_int = 1;
 const ERROR_WANT_READ: c_int = 2;
@@ -31,6 +32,8 @@ pub struct Tls {
     /// What the context knows where a library has kept nothing.
     group_bits: c_int,
     only_group: Option<&'static str>,
+    /// Of a client's connection; None: not noted.
+    mac_order: Option<MacOrder>,
 }
 
 impl Tls {
@@ -50,6 +53,7 @@ impl Tls {
             client,
             group_bits: context.group_bits,
             only_group: context.only_group,
+            mac_order: None,
         })
     }
 
@@ -62,14 +66,25 @@ impl Tls {
         self.api.dialect.host_name(&self.connection, name);
     }
 
+    /// Has the order of MAC and encryption noted that the server agrees to.
+    pub fn note_mac_order(&mut self) {
+        self.mac_order = Some(MacOrder::MacThenEncrypt);
+        self.api.dialect.note_extensions(&self.connection, note_extension);
+    }
+
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     pub fn handshake(&mut self) -> io::Result<()> {
         let step = self.api.SSL_do_handshake;
+        ENCRYPTS_THEN_MACS.set(false);
         // SAFETY: a step is given this connection, which is alive.
-        match self.step("handshake", |connection| unsafe { step(connection) })? {
+        let done = self.step("handshake", |connection| unsafe { step(connection) });
+        if ENCRYPTS_THEN_MACS.get() {
+            self.mac_order = Some(MacOrder::EncryptThenMac);
+        }
+        match done? {
             0 => {
                 let words = "the peer ended the connection in the middle of the handshake";
                 Err(io::Error::new(ErrorKind::UnexpectedEof, words))
@@ -196,11 +211,20 @@ impl Tls {
             true => String::new(),
             false => self.group(&suite),
         };
+        let mac_order = self.mac_order.filter(|_| suite.contains("_CBC_"));
         let (certificate, certificate_key) = Default::default();
         // A server's peer may have shown some too.
         let certificate_bytes = if self.client.is_some() && !resumed { self.shown_bytes() } else { 0 };
-        let mut negotiated =
-            Negotiated { version, suite, group, certificate, certificate_key, certificate_bytes, resumed };
+        let mut negotiated = Negotiated {
+            version,
+            suite,
+            mac_order,
+            group,
+            certificate,
+            certificate_key,
+            certificate_bytes,
+            resumed,
+        };
         if let Some(client) = &self.client {
             client.describe(&mut negotiated);
         }
@@ -265,6 +289,28 @@ impl Drop for Tls {
         // resumed. Most clients of HTTP just close, and are resumed; so are these.
         // SAFETY: the connection is alive until its field is dropped.
         unsafe { (self.api.SSL_set_shutdown)(self.raw(), SHUT_DOWN) };
+    }
+}
+
+thread_local! {
+    /// Whether the server of the step under way has accepted encrypt-then-MAC.
+    static ENCRYPTS_THEN_MACS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The number of encrypt-then-MAC (RFC 7366) among the extensions of a hello.
+const ENCRYPT_THEN_MAC: c_int = 22;
+
+/// What the library calls with each extension in the server's hello.
+unsafe extern "C" fn note_extension(
+    _connection: Handle,
+    _is_servers: c_int,
+    extension: c_int,
+    _content: *const c_uchar,
+    _length: c_int,
+    _given: *mut c_void,
+) {
+    if extension == ENCRYPT_THEN_MAC {
+        ENCRYPTS_THEN_MACS.set(true);
     }
 }
 

@@ -167,6 +167,8 @@ impl<S: Side> Tls<S> {
         Some(Negotiated {
             version,
             suite: provider::name(self.connection.state().negotiated_cipher_suite()?),
+            // rustls has no CBC suites.
+            mac_order: None,
             group: if agreement.group == 0 { String::new() } else { names::group(agreement.group) },
             certificate: leaf.map(|leaf| leaf.fingerprint.clone()).unwrap_or_default(),
             certificate_key: leaf.map(|leaf| leaf.key.clone()).unwrap_or_default(),

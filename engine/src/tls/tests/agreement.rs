@@ -87,7 +87,7 @@ fn asked(row: &Row, near: &Subject, far: &Subject) -> (ClientSpec, ServerSpec) {
 #[test]
 fn what_is_asked_is_negotiated() {
     for row in &TABLE {
-        let (protocol, _, _, name, by, suite, group) = *row;
+        let (protocol, _, cipher, name, by, suite, group) = *row;
         for (near, far) in pairs() {
             let (client_spec, server_spec) = asked(row, &near, &far);
             if !near.speaks(by) || !far.speaks(by) {
@@ -100,6 +100,8 @@ fn what_is_asked_is_negotiated() {
             let expected = Negotiated {
                 version: protocol.name().to_owned(),
                 suite: suite.to_owned(),
+                // OpenSSL's own choice, on both sides.
+                mac_order: (cipher == Aes128Cbc).then_some(MacOrder::EncryptThenMac),
                 group: group.to_owned(),
                 certificate: got.certificate.clone(),
                 certificate_key: identity(name).key().expect("a key").describe(),
@@ -111,7 +113,13 @@ fn what_is_asked_is_negotiated() {
             assert_eq!(Ok(()), client_spec.expects(&got));
             let seen = met.server.negotiated().expect("what the server negotiated");
             let (certificate, certificate_key) = Default::default();
-            let without = Negotiated { certificate, certificate_key, certificate_bytes: 0, ..expected };
+            let without = Negotiated {
+                certificate,
+                certificate_key,
+                certificate_bytes: 0,
+                mac_order: None,
+                ..expected
+            };
             assert_eq!(without, seen, "by the server of {far:?}");
         }
     }
@@ -237,5 +245,45 @@ fn anything_will_do_where_nothing_is_asked() {
             assert_eq!(protocol.name(), got.version);
             assert_eq!(Ok(()), spec.expects(&got));
         }
+    }
+}
+
+/// A CBC suite is two constructions of one name. Which one it is shows in the length of a record too.
+#[test]
+fn the_order_of_a_cbc_suite_is_negotiated_as_asked() {
+    use MacOrder::{EncryptThenMac, MacThenEncrypt};
+    // 4,096 bytes: a header of 5, a vector of 16, a MAC of 20 before or after padding to blocks of 16.
+    let lengths = [(MacThenEncrypt, 5 + 16 + 4128), (EncryptThenMac, 5 + 16 + 4112 + 20)];
+    let libraries = || subjects().into_iter().filter(|subject| subject.speaks(Libssl));
+    for (near, far) in libraries().flat_map(|near| libraries().map(move |far| (near.clone(), far))) {
+        let row = TABLE.iter().find(|row| (row.1, row.2) == (X25519, Aes128Cbc)).expect("a row");
+        let (asks, answers) = asked(row, &near, &far);
+        for (order, length) in lengths {
+            for given in [None, Some(order)] {
+                let spec = ClientSpec { mac_order: Some(order), ..asks.clone() };
+                let far = server(&ServerSpec { mac_order: given, ..answers.clone() });
+                let mut met = meet(&client(&spec), &far).expect("a connection");
+                let got = met.client.negotiated().expect("what was negotiated");
+                assert_eq!((Some(order), Ok(())), (got.mac_order, spec.expects(&got)), "{near:?}");
+                let _ = met.client.read(&mut [0; 10]);
+                assert_eq!(Ok(4096), met.server.write(&[7; 4096]).map_err(|error| error.to_string()));
+                assert_eq!(Ok(length), rustix::io::ioctl_fionread(&met.client), "{order:?} of {near:?}");
+            }
+        }
+        // A client that offers what its server does not accept gets the other, and is not content with it.
+        let spec = ClientSpec { mac_order: Some(EncryptThenMac), ..asks.clone() };
+        let far = server(&ServerSpec { mac_order: Some(MacThenEncrypt), ..answers.clone() });
+        let met = meet(&client(&spec), &far).expect("a connection");
+        let got = met.client.negotiated().expect("what was negotiated");
+        let words = "negotiated MAC-then-encrypt instead of encrypt-then-MAC".to_owned();
+        assert_eq!(Err(words), spec.expects(&got));
+    }
+}
+
+#[test]
+fn a_suite_of_one_construction_has_no_order() {
+    for (near, far) in pairs() {
+        let met = meet(&client(&near.client(Tls12)), &server(&far.server(Tls12))).expect("a connection");
+        assert_eq!(None, met.client.negotiated().expect("what was negotiated").mac_order);
     }
 }

@@ -119,3 +119,34 @@ fn sessions_of_a_fork_are_resumed_or_it_says_why_not() {
         }
     }
 }
+
+/// A fork has one order, and says so where the other is asked for.
+#[test]
+fn a_fork_does_not_encrypt_before_it_authenticates() {
+    for (near, far, _) in fork_pairs() {
+        for (subject, client_side) in
+            [(near, true), (far, false)].into_iter().filter(|(one, _)| one.libcrypto.is_some())
+        {
+            let order = Some(MacOrder::EncryptThenMac);
+            let refusal = if client_side {
+                Client::new(&ClientSpec {
+                    mac_order: order,
+                    cipher: Some(Aes128Cbc),
+                    ..subject.client(Tls12)
+                })
+                .map(drop)
+            } else {
+                Server::new(&ServerSpec {
+                    mac_order: order,
+                    cipher: Some(Aes128Cbc),
+                    ..subject.server(Tls12)
+                })
+                .map(drop)
+            };
+            assert!(
+                matches!(&refusal, Err(Failure::Unsupported(words)) if words.contains("encrypt-then-MAC")),
+                "{refusal:?}"
+            );
+        }
+    }
+}

@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::spec::{Cipher, Identity, Resumption};
+use super::spec::{Cipher, Identity, MacOrder, Resumption};
 use super::*;
 
 macro_rules! fixture {
@@ -110,6 +110,7 @@ impl Subject {
             protocol: Some(protocol),
             key_exchange: Some(KeyExchange::X25519),
             cipher: Some(Cipher::Aes128Gcm),
+            mac_order: None,
             signer: None,
             certificate_pem: None,
             rsa_bits: 0,
@@ -127,6 +128,7 @@ impl Subject {
             protocol: Some(protocol),
             key_exchange: Some(KeyExchange::X25519),
             cipher: Some(Cipher::Aes128Gcm),
+            mac_order: None,
             dh_parameters_pem: None,
             identities: vec![identity("ecdsa-p256")],
             resumption: Resumption::None,

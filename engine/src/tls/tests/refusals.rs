@@ -173,6 +173,7 @@ fn a_mismatch_is_put_into_words() {
     let right = Negotiated {
         version: "TLS 1.3".to_owned(),
         suite: "TLS_AES_128_GCM_SHA256".to_owned(),
+        mac_order: None,
         group: "x25519".to_owned(),
         certificate: String::new(),
         certificate_key: "ECDSA P-256".to_owned(),
