@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tollbar.errors import TollbarError
 
 VERSION = 2
-"""2: both sides of a ratio wait alike, and clocks are read next to what they measure (METHOD.md, "Versions")."""
+"""METHOD.md has a line for each under "Versions"."""
 FIRST = 1
 """The version of runs that state none."""
 
