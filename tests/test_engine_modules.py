@@ -27,7 +27,7 @@ LAYERS = (
     ("provider", "pacing"),
     ("runner",),
     ("contract", "guard"),
-    ("clock", "proc", "binding", "failure", "random"),
+    ("clock", "proc", "binding", "failure", "random", "scheduling", "groups"),
     ("calls",),
 )
 PATHS = re.compile(r"\b(crate|(?:super::)*super)::(\{.*?\}|[\w:]+)", re.DOTALL)

@@ -101,6 +101,7 @@ def test_settings_have_their_part_in_front() -> None:
     later = {
         "authentication",
         "transport-dh-parameters",
+        "transport-mac-order",
         "sign-in-hit-share",
         "sign-in-time-to-live",
         "sign-in-cache-entries",

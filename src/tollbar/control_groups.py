@@ -38,8 +38,11 @@ class OfRun:
         if own is None:
             return None
         group = own / f"{self.name}.{next(self._numbers)}"
-        group.mkdir()
-        return group
+        # A lab may have given up its privileges since it was found that groups can be made.
+        with suppress(PermissionError):
+            group.mkdir()
+            return group
+        return None
 
     def remove(self) -> None:
         """Remove the groups that are left."""

@@ -1,8 +1,6 @@
-//! One component of a server, and the two ways to account for it.
+//! One component of a server.
 
-use super::group::Group;
 use super::paid::{Paid, Usage};
-use super::tree::Tree;
 
 /// The account of one component.
 pub trait Component: Send {
@@ -48,12 +46,4 @@ pub trait Component: Send {
 
     /// Why there is no account any more.
     fn fault(&self) -> Option<&str>;
-}
-
-/// Opens the account of a component: that of its control group where the lab gave it one, else that of its processes.
-pub fn open(name: &str, root: i32) -> Result<Box<dyn Component>, String> {
-    match Group::open(name, root) {
-        Some(group) => Ok(Box::new(group)),
-        None => Ok(Box::new(Tree::open(name, root)?)),
-    }
 }

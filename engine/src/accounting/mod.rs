@@ -21,10 +21,12 @@ use std::time::Duration;
 pub use bill::{Bill, Opening, Reading};
 use component::Component;
 use elsewhere::{Answer, Asked, Elsewhere, Place};
+use group::Group;
 #[cfg(test)]
 pub use paid::Paid;
 pub use paid::Usage;
 use rustix::thread::set_current_timer_slack;
+use tree::Tree;
 
 use crate::clock::{self, Clocks};
 use crate::proc;
@@ -57,11 +59,19 @@ fn stood_still((before_ns, read_ns): (u64, u64), (used_ns, now_ns): (u64, u64)) 
     used_ns.saturating_sub(before_ns) <= (now_ns - read_ns) / REST
 }
 
+/// Opens the account of a component: that of its control group where the lab gave it one, else that of its processes.
+fn opened(name: &str, root: i32) -> Result<Box<dyn Component>, String> {
+    match Group::open(name, root) {
+        Some(group) => Ok(Box::new(group)),
+        None => Ok(Box::new(Tree::open(name, root)?)),
+    }
+}
+
 impl Accounts {
     pub fn open(components: &BTreeMap<String, i32>) -> Result<Accounts, String> {
         // A nap ends when it is due, and not the 50 µs later that a thread may oversleep.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
-        let accounts = components.iter().map(|(name, root)| component::open(name, *root));
+        let accounts = components.iter().map(|(name, root)| opened(name, *root));
         let here = accounts.collect::<Result<_, _>>()?;
         Ok(Accounts { here, is_core_shared: false, elsewhere: Vec::new() })
     }

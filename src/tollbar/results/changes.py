@@ -40,7 +40,7 @@ def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Trials of both would be one cell's, and their mean the cost of neither.
     """
     return [
-        *_method(begun.get("method", method.FIRST), now["method"]),
+        *_method(begun.get("method", method.FIRST), now.get("method", method.FIRST)),
         *_engine(begun.get("engine"), now["engine"]),
         *_providers(begun["providers"], now["providers"]),
         *_servers(begun["servers"], now["servers"]),
