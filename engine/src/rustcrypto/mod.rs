@@ -120,6 +120,7 @@ mod tests {
         "serde_json",
         "sqlcipher-src",
         "x509-cert",
+        "zeroize",
     ];
 
     #[test]
