@@ -113,7 +113,7 @@ class Paid:
 
     @staticmethod
     def median(rounds: Sequence[Paid]) -> Paid:
-        """Of each by itself."""
+        """Return the median of each amount, each by itself."""
         return Paid(*(median(getattr(one, name) for one in rounds) for name in Paid.__slots__))
 
 

@@ -71,7 +71,7 @@ class Row:
 
     @property
     def taken(self) -> dict[str, float]:
-        """How often each component waits and receives: `waits`, `database: receives`."""
+        """Return the waits and receives of each component by name: `waits`, `database: receives`."""
         found: dict[str, float] = {}
         for name, count in self.system.items():
             if (what := self._turn(name)) is not None:
@@ -299,7 +299,7 @@ def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:
 
 
 def lacking() -> str | None:
-    """What counts system calls and is not here."""
+    """Return the reason why calls or waits cannot be counted here; None: they can."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     if not turns.can_count():

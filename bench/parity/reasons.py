@@ -354,7 +354,7 @@ def differences(family: str, rows: Iterable[Row]) -> Iterator[Difference]:
 
 
 def _more(group: Sequence[tuple[Row, Mapping[str, float]]], most: float) -> Iterator[Difference]:
-    """What each row does more of than the row that does least of it, by more than `most`."""
+    """Yield each excess of a row over the row that does least of a thing, above `most`."""
     for what in dict.fromkeys(name for _, counts in group for name in counts):
         least = min(counts.get(what, 0.0) for _, counts in group)
         for row, counts in group:

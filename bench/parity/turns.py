@@ -1,4 +1,4 @@
-"""How often servers wait and receive, counted by the kernel while they and their client work as they are measured.
+"""Counts of the waits and receives of servers, by the kernel, while they and their client work as they are measured.
 
 strace stops a process at every call. Its client runs meanwhile, and has the next request there before the server looks
 for it: counted so, a server that does more work waits less. The kernel's tracepoints stop nothing.
@@ -29,7 +29,7 @@ LOST = re.compile(r"entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def can_count() -> bool:
-    """Whether the kernel counts for this process: as root, where its trace files are mounted."""
+    """Return whether the kernel counts for this process: as root, where its trace files are mounted."""
     return os.access(TRACING / "instances", os.W_OK) and (TRACING / "events/syscalls").is_dir()
 
 
@@ -59,7 +59,7 @@ def counted(components: Mapping[str, int], found: Counter[str]) -> Iterator[None
 
 
 def calls(text: str, of: Mapping[int, str]) -> Counter[str]:
-    """How often the threads of each component called what; `of` has the component of a thread.
+    """Return the calls of the threads of each component, by name; `of` has the component of a thread.
 
     A process that ended meanwhile is its component's if there is but one.
     """

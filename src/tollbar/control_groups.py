@@ -76,7 +76,7 @@ def usable() -> Path | None:
 
 
 def accounts() -> str:
-    """How the CPU time of the lab's servers is known on this machine, for its fingerprint."""
+    """Return the way in which this machine accounts the CPU time of servers."""
     return "control groups" if usable() else "processes"
 
 
@@ -120,7 +120,7 @@ def _own() -> Path | None:
 
 
 def _mounted(mounts: Path = Path("/proc/mounts")) -> Path | None:
-    """Where the unified hierarchy is mounted: by itself, or below those of version 1."""
+    """Return the folder where the unified hierarchy is mounted: by itself, or below those of version 1."""
     lines = (line.split(" ") for line in _read(mounts).splitlines())
     return next((Path(fields[1]) for fields in lines if len(fields) > 2 and fields[2] == "cgroup2"), None)
 

@@ -7,16 +7,16 @@ use serde::Serialize;
 use super::paid::Paid;
 use crate::clock::Clocks;
 
-/// What each component has paid since the accounts were opened.
+/// The payment of each component since the accounts were opened.
 #[derive(Debug, Default, Clone)]
 pub struct Reading {
     pub components: BTreeMap<String, Paid>,
-    /// How often a process could not be read to its end.
+    /// The number of processes that could not be read to their end.
     pub inexact: u64,
     pub(super) at_ns: u64,
 }
 
-/// What was paid between two readings, each with nothing under way.
+/// The payment between two readings, each with nothing under way.
 #[derive(Serialize, Debug)]
 pub struct Bill {
     pub components: BTreeMap<String, Paid>,
@@ -74,7 +74,7 @@ impl Reading {
         }
     }
 
-    /// What each component paid from an earlier reading to this one.
+    /// The payment of each component from an earlier reading to this one.
     pub fn since(&self, earlier: &Reading) -> BTreeMap<String, Paid> {
         let wall_ns = self.at_ns - earlier.at_ns;
         let nothing = Paid::default();

@@ -36,7 +36,7 @@ pub trait Component: Send {
     /// Returns whether processes that come and go are known to a microsecond, and not to a clock tick.
     fn is_exact(&self) -> bool;
 
-    /// How often a process could not be read to its end.
+    /// The number of processes that could not be read to their end.
     fn inexact(&self) -> u64 {
         0
     }

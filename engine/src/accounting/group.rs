@@ -27,7 +27,7 @@ pub struct Group {
     first_ns: u64,
     cpu_ns: u64,
     members: BTreeMap<i32, Member>,
-    /// Of members that ended.
+    /// The number of members that ended, and how long these waited for a core.
     ended: u64,
     ended_waits_ns: u64,
     fault: Option<String>,

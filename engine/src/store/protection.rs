@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(value, opened);
     }
 
-    /// What the calls of a thread have left below this call's frame on its stack.
+    /// The bytes that the calls of a thread have left below this call's frame on its stack.
     fn left_on_the_stack() -> Vec<u8> {
         let mut left = vec![0; 64 << 10];
         let memory = std::fs::File::open("/proc/self/mem").expect("this process's memory");

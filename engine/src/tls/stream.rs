@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Whether the library holds bytes that it took from the socket, or the peer's end: no event of the socket reports them.
+    /// Returns whether the library holds bytes that it took from the socket, or the peer's end: no event of the socket reports them.
     #[inline]
     pub fn holds_more(&self) -> bool {
         on!(self, plain _socket => false, tls stream => stream.holds_more())

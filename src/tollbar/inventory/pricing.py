@@ -60,7 +60,7 @@ class Line:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is known with which parameters too."""
+        """Return whether the parameters of its choice are known too."""
         return self.is_mapped and all(_has_parameters(one.use) for one in self.uses)
 
     @property

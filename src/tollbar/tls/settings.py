@@ -134,7 +134,7 @@ class Settings:
 
     @property
     def is_cbc(self) -> bool:
-        """Whether records are encrypted and authenticated by two algorithms, one after the other."""
+        """Return whether records are encrypted and authenticated by two algorithms, one after the other."""
         return self.cipher.endswith("-cbc")
 
     @property

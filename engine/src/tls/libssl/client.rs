@@ -17,7 +17,7 @@ pub struct Client {
     shared: Arc<Shared>,
     /// The name to send; None where it stays out of the hello.
     name: Option<CString>,
-    /// Whether a connection may come to a CBC suite.
+    /// True where a connection may come to a CBC suite.
     may_be_cbc: bool,
 }
 

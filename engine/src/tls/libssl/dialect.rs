@@ -11,7 +11,7 @@ use crate::libcrypto::api::{Handle, Owned};
 use crate::libcrypto::dialect::is_fork;
 
 type Text = *const c_char;
-/// What a library calls with each extension of the peer's hello: the connection, which side it is of, its number, its
+/// The function that a library calls with each extension of the peer's hello: the connection, which side it is of, its number, its
 /// content and what was given.
 pub type NoteExtension = unsafe extern "C" fn(Handle, c_int, c_int, *const c_uchar, c_int, *mut c_void);
 /// A callback whose type depends on the command that it is given with.

@@ -45,7 +45,7 @@ impl Shared {
     }
 }
 
-/// What `judge` is given: a pointer that stays valid wherever the `Arc` is moved to, and for as long as it lives.
+/// The argument of `judge`: a pointer that stays valid wherever the `Arc` is moved to, and for as long as it lives.
 fn given_to_judge<T>(trust: &Arc<T>) -> Handle {
     Arc::as_ptr(trust).cast_mut().cast()
 }

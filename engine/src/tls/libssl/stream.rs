@@ -129,7 +129,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Whether the library holds bytes that it read ahead; true where it cannot tell, and has to be read until it waits.
+    /// Returns whether the library holds bytes that it read ahead; true where it cannot tell, and has to be read until it waits.
     pub fn holds_more(&self) -> bool {
         // SAFETY: the connection is alive.
         self.api.SSL_has_pending.is_none_or(|has_pending| unsafe { has_pending(self.raw()) } == 1)
@@ -293,14 +293,14 @@ impl Drop for Tls {
 }
 
 thread_local! {
-    /// Whether the server of the step under way has accepted encrypt-then-MAC.
+    /// True where the server of the step under way has accepted encrypt-then-MAC.
     static ENCRYPTS_THEN_MACS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The number of encrypt-then-MAC (RFC 7366) among the extensions of a hello.
 const ENCRYPT_THEN_MAC: c_int = 22;
 
-/// What the library calls with each extension in the server's hello.
+/// The function that the library calls with each extension in the server's hello.
 unsafe extern "C" fn note_extension(
     _connection: Handle,
     _is_servers: c_int,

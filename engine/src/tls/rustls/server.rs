@@ -24,7 +24,7 @@ use crate::tls::spec::{Identity, Resumption, ServerSpec, TICKETS};
 /// As many as OpenSSL's servers remember unless told otherwise.
 const REMEMBERED: usize = 20 * 1024;
 
-/// What rustls keeps of a session of TLS 1.2 without a client's certificate, about.
+/// The bytes that rustls keeps of a session of TLS 1.2 without a client's certificate, about.
 const SESSION_BYTES: usize = 96;
 
 pub struct Server {

@@ -198,7 +198,7 @@ impl<S: Side> Tls<S> {
         self.emptied && self.incoming.is_empty() && self.plaintext.is_empty()
     }
 
-    /// Whether bytes, or the peer's end, wait here that no event of the socket reports.
+    /// Returns whether bytes, or the peer's end, wait here that no event of the socket reports.
     pub fn holds_more(&self) -> bool {
         self.ended || !self.incoming.is_empty() || !self.plaintext.is_empty()
     }
