@@ -260,7 +260,8 @@ def test_a_run_is_not_resumed_on_another_machine(tollbar: Tollbar, fake_runs: Pa
 
 def healthy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A machine with nothing to complain of; what is returned may be altered."""
-    facts: dict[str, Any] = {"cpu": "A CPU", "cores": 2, "kernel": "6.1", "governor": "performance"}
+    # The rest is of this machine, so that a fact added to the fingerprint is known here too.
+    facts: dict[str, Any] = machine.fingerprint() | {"cpu": "A CPU", "cores": 2, "governor": "performance"}
     claim = SimpleNamespace(says="twice is twice", one_ratio=2.0)
     result = SimpleNamespace(claim=claim, verdict=ClaimVerdict.STILL_TRUE, ratio=SimpleNamespace(estimate=2.001))
     state = {"facts": facts, "load": 0.1, "libraries": [], "result": result}
