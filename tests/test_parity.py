@@ -104,7 +104,7 @@ def _compared(row: Row) -> dict[str, float]:
 
 @pytest.mark.parametrize("by", ["embedded, libcrypto", "embedded, aws-lc"])
 def test_a_request_is_one_wait_and_one_receive_in_clear_and_under_tls(by: str, parts: dict[str, document.Part]) -> None:
-    """As the document has it, for each cipher and version."""
+    """The document counts one wait and one receive for each cipher and version."""
     requests = [row for row in parts["tls"].rows if (row.operation, row.by) == ("request", by)]
     assert {"plaintext", "tls-1.2", "tls-1.3"} == {row.choice for row in requests}
     for row in requests:

@@ -17,7 +17,7 @@ pub fn folder_of(pid: i32) -> Option<PathBuf> {
     Some(Path::new(mount_of(&mounts)?).join(path))
 }
 
-/// Where the unified hierarchy is mounted.
+/// Mount point of the unified hierarchy in the text of `/proc/mounts`.
 fn mount_of(mounts: &str) -> Option<&str> {
     let mut mounts = mounts.lines().map(|line| line.split(' '));
     mounts.find_map(|mut fields| {
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(Some("/sys/fs/cgroup"), mount_of("none /sys/fs/cgroup cgroup2 rw 0 0\n"));
     }
 
-    /// Where this machine has such a hierarchy, and lets groups be made in it.
+    /// Skipped on machines without a writable unified hierarchy.
     #[test]
     fn the_groups_of_a_run_are_those_of_its_name() {
         let Some(own) = folder_of(std::process::id() as i32) else { return };

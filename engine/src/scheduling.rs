@@ -1,4 +1,4 @@
-//! How the kernel shares a core between a server and its client.
+//! Scheduling policy of clients that share a core with the server.
 
 /// Has this thread, and threads that it starts, wait for a turn when it wakes (`SCHED_BATCH`).
 ///

@@ -38,9 +38,9 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Bill {
-    /// Of work that ends a process each time. What their parent waited for is the kernel's exact sum, which is read to a
-    /// tick (10 ms) of user and of system time: two readings differ by 6 ms (a standard deviation) too much or too little,
-    /// whatever came between. Against this much that is 5 %, and what one chunk has too much, the next has too little.
+    /// The bill of work that ends one process per operation. The kernel keeps the exact sum of reaped children but shows it
+    /// in ticks (10 ms) of user and of system time, so the difference of two readings is wrong by 6 ms (one standard
+    /// deviation). Against 120 ms that is 5 %, and an excess in one chunk is missing from the next.
     pub fn of_processes(self) -> Bill {
         const TICKS_MATTER_UNDER_NS: u64 = 120_000_000;
         Bill { ticks: self.ticks && self.components_ns() < TICKS_MATTER_UNDER_NS, ..self }

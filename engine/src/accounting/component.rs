@@ -1,4 +1,4 @@
-//! One component of a server.
+//! Account of one component of a server.
 
 use super::paid::{Paid, Usage};
 

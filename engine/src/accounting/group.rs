@@ -1,4 +1,4 @@
-//! One component by the control group that it was started in: exact, whatever has ended in it.
+//! Account of one component from its control group: exact, even for processes that have ended in it.
 //!
 //! The lab gives each component that it starts a group of its own where the kernel lets it (cgroup v2). `cpu.stat` is there
 //! without any controller, and adds up all that ever ran in the group.

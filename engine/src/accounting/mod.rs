@@ -46,7 +46,7 @@ const BETWEEN_READINGS: Duration = Duration::from_micros(200);
 /// A clock that still moves then is not closing connections, it is at work of its own.
 const LONGEST_SETTLING_NS: u64 = 100_000_000;
 
-/// As short as the kernel makes it, which is some 6 µs.
+/// The shortest sleep the kernel gives, about 6 µs.
 const NAP: Duration = Duration::from_nanos(1);
 /// A thread of this process may use the first one up, on its way to sleep.
 const STANDING_NAPS: u32 = 2;

@@ -1,4 +1,4 @@
-//! One component by walking through its processes.
+//! Account of one component, by walking through its processes.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub struct Tree {
     most_processes: usize,
     /// A process came or went between the last two readings.
     has_changed: bool,
-    /// The same of the last bill: its work starts processes, or ends them.
+    /// A process came or went during the last bill: this component's work starts or ends processes.
     comes_and_goes: bool,
     /// Why there is no account any more.
     fault: Option<String>,

@@ -262,7 +262,7 @@ impl Transport for Rsa {
 mod tests {
     use super::*;
 
-    /// As another provider's: what is more would be cleared for each operation, and never used.
+    /// Other providers allocate exactly this much; more would be cleared for each operation and never used.
     #[test]
     fn a_ciphertext_has_the_room_that_it_takes() {
         let path = std::env::var("TOLLBAR_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());

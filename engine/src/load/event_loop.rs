@@ -34,7 +34,7 @@ pub struct EventLoop {
     users: Vec<User>,
     active: u32,
     state: LoopState,
-    /// Of timed phases.
+    /// Latencies of timed phases.
     latencies: Recorder,
     source: Source,
     under_way: u32,

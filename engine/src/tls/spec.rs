@@ -45,7 +45,7 @@ pub enum Cipher {
     ChaCha20Poly1305,
 }
 
-/// Which comes first in the records of a CBC suite of TLS 1.2: the MAC (RFC 5246), or encryption (RFC 7366).
+/// Order in the records of a CBC suite of TLS 1.2: MAC first (RFC 5246) or encryption first (RFC 7366).
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum MacOrder {
@@ -186,7 +186,7 @@ pub struct Negotiated {
     pub version: String,
     /// `TLS_AES_128_GCM_SHA256`, `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`: the registered name, whatever the library's.
     pub suite: String,
-    /// Of a client's connection with a CBC suite; None elsewhere.
+    /// MAC order of a client's connection with a CBC suite; None for other suites and for servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac_order: Option<MacOrder>,
     /// `x25519`, `secp256r1`, `X25519MLKEM768`, `DHE 2048 bits`, `RSA`; empty where a resumption had no key exchange.

@@ -40,9 +40,9 @@ KEEPER, LAB = "keeper.json", "lab.json"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a run that was killed has left: its directory, the processes that it has started, and their control groups.
+    """Remains of a killed run: its directory, the processes that it started, and their control groups.
 
-    Where nothing but a control group is left, that is the directory.
+    If only a control group is left, `directory` is that group.
     """
 
     directory: Path

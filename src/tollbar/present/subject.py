@@ -1,4 +1,4 @@
-"""What is compared with a baseline: its name, its verdict, and how far apart the two are."""
+"""Subject of a comparison with a baseline: name, verdict and ratio."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tollbar.present.numbers import ratio_range, signed_range
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is compared with the baseline, in every cell where it stands."""
+    """A choice or coordinate and its tolls in all cells that have it."""
 
     name: str
     standing: str | None

@@ -32,7 +32,7 @@ class Negotiated(BaseModel):
     version: str
     suite: str
     mac_order: str = ""
-    """Of a CBC suite: `encrypt-then-mac` or `mac-then-encrypt`."""
+    """`encrypt-then-mac` or `mac-then-encrypt` with a CBC suite, else empty."""
     group: str = ""
     certificate: str = ""
     certificate_key: str = ""

@@ -35,7 +35,7 @@ CIPHERS: Mapping[str, tuple[str | None, str]] = {
     BY_DEFAULT: (None, ""),
 }
 MAC_ORDERS = ("encrypt-then-mac", "mac-then-encrypt")
-"""Of a CBC suite: what a client offers decides, and servers of OpenSSL accept either."""
+"""Values for CBC suites. The client decides by what it offers; servers with OpenSSL accept either."""
 RESUMPTIONS = ("none", "session-id", "ticket")
 CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048", "ml-dsa-87")
 # Whether a server looks clients' certificates up in their authority's list of those that it revoked.
@@ -59,7 +59,7 @@ class Settings:
     dh_parameters: str
     cipher: str
     mac_order: str
-    """Of records with a CBC cipher."""
+    """MAC order of records with a CBC cipher."""
     resumption: str
     resumed: int
     """Percent of connections that resume."""

@@ -50,7 +50,7 @@ fn children_that_were_not_seen_are_exact() {
     assert!(expected_ns.abs_diff(bill.components_ns()) < A_LITTLE_NS, "{expected_ns} ns, counted {bill:?}");
 }
 
-/// Its start needs no walk: processes of the lead-in that came and went are in what was read.
+/// Starting needs no walk: the reading includes processes of the lead-in that have ended.
 #[test]
 fn a_start_has_all_that_the_lead_in_was() {
     let Some(group) = Own::made("start") else { return };

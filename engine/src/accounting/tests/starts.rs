@@ -43,7 +43,7 @@ fn new_processes_are_found_when_a_bill_ends() {
     let _ = shell.0.wait();
 }
 
-/// Where each operation is a process that ends, the lead-in's are known after a walk alone: the bill before tells.
+/// Only a walk finds the lead-in's ended processes; the bill before shows that one is needed.
 #[test]
 fn what_comes_and_goes_is_walked_through_at_the_start() {
     let mut shell = Shell::start("(:); echo first; read word; (burn); echo led; read word; :");

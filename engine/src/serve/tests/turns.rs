@@ -1,4 +1,4 @@
-//! How often a connection reads before the loop waits again: as often in clear as under TLS.
+//! Reads per wait of the event loop: as many in clear as under TLS.
 
 use std::os::fd::OwnedFd;
 

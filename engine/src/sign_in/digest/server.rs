@@ -134,7 +134,7 @@ impl Nonces {
         Nonces { issued: Vec::new(), next: 0, lifetime_ns }
     }
 
-    /// As it is after a long time of use: full of nonces that are too old, each of which is replaced by a new one.
+    /// A table in its long-term state: full of expired nonces, each of which a new one replaces.
     fn full(lifetime_ns: u64) -> Result<Nonces, Failure> {
         let mut nonces = Nonces::new(lifetime_ns);
         let mut randoms = vec![[0; 12]; MOST_NONCES];
@@ -265,7 +265,7 @@ mod tests {
         assert!(!takes(Said { by: "HEAD", ..RIGHT }), "another method");
     }
 
-    /// Where the first nonces were appended, the table grew while it was measured.
+    /// An empty table would grow while it is measured.
     #[test]
     fn a_new_server_replaces_old_nonces() {
         let mut nonces = Nonces::full(100).expect("random bytes");

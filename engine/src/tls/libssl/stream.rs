@@ -32,7 +32,7 @@ pub struct Tls {
     /// What the context knows where a library has kept nothing.
     group_bits: c_int,
     only_group: Option<&'static str>,
-    /// Of a client's connection; None: not noted.
+    /// MAC order of a client's connection; None: not noted.
     mac_order: Option<MacOrder>,
 }
 

@@ -1,4 +1,4 @@
-//! What a client sends at once.
+//! Number of segments that a client sends.
 
 use rustix::net::{RecvFlags, recv};
 
