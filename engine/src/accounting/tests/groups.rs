@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
-use super::{A_LITTLE_NS, Shell, used_ns};
+use super::{A_LITTLE_NS, Shell, bill_after_lead_in, used_ns};
 use crate::groups;
 
 /// A control group of this test, if this machine lets one be made; removed at the end.
@@ -57,13 +57,7 @@ fn a_start_has_all_that_the_lead_in_was() {
     let mut shell = Shell::start("(burn); echo led; read word; :");
     group.take(&shell);
     let mut accounts = shell.accounts();
-    let mut opening = accounts.begin();
-    shell.say();
-    shell.hear();
-    accounts.start(&mut opening);
-    shell.say();
-    shell.hear();
-    let bill = accounts.bill(&opening);
+    let bill = bill_after_lead_in(&mut shell, &mut accounts);
     assert!(bill.components_ns() < A_LITTLE_NS && !bill.ticks, "{bill:?}");
     assert!(used_ns(&accounts.read()) > 20_000_000);
     assert_eq!(Ok(()), accounts.all_there());

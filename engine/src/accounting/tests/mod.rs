@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
+use super::bill::Bill;
 use super::{Accounts, Reading};
 
 /// Two fields of the kernel's account, each cut off to a tick of 10 ms.
@@ -82,4 +83,15 @@ fn used_ns(reading: &Reading) -> u64 {
 fn agree(expected_ns: u64, counted_ns: u64) {
     assert!(expected_ns > 3 * TICKS_NS, "the script burned {expected_ns} ns only");
     assert!(expected_ns.abs_diff(counted_ns) <= TICKS_NS, "{expected_ns} ns, counted {counted_ns}");
+}
+
+/// The bill of what the shell does after its lead-in, which ends with its first word.
+fn bill_after_lead_in(shell: &mut Shell, accounts: &mut Accounts) -> Bill {
+    let mut opening = accounts.begin();
+    shell.say();
+    shell.hear();
+    accounts.start(&mut opening);
+    shell.say();
+    shell.hear();
+    accounts.bill(&opening)
 }

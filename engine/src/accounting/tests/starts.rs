@@ -1,6 +1,6 @@
 //! A bill is begun before a lead-in, and started after it by the clocks alone.
 
-use super::{A_LITTLE_NS, Shell, agree, used_ns};
+use super::{A_LITTLE_NS, Shell, agree, bill_after_lead_in, used_ns};
 use crate::accounting::component::Component;
 use crate::accounting::tree::Tree;
 
@@ -52,13 +52,7 @@ fn what_comes_and_goes_is_walked_through_at_the_start() {
     shell.say();
     shell.hear();
     assert!(accounts.bill(&opening).ticks);
-    let mut opening = accounts.begin();
-    shell.say();
-    shell.hear();
-    accounts.start(&mut opening);
-    shell.say();
-    shell.hear();
-    let bill = accounts.bill(&opening);
+    let bill = bill_after_lead_in(&mut shell, &mut accounts);
     assert!(bill.components_ns() < A_LITTLE_NS && !bill.ticks, "{bill:?}");
     shell.end();
 }
