@@ -22,7 +22,8 @@ from tollbar.moments import Quickness
 from tollbar.records import Outcome, Trial
 from tollbar.results import Row, Run, StudyRun
 from tollbar.sizing.mix import Part, Term
-from tollbar.sizing.sized import Cell, Sized, SizedTerm, summed
+from tollbar.sizing.sized import Sized, SizedTerm
+from tollbar.sizing.summing import Cell, summed
 from tollbar.stats import Interval, Moments
 
 

@@ -1,38 +1,32 @@
 """How many cores a mix takes, by the costs that runs measured: sums of rates times costs, with their intervals.
 
 A cost is the CPU time of all that takes part, undisturbed; where a load client asks a server, of the server's side.
-Cells of one study are summed block by block; what was measured in different studies is independent, and its variances
-add.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
 from statistics import median
 from typing import Any
 
-from tollbar import machine, stats
+from tollbar import machine
 from tollbar.errors import TollbarError
-from tollbar.families import OF_A_LOAD, Standing, Value, at_defaults
-from tollbar.judge import Verdict, quickness, reach
-from tollbar.judge.choosing import Candidate, Wanted, candidate, ruled_on
-from tollbar.judge.costs import Ledger, Quantity
-from tollbar.judge.decisions import Terms, decide
+from tollbar.families import Value, at_defaults
+from tollbar.judge.choosing import Candidate, Wanted, candidate
+from tollbar.judge.costs import Quantity
 from tollbar.libraries import normal
 from tollbar.policies import Policy
-from tollbar.results import Row, Run, StudyRun
-from tollbar.sizing.mix import RESUMPTION, Mix, Part, Term, every_part
+from tollbar.results import Row, Run
+from tollbar.sizing.mix import Mix, Part, Term, every_part
+from tollbar.sizing.summing import Cell, Source, summed
+from tollbar.sizing.swapping import PLACES, Swap, in_order, swaps
 from tollbar.stats import Interval, Moments
 from tollbar.study import USUAL_USERS, default_load, is_paced
 
-# How it was asked: no two of these are two choices.
-_PLACES = ("op", "provider", "bed", *OF_A_LOAD)
 _USUAL_BED = "embedded"
-_LEAST_RATIO = 1e-9
 # What users ask and how, which is no coordinate; by what a study's file calls it. Another of it is another cost.
 _REQUESTS = {
     "get": "load.request.get",
@@ -41,51 +35,6 @@ _REQUESTS = {
     "connection": "load.connection",
     "think_s": "load.think",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A study of a run, and its costs."""
-
-    run: Run
-    study_run: StudyRun
-
-    @cached_property
-    def ledger(self) -> Ledger:
-        study = self.study_run.study
-        return Ledger(
-            self.study_run.rows, Terms.of(self.study_run), study.measure.cost, study.family, quickness(self.run)
-        )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A measured cell, and how many cores each of its operations takes a share of."""
-
-    source: Source
-    row: Row
-    weight: float
-    """What a nanosecond of it adds to the cores: operations a second over 10⁹ and the utilisation."""
-
-
-@dataclass(frozen=True)
-class Swap:
-    """Another choice, or another value of one setting, in the place of a term's."""
-
-    term: Term
-    name: str
-    """What is changed: `choice` or a setting."""
-    value: Value
-    row: Row
-    """In the place of the term's cell, or of that of a full handshake."""
-    own: tuple[str, ...]
-    """The settings that its choice has and the term's has not, which are not at their defaults."""
-    saved: Interval
-    """Cores, below nought where it costs more."""
-    verdict: Verdict
-    """On the term's cost with it, over that without."""
-    judged: Candidate
-    """What the mix's policies say of it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +49,7 @@ class SizedTerm:
     memory_bytes: float | None
     """Of all that are under way at once; None where an operation's is not known."""
     swaps: tuple[Swap, ...]
-    """Those that were measured, from the one that saves most."""
+    """The measured ones, as `swapping.in_order` has them."""
     is_at_load: bool
     """Whether its servers, if it has any, had as much time to spare as the mix's will, and no client beside them."""
 
@@ -166,28 +115,6 @@ def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
     if missing:
         return Sized(mix, tuple(runs), tuple(found), None, missing)
     return Sized(mix, tuple(runs), tuple(found), summed(cell for one in found for cell in one.cells))
-
-
-def summed(cells: Iterable[Cell], moments: Moments | None = None) -> Interval:
-    """The sum of these cells' costs, each times its weight: of these moments, or of the best that there were."""
-    by_source: dict[int, list[Cell]] = {}
-    for cell in cells:
-        by_source.setdefault(id(cell.source), []).append(cell)
-    return stats.total([part for some in by_source.values() for part in _of_one_source(some, moments)])
-
-
-def _of_one_source(cells: Sequence[Cell], moments: Moments | None) -> list[Interval]:
-    """One sum over the blocks that all have; each by itself where there is none."""
-    weights: dict[str, float] = {}
-    for cell in cells:
-        weights[cell.row.key] = weights.get(cell.row.key, 0.0) + cell.weight
-    rows = [*{cell.row.key: cell.row for cell in cells}.values()]
-    ledger = cells[0].source.ledger
-    together = ledger.added(rows, [weights[row.key] for row in rows], moments)
-    if together is not None:
-        return [together]
-    alone = [ledger.added([row], [weights[row.key]], moments) for row in rows]
-    return [one for one in alone if one is not None]
 
 
 def _refuse_other_machines(runs: Sequence[Run]) -> None:
@@ -270,7 +197,7 @@ def _differences(source: Source, term: Term, part: Part, row: Row) -> dict[str, 
     found |= _other_requests(source, term)
     if row.choice not in term.family.choices or term.is_served != ("bed" in there):
         return {"choice": (row.choice, part.wanted["choice"]), "bed": (there.get("bed", "–"), "–"), **found}
-    usual = at_defaults(term.family, {**{n: there[n] for n in _PLACES if n in there}, **part.wanted})
+    usual = at_defaults(term.family, {**{n: there[n] for n in PLACES if n in there}, **part.wanted})
     return found | {
         name: (there[name], value)
         for name, value in usual.items()
@@ -333,10 +260,10 @@ def _sized(mix: Mix, term: Term, cells: Sequence[Cell], today: date) -> SizedTer
         raise TollbarError(what, where=f"{mix.path}: term.{term.name}", hint=hint)
     wanted = _wanted(mix.policies, term, today)
     judged = candidate(wanted, cells[0].row.coordinates)
-    swaps = sorted(_swaps(wanted, term, cells), key=lambda one: -one.saved.estimate)
+    found = in_order(swaps(wanted, term, cells))
     percent = round(100 * mix.utilisation)
     is_at_load = not term.is_asked or all(_is_as_meant(cell.row, percent) for cell in cells)
-    return SizedTerm(term, tuple(cells), cores, judged, _memory(term, cells[0]), tuple(swaps), is_at_load)
+    return SizedTerm(term, tuple(cells), cores, judged, _memory(term, cells[0]), found, is_at_load)
 
 
 def _wanted(asked: Sequence[Policy], term: Term, today: date) -> Wanted:
@@ -357,91 +284,3 @@ def _memory(term: Term, cell: Cell) -> float | None:
         # Little's law: as many are under way as arrive while one takes.
         at_once = term.rate_per_s * wall[0] * 1e-9 if wall else None
     return None if at_once is None else median(each) * max(1.0, at_once)
-
-
-def _swaps(wanted: Wanted, term: Term, cells: Sequence[Cell]) -> Iterator[Swap]:
-    """Each row beside the term's that differs from it in its choice or in one setting that decides something."""
-    family, own = term.family, cells[0]
-    deciding = {"choice", *family.parameters, *(n for n, one in family.settings.items() if one.about)}
-    deciding |= ruled_on(wanted)
-    deciding -= {*_PLACES, *((RESUMPTION, "resumed") if term.resumed is not None else ())}
-    for row in own.source.study_run.rows:
-        name = _changed(own.row, row)
-        is_choice = row.standing is not Standing.NULL and row.choice in family.choices
-        if name in deciding and is_choice and own.source.ledger.why_unmeasured(row) is None:
-            others = [
-                _swapped(own.row, row, cell, name) if part.share >= 0 else cell
-                for cell, part in zip(cells[1:], term.parts[1:], strict=True)
-            ]
-            there = [Cell(own.source, row, own.weight), *(cell for cell in others if cell is not None)]
-            if len(there) == len(cells):
-                yield _swap(wanted, term, cells, there, name)
-
-
-def _changed(own: Row, other: Row) -> str | None:
-    """The one coordinate of both in which they differ; None where there is none, or several."""
-    both = [name for name in own.coordinates if name in other.coordinates]
-    differing = [name for name in both if own.coordinates[name] != other.coordinates[name]]
-    return differing[0] if len(differing) == 1 else None
-
-
-def _swapped(own: Row, other: Row, cell: Cell, name: str) -> Cell | None:
-    """What is to another cell of the term as `other` is to its `own`: of the cell's study, and with a cost."""
-    at = cell.row.coordinates
-    alike = {n: v for n, v in other.coordinates.items() if own.coordinates.get(n) == at.get(n)}
-    rows = (
-        row
-        for row in cell.source.study_run.rows
-        if _changed(cell.row, row) == name
-        and all(row.coordinates.get(n, value) == value for n, value in alike.items())
-        and cell.source.ledger.why_unmeasured(row) is None
-    )
-    found = next(rows, None)
-    return None if found is None else Cell(cell.source, found, cell.weight)
-
-
-def _swap(wanted: Wanted, term: Term, cells: Sequence[Cell], others: Sequence[Cell], name: str) -> Swap:
-    turned = [Cell(other.source, other.row, -other.weight) for other in others]
-    saved = summed([*cells, *turned])
-    row, at = others[0].row, others[0].row.coordinates
-    settings = [n for n in term.family.settings if n in at and n not in cells[0].row.coordinates]
-    own = tuple(n for n in settings if at[n] != term.family.default_at(n, at))
-    judged = candidate(wanted, at)
-    return Swap(term, name, at[name], row, own, saved, _verdict(cells, others, saved), judged)
-
-
-def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> Verdict:
-    """By the ratio of both sums, as of any two costs; where they are of several studies, by what is saved of the first.
-
-    The threshold and the noise are then the largest of these studies.
-    """
-    ledger = cells[0].source.ledger
-    if all(cell.source is cells[0].source for cell in cells):
-        weights = {cell.row.key: (cell.row, [0.0, 0.0]) for cell in (*cells, *others)}
-        for side, some in enumerate((others, cells)):
-            for cell in some:
-                weights[cell.row.key][1][side] += cell.weight
-        rows = [row for row, _ in weights.values()]
-        above, below = ([both[side] for _, both in weights.values()] for side in (0, 1))
-        ratio = ledger.ratio_of_sums(rows, above, below)
-        noise = ledger.noise_for(rows)
-        if ratio is not None:
-            return decide(ratio, reach(noise) if noise else None, ledger.terms)
-    before = summed(cells).estimate
-    noises = [one for some in (cells, others) if (one := _noise_of(some)) is not None]
-    if before <= 0 or not saved.is_bounded or len(noises) < len((cells, others)):
-        return Verdict.UNCLEAR
-    # A ratio is above zero: whoever saves more than all that there was has saved it for certain.
-    estimate, low, high = (max(1 - end / before, _LEAST_RATIO) for end in (saved.estimate, saved.high, saved.low))
-    terms = max((cell.source.ledger.terms for cell in (*cells, *others)), key=lambda one: one.worth)
-    return decide(replace(saved, estimate=estimate, low=low, high=high), max(map(reach, noises)), terms)
-
-
-def _noise_of(cells: Sequence[Cell]) -> Interval | None:
-    """Return the twins that reach furthest among the studies of these cells; None where one study has none."""
-    by_source: dict[int, list[Cell]] = {}
-    for cell in cells:
-        by_source.setdefault(id(cell.source), []).append(cell)
-    found = [some[0].source.ledger.noise_for([cell.row for cell in some]) for some in by_source.values()]
-    known = [one for one in found if one is not None]
-    return max(known, key=reach) if len(known) == len(found) else None

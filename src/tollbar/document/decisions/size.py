@@ -12,7 +12,8 @@ from tollbar.policies import Ruling
 from tollbar.present.decisions.size import questions
 from tollbar.present.decisions.tune import reason_words
 from tollbar.sizing.checked import Checked, CheckedTerm
-from tollbar.sizing.sized import Sized, SizedTerm, Swap
+from tollbar.sizing.sized import Sized, SizedTerm
+from tollbar.sizing.swapping import Swap
 from tollbar.stats import Interval
 
 
@@ -110,7 +111,8 @@ class Document(Form):
     machines_at_least: int | None
     """by its low end"""
     terms: list[TermForm]
-    """those that were measured, each with its `cells`, and `swaps` from the one that saves most"""
+    """those that were measured, each with its `cells`, and `swaps`: those that save, by the near end of their interval,
+    then those that make no difference, are not told apart, and cost more"""
     missing: dict[str, str]
     """terms without a cost, each with the reason or the nearest measured row"""
     ask: list[str]

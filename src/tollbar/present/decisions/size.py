@@ -16,12 +16,17 @@ from tollbar.present.numbers import DISTURBED, amount, figure_words, percent, pe
 from tollbar.present.table_cells import has_marks, marked
 from tollbar.sizing.checked import Checked, CheckedTerm
 from tollbar.sizing.mix import load_words
-from tollbar.sizing.sized import Sized, SizedTerm, Swap
+from tollbar.sizing.sized import Sized, SizedTerm
+from tollbar.sizing.swapping import Swap, in_order
 from tollbar.stats import Interval, Moments
 from tollbar.study import is_paced
 
 # Swaps beyond these hide the rest; the JSON document has all.
 MOST_SWAPS = 12
+_SWAPS_ORDER = (
+    "Swaps that save come first, by the end of their interval that is nearer to nought; swaps that are not told apart"
+    " keep the order of their study."
+)
 _TOLD = {
     Verdict.SAVES: "saves",
     Verdict.COSTS: "costs more",
@@ -131,11 +136,11 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
     if sized.terms:
         terms = [_terms(sized)]
         yield Listing("What each term takes", tables=terms, notes=_marks(terms))
-    swaps = sorted((one for term in sized.terms for one in term.swaps), key=lambda one: -one.saved.estimate)
+    swaps = in_order(one for term in sized.terms for one in term.swaps)
     if swaps:
         more = len(swaps) - MOST_SWAPS
         tables = [_swaps(sized, swaps[:MOST_SWAPS])]
-        notes = [f"{more} more in the JSON document."] if more > 0 else []
+        notes = [_SWAPS_ORDER, *([f"{more} more in the JSON document."] if more > 0 else [])]
         yield Listing("What swapping one choice would save", tables=tables, notes=[*notes, *_marks(tables)])
     if checked is not None:
         yield Listing(
