@@ -11,6 +11,7 @@ leaving one block out (the jackknife), with Student's distribution.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -94,8 +95,11 @@ class Visit:
 
 
 def cost(of: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """The mean cost of an operation in these moments; None where there were none, or where nothing was spent."""
-    return _interval([_by_block(of, moments)], moments, confidence)
+    """The mean cost of an operation in these moments; None where there were none, or where nothing was spent.
+
+    Its interval allows for drift: costs of neighbouring blocks are alike, since the machine's state outlasts a block.
+    """
+    return _interval([_by_block(of, moments)], moments, confidence, drifts=True)
 
 
 def ratio(
@@ -118,9 +122,10 @@ def added(
 ) -> Interval | None:
     """The sum of several mean costs, each times its weight, in nanoseconds; it may be negative.
 
-    Over the blocks that all have; None where there is none.
+    Over the blocks that all have; None where there is none. Its interval allows for drift, as that of a cost.
     """
-    return _interval(_together(of, moments), moments, confidence, lambda sums: _means(sums) @ weights, float)
+    sides = _together(of, moments)
+    return _interval(sides, moments, confidence, lambda sums: _means(sums) @ weights, float, drifts=True)
 
 
 def ratio_of_sums(
@@ -244,10 +249,12 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
 
 
 def _partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit, Visit]]:
-    at = {(visit.block, visit.heat): visit for visit in over}
+    """Pairs of visits that shared a heat; a baseline that was measured twice there makes two pairs."""
+    at = defaultdict(list)
+    for visit in over:
+        at[visit.block, visit.heat].append(visit)
     for visit in of:
-        partner = at.get((visit.block, visit.heat))
-        if partner is not None:
+        for partner in at[visit.block, visit.heat]:
             yield visit, partner
 
 
@@ -281,11 +288,14 @@ def _interval(
     confidence: float,
     statistic: Callable[[np.ndarray], np.ndarray] | None = None,
     shown: Callable[[float], float] = math.exp,
+    *,
+    drifts: bool = False,
 ) -> Interval | None:
     """What is made of the sides' sums, with an interval over blocks.
 
     By default the logarithm of the first side's mean cost, over the second's where there is one. `shown` takes the
-    statistic to the scale that is reported.
+    statistic to the scale that is reported. `drifts` widens the interval by as much as neighbouring blocks are alike;
+    a ratio does not need that, since both of its sides drift together.
     """
     statistic = statistic or _log
     blocks = sorted(set().union(*sides))
@@ -306,11 +316,33 @@ def _interval(
     rounds = table[:, :, 2]
     # Kish's effective number of blocks, which is their number where all have equally many rounds.
     effective = float((rounds.sum(axis=1) ** 2 / (rounds**2).sum(axis=1)).min())
+    if drifts:
+        independent = _independent(without - without.mean())
+        variance *= len(blocks) * (len(blocks) - 1) / independent / (len(blocks) - len(blocks) / independent)
+        effective = min(effective, max(independent, _FEWEST_INDEPENDENT))
     freedom = round(max(effective - 1.0, 1.0), 1)
     half = student(freedom, confidence) * math.sqrt(variance)
     if shown is math.exp and half > _WIDEST:
         return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
     return Interval(shown(value), shown(value - half), shown(value + half), confidence, n, moments, freedom)
+
+
+# With a correlation of 0.7 between neighbours, 96 % intervals of costs cover in 91 to 95 % of cases with these two over
+# 4 to 24 blocks, and in 65 to 80 % without. If blocks are independent they are a fifth (24 blocks) to two thirds wider.
+_FEWEST_INDEPENDENT = 4.0
+_MOST_ALIKE = 0.9
+
+
+def _independent(deviations: np.ndarray) -> float:
+    """How many independent blocks are worth these, whose neighbours are correlated: an autoregression of one step.
+
+    The estimate of the correlation is raised by its bias, (1 + 3ρ) / n, and by one standard error.
+    """
+    number, whole = len(deviations), float(deviations @ deviations)
+    alike = float(deviations[1:] @ deviations[:-1]) / whole if whole > 0 else 0.0
+    alike += (1 + 3 * alike) / number + 1 / math.sqrt(number)
+    alike = min(max(alike, 0.0), _MOST_ALIKE)
+    return max(number * (1 - alike) / (1 + alike), 1.3)
 
 
 def _log(sums: np.ndarray) -> np.ndarray:

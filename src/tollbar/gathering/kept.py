@@ -41,6 +41,7 @@ JUDGED_BY = (
         "metrics.py",
         "moments.py",
         "patterns.py",
+        "spread.py",
         "stats.py",
         "units.py",
     ),

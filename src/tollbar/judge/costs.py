@@ -15,6 +15,7 @@ from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
 from tollbar.moments import Quickness, quickness_of
 from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
+from tollbar.spread import Spread, shared
 from tollbar.stats import Interval, Moments, Visit
 
 Visits = tuple[Visit, ...]
@@ -104,6 +105,7 @@ class Ledger:
         self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
+        self._spreads: dict[Moments, Spread | None] = {}
 
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
@@ -227,9 +229,13 @@ class Ledger:
         return self.visits_of(seen, observed, is_per_operation=metric.is_per_operation)
 
     def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
-        """The visits that a ratio of these two is made of: none where no block has both."""
-        own = self.twins(row) if row.key == against.key else self.visits(row)
-        others = self.visits(against)
+        """Visits of both sides of a ratio; both empty if no block has both cells.
+
+        A baseline that was measured twice in each heat has both trials on its side, except against itself.
+        """
+        is_twin = row.key == against.key
+        own = self.twins(row) if is_twin else self.visits(row)
+        others = self.visits(against) if is_twin else (*self.visits(against), *self.twins(against))
         return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
 
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
@@ -359,11 +365,26 @@ class Ledger:
         return self._costs[key]
 
     def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
+        ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
+        return ratio if ratio is None or spread is None else spread.moderate(ratio)
+
+    def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
+        """The ratio with an interval by its own variance alone."""
         key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
             own, others = self.sides(row, against)
             self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
         return self._ratios[key]
+
+    def _spread(self, moments: Moments) -> Spread | None:
+        """The variance that ratios to baselines and of twins share in these moments."""
+        if moments not in self._spreads:
+            against = [(row, self.by_key.get(row.against or "")) for row in self.rows]
+            pairs = [(row, other) for row, other in against if other is not None and other.key != row.key]
+            pairs += [(row, row) for row in self.twinned]
+            found = [self._own_ratio(moments, row, other, self.confidence) for row, other in pairs]
+            self._spreads[moments] = shared([ratio for ratio in found if ratio is not None])
+        return self._spreads[moments]
 
 
 def settled(trials: Iterable[Trial]) -> list[LoadRecord]:
