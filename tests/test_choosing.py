@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import share
 from builders import Outcome, lognormal, measured, row, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.families import Standing, Value, cells_of, families
@@ -453,3 +454,25 @@ def test_a_policy_of_ones_own_is_chosen_by(tmp_path: Path) -> None:
         'unlisted = "not approved"\n'
     )
     assert {"sha3-256", "sha3-512"} == choices(unpriced(asked("digest", str(path))).qualifies)
+
+
+def test_the_cost_of_the_cheapest_of_ten_equals_covers() -> None:
+    """It is the least of eight estimates, so that its own interval alone covers in 85 % of cases."""
+    equals = ("sha-224", "sha-256", "sha-384", "sha-512", "sha-512-256", "sha3-256", "sha3-512", "blake3")
+    number = share.of(60, 400)
+    covered = wrong = 0
+    for seed in range(number):
+        true = [0.01, 0.01, *(1.0 for _ in equals)]
+        base, twin, *found = measured(true, lognormal(0.012), random.Random(seed), blocks=12)
+        at = {"op": "hash", "bytes": 4096}
+        rows = [row({"choice": "none", **at}, base, twins_ns=twin, standing=Standing.NULL)]
+        rows += [
+            row({"choice": name, **at}, cost, against=rows[0].key) for name, cost in zip(equals, found, strict=True)
+        ]
+        (place,) = choose(asked("digest"), study_run(rows, (12,), study(blocks=12)), {})
+        cost = place.priced[0].cost
+        assert cost is not None
+        covered += cost.low <= 100.0 <= cost.high
+        wrong += len(place.ranks) > 1
+    assert covered > 0.93 * number
+    assert wrong / number < 0.04 + 2 * (0.04 * 0.96 / number) ** 0.5

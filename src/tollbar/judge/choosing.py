@@ -15,7 +15,7 @@ from typing import Literal
 from tollbar import families, policies
 from tollbar.families import Degree, Family, Standing, Value, is_default
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms
+from tollbar.judge.decisions import Terms, jointly
 from tollbar.judge.tolls import one_of
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.moments import Quickness
@@ -216,13 +216,20 @@ def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidat
     """The candidates of one place, at costs of the same moments: an undisturbed one is below all that is disturbed."""
     if len({one.cost.moments for one in candidates if one.cost}) > 1:
         candidates = [replace(one, cost=ledger.typical(one.row)) if one.row else one for one in candidates]
-    others = sum(one.ruling is Ruling.MEETS and one.cost is not None for one in candidates) - 1
     made = chosen(wanted, where, candidates)
-    return replace(made, compare=partial(_compare, ledger, others), alone=ledger.compare)
+    number = len(made.priced)
+    # The same data pick the cheapest, so that its cost and its comparisons hold for whichever candidate that is.
+    of_cheapest = [replace(one, cost=jointly(one.cost, number)) for one in made.priced[:1] if one.cost]
+    return replace(
+        made,
+        priced=(*of_cheapest, *made.priced[1:]),
+        compare=partial(_compare, ledger, number * (number - 1) // 2),
+        alone=ledger.compare,
+    )
 
 
 def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
-    """That one is the cheapest rests on its comparisons with all others that qualify: their verdicts hold together."""
+    """One of the comparisons of all pairs that qualify: any of them may have become one with the cheapest."""
     toll = ledger.compare(row, against)
     return replace(toll, verdict=one_of(among, toll, ledger.terms).verdict)
 
