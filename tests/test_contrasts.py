@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+import share
 from builders import lognormal, measured, row, study, study_run
 from tollbar.families import Standing, Value
 from tollbar.judge import Contrast, Verdict, judge_study
@@ -159,3 +160,34 @@ def test_failed_cells_are_in_no_pair() -> None:
     failed = row({"choice": "y", "api": "b"}, against="none", outcome=Outcome.FAILED, reason="no")
     (found,) = contrasts([*rows[:-1], failed], varied)
     assert 1 == found.pairs
+
+
+@pytest.mark.parametrize("ratio", [1.02, 1.03])
+def test_pairs_of_one_true_ratio_are_not_divided(ratio: float) -> None:
+    """Near the threshold verdicts differ by chance, and in half of all studies some place divides them."""
+    varied: Grid = {"choice": ("x", "y"), "api": ("a", "b"), "bytes": (64, 1024)}
+    number, named, split = share.of(60, 400), 0, 0
+    for seed in range(number):
+        rows = grid(varied, lambda cell: ratio if cell["api"] == "b" else 1.0, noise=0.012, blocks=12, seed=seed)
+        found = contrasts(rows, varied, "api")
+        split += len(found) > 1
+        named += any(one.where for one in found)
+    assert split > 0.1 * number
+    assert named / number < 0.05 + 2 * (0.05 * 0.95 / number) ** 0.5
+
+
+def test_halves_that_differ_are_divided() -> None:
+    """By 2 %, around the threshold, in nine studies of ten."""
+    varied: Grid = {"choice": ("x", "y"), "api": ("a", "b"), "bytes": (64, 1024)}
+    number, named = 40, 0
+    for seed in range(number):
+        rows = grid(
+            varied,
+            lambda cell: {"a": 1.0, "b": 1.02 if cell["choice"] == "x" else 1.04}[str(cell["api"])],
+            noise=0.006,
+            blocks=12,
+            seed=seed,
+        )
+        found = contrasts(rows, varied, "api")
+        named += len(found) == 1 or any(one.where for one in found)
+    assert named >= 0.9 * number

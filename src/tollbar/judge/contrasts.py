@@ -12,6 +12,7 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.plan.pairs import contrasted, values
 from tollbar.results import StudyRun
+from tollbar.spread import are_unlike
 
 Where = Mapping[str, tuple[Value, ...]]
 """Coordinates, each with the values that pairs have there."""
@@ -38,6 +39,9 @@ class Contrast:
     more_blocks: int | None
     members: tuple[Toll, ...] = ()
     """The pairs themselves."""
+    are_alike: bool = False
+    """Whether verdicts differ although the pairs' ratios do not. No place is named then: one that is searched for after
+    the verdicts are known is found by chance in up to half of all studies."""
 
 
 def contrasts(study_run: StudyRun, ledger: Ledger) -> tuple[Contrast, ...]:
@@ -71,6 +75,7 @@ def _of_values(name: str, value: Value, for_value: Value, members: Sequence[Toll
     by_verdict: dict[Verdict, list[Toll]] = defaultdict(list)
     for member in members:
         by_verdict[member.verdict].append(member)
+    are_alike = len(by_verdict) > 1 and not are_unlike([one.ratio for one in members if one.ratio is not None])
     for verdict, group in by_verdict.items():
         others = [member for member in members if member.verdict is not verdict]
         ratios = [member.ratio for member in group if member.ratio is not None]
@@ -78,7 +83,7 @@ def _of_values(name: str, value: Value, for_value: Value, members: Sequence[Toll
             setting=name,
             value=value,
             for_value=for_value,
-            where=_where(name, group, others),
+            where={} if are_alike else _where(name, group, others),
             pairs=len(group),
             low=min(ratio.low for ratio in ratios),
             high=max(ratio.high for ratio in ratios),
@@ -87,6 +92,7 @@ def _of_values(name: str, value: Value, for_value: Value, members: Sequence[Toll
             verdict=verdict,
             more_blocks=max((member.more_blocks for member in group if member.more_blocks), default=None),
             members=tuple(group),
+            are_alike=are_alike,
         )
 
 

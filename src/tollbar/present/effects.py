@@ -45,6 +45,7 @@ from tollbar.present.numbers import (
 from tollbar.present.table_cells import BAR, INTERVAL, STANDING
 
 EFFECTS = "Effect of each setting, all else alike"
+_ALIKE = "ratios alike within noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def _effect(study: StudyJudgement, contrast: Contrast) -> list[TableCell]:
         TableCell(" → ".join(titles), brief=TableCell(" → ".join(plains))),
         TableCell(
             contrast_where(study, contrast, most=12) or "everywhere",
-            brief=TableCell("; ".join(", ".join(values) for values in where.values())),
+            brief=TableCell("; ".join(", ".join(values) for values in where.values()) or _ALIKE * contrast.are_alike),
         ),
         TableCell(
             times_range(contrast.least, contrast.most),
@@ -135,6 +136,8 @@ def _standings(contrast: Contrast) -> str:
 
 def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
     """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
+    if contrast.are_alike:
+        return _ALIKE
     alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
     # Compared that share a verdict but no coordinate stand wherever the other lines do not.
     return where_words(study, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
