@@ -17,7 +17,7 @@ from tollbar.beds.places import Place
 from tollbar.errors import TollbarError
 from tollbar.files import pasted
 from tollbar.judge import Judgement, StudyJudgement
-from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
+from tollbar.lab.measuring import BLOCKS_FOR_WIDTH, MORE_BLOCKS, measure_into, probed_machine
 from tollbar.measure import schedule
 from tollbar.plan import Plan
 from tollbar.present.names import counted
@@ -28,6 +28,7 @@ from tollbar.study import Study
 from tollbar.tls.url import named_again
 
 __all__ = [
+    "BLOCKS_FOR_WIDTH",
     "MORE_BLOCKS",
     "begin",
     "carry_out",
