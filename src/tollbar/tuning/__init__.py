@@ -5,8 +5,9 @@ than cores, each waits for the others. What is proposed was itself measured so.
 """
 
 from tollbar.tuning.algorithms import ALGORITHMS, Algorithm, Parameters
+from tollbar.tuning.answers import Asked, Measured, Missed, Tuned, Tuning
 from tollbar.tuning.attackers import Attackers, Card, Guesses, Moved, Rate, attackers, guesses
-from tollbar.tuning.fitting import FAMILY, NEAR, Asked, Measured, Missed, Tuned, Tuning, asked, measure, of, tune
+from tollbar.tuning.fitting import FAMILY, NEAR, asked, measure, of, tune
 from tollbar.tuning.pasted import PLACES, pasted
 from tollbar.tuning.together import MOST_AT_ONCE, Elapsed
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from math import inf, log
 from typing import Any
 
 from tollbar import libraries, machine, policies, units
 from tollbar.errors import TollbarError, unknown
-from tollbar.families import Choice, Family, Standing, Value, at_defaults
-from tollbar.judge.choosing import Candidate, Wanted, candidate, wanted
+from tollbar.families import Choice, Standing, Value, at_defaults
+from tollbar.judge.choosing import candidate, wanted
 from tollbar.libraries import Provider
-from tollbar.machine import Limits
 from tollbar.plan import Cell
 from tollbar.policies import Ruling
 from tollbar.records import Outcome
 from tollbar.runner import Stopped
 from tollbar.tuning import together
 from tollbar.tuning.algorithms import ALGORITHMS, Parameters
-from tollbar.tuning.attackers import Guesses, attackers, guesses
-from tollbar.tuning.together import Elapsed
+from tollbar.tuning.answers import Asked, Measured, Missed, Tuned, Tuning
+from tollbar.tuning.attackers import attackers, guesses
 from tollbar.workloads import Given
 from tollbar.workloads.operation import OperationWorkload
 
@@ -34,96 +32,13 @@ NEAR, AIM = 0.05, 0.975
 LEAST_S, EACH = 2.5, 10
 # What memory costs at another size takes two to five measurements to find; noise never settles.
 MOST_MEASUREMENTS = 8
+# Of the answer: after each that does not fit, one step less work is tried.
+MOST_CONFIRMATIONS = 3
 # Other programs at work make a hash take longer: up to twice as long where they want each core that hashes want.
 BUSY = 2.0
+NEVER_AGAIN = "whatever fitted took too long when it was measured again; measure while other programs rest"
 # Nothing that authorities disallow is proposed. bcrypt is deprecated at any cost, and who has it must still set that.
 LEAST_STANDING = Standing.DEPRECATED
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be found."""
-
-    wanted: Wanted
-    within_s: float
-    """How long one hash may take, while so many are under way."""
-    at_once: int
-    memory_bytes: float
-    """What all of them may take together."""
-    memory_by: str
-    """What says so."""
-    limits: Limits
-    choices: tuple[Choice, ...]
-    providers: tuple[Provider, ...]
-    card: str
-    seed: int = 0
-
-    @property
-    def family(self) -> Family:
-        return self.wanted.family
-
-    @property
-    def each_bytes(self) -> float:
-        """What one of them may take."""
-        return self.memory_bytes / self.at_once
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One set of parameters, and how long a hash with them took."""
-
-    parameters: Parameters
-    memory_bytes: int
-    """Of one; 0: not worth saying."""
-    elapsed: Elapsed
-
-
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """A choice with the parameters that take as long as may be."""
-
-    choice: Choice
-    provider: Provider
-    candidate: Candidate
-    """What the policies say of it: that it meets them, or that it cannot be said."""
-    standing: Standing
-    measured: Measured
-    is_near: bool
-    """Whether it takes nearly the time asked for; its grain may be too coarse, or its memory come to an end."""
-    beyond: Measured | None
-    """The least that was measured and takes longer than the time asked for."""
-    guesses: Guesses
-    points: tuple[Measured, ...] = ()
-    """All that was measured of it with so many at once, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """A choice without such parameters, and why."""
-
-    choice: Choice
-    candidate: Candidate | None = None
-    """With the least parameters that meet the policies; or with its defaults, where none do."""
-    measured: Measured | None = None
-    """How long the least parameters take, which is too long."""
-    needs_bytes: int | None = None
-    """What the least parameters need of memory for so many at once, which is too much."""
-    reason: str | None = None
-    """Why nothing could be measured."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """What was found: what an attacker gets least of stands first."""
-
-    asked: Asked
-    tuned: tuple[Tuned, ...]
-    """What meets the policies."""
-    unsaid: tuple[Tuned, ...]
-    """What breaks no rule, and something is missing to say more."""
-    missed: tuple[Missed, ...]
-    nearest: Missed | None = field(default=None)
-    """Where nothing is found: what takes the least time too long."""
 
 
 def asked(
@@ -230,25 +145,69 @@ def _fitted(
         if (1 - NEAR) * asked.within_s <= points[-1].elapsed.median_s <= asked.within_s:
             break
         parameters = _next(asked, choice, leasts, points)
-    fits = [point for point in _quickest(points) if point.elapsed.median_s <= asked.within_s]
     beyond = [point for point in _quickest(points) if point.elapsed.median_s > asked.within_s]
+    fits = [point for point in _quickest(points) if point.elapsed.median_s <= asked.within_s]
+    best = max(fits, key=lambda one: one.elapsed.median_s, default=None)
+    again = _confirmations(asked, choice, provider, leasts, best, points) if best else []
+    found = again[-1] if again and again[-1].elapsed.median_s <= asked.within_s else None
+    beyond += again[:-1] if found else again
     least_beyond = min(beyond, key=lambda one: work_of(one.parameters), default=None)
-    if not fits:
+    if found is None:
         assert least_beyond is not None
-        return Missed(choice, candidate(asked.wanted, _cell(asked, choice, least_beyond.parameters)), least_beyond)
-    best = max(fits, key=lambda one: one.elapsed.median_s)
-    cell = {**_cell(asked, choice, best.parameters), "provider": provider.spec}
+        least = candidate(asked.wanted, _cell(asked, choice, least_beyond.parameters))
+        return Missed(choice, least, least_beyond, reason=NEVER_AGAIN if len(again) == MOST_CONFIRMATIONS else None)
+    cell = {**_cell(asked, choice, found.parameters), "provider": provider.spec}
     return Tuned(
         choice,
         provider,
         candidate(asked.wanted, cell),
         asked.family.standing_of(cell),
-        best,
-        is_near=best.elapsed.median_s >= (1 - NEAR) * asked.within_s,
+        found,
+        is_near=found.elapsed.median_s >= (1 - NEAR) * asked.within_s,
         beyond=least_beyond,
-        guesses=guesses(asked.family, choice.name, best.parameters, asked.card),
-        points=tuple(points),
+        guesses=guesses(asked.family, choice.name, found.parameters, asked.card),
+        points=(*points, *again),
     )
+
+
+def _confirmations(
+    asked: Asked,
+    choice: Choice,
+    provider: Provider,
+    leasts: Mapping[int, Parameters],
+    best: Measured,
+    points: Sequence[Measured],
+) -> list[Measured]:
+    """Measure again, with fresh processes, until it fits: first what fitted best, then a step less work each time.
+
+    The search ends at a measurement that fits, which is too short more often than too long. Nothing picks the second.
+    The last of these is the answer, or does not fit because no less work is allowed or the tries are used up.
+    """
+    found: list[Measured] = []
+    parameters: Parameters | None = best.parameters
+    while parameters is not None and len(found) < MOST_CONFIRMATIONS:
+        found.append(measure(asked, choice, provider, parameters))
+        if found[-1].elapsed.median_s <= asked.within_s:
+            break
+        parameters = _lower(asked, choice, leasts, [*points, *found])
+    return found
+
+
+def _lower(
+    asked: Asked, choice: Choice, leasts: Mapping[int, Parameters], points: Sequence[Measured]
+) -> Parameters | None:
+    """Return parameters of a little less work than the last that was measured; None where no less is allowed.
+
+    Whatever the last took, the step is at most `NEAR`: another program may have been at work.
+    """
+    algorithm, last = ALGORITHMS[choice.name], points[-1]
+    work, shape = algorithm.work(last.parameters), algorithm.shape(last.parameters)
+    less = work * max(AIM * asked.within_s / last.elapsed.median_s, 1 - NEAR)
+    too_long = [one.parameters for one in points if one.elapsed.median_s > asked.within_s]
+    others = [one.parameters for one in points if one.parameters not in too_long]
+    of_shape = (one for one in (*_proposals(asked, choice, less), *leasts.values()) if algorithm.shape(one) == shape)
+    lower = (one for one in of_shape if algorithm.work(one) < work and one not in too_long)
+    return next(lower, max(others, key=algorithm.work, default=None))
 
 
 def _next(

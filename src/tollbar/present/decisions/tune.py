@@ -114,7 +114,8 @@ def _how(found: Tuning) -> Iterator[str]:
     waits = ", so each waits for others" if asked.at_once > cores.amount else ""
     yield (
         f"The time is elapsed time of one hash while {asked.at_once} are under way on {figure_cores(cores.amount)}"
-        f" ({cores.by}){waits}: the median."
+        f" ({cores.by}){waits}: the median. What is proposed was found first and then measured again, and the second"
+        " time is printed."
     )
     if asked.memory_by == memory.by:
         yield f"All at once may take {units.show_bytes(memory.amount)} ({memory.by})."
