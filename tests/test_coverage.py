@@ -303,3 +303,37 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
     # Bursts between two probes are left, of which each adds a little.
     assert -0.002 < np.mean(logs) < 0.005
     assert covered >= 0.85 * len(logs)
+
+
+@pytest.mark.parametrize("machine", ["never quiet", "on and off"])
+@pytest.mark.parametrize("operation_ms", [3, 20])
+def test_long_and_quick_operations_weigh_moments_alike(machine: str, operation_ms: int) -> None:
+    """As disturbed: chunks that end by time have more quick operations in quick moments, and as many long ones."""
+    work = Work(operation_ms * 1e6)
+    logs, covered = [], 0
+    for seed in range(share.of(10, 60)):
+        with Lab(MACHINES[machine], (HASH, work), 5000 + seed) as lab:
+            lab.measure(12)
+            typical = in_order(judged(lab))[1].typical
+        assert typical is not None
+        logs.append(math.log(typical.estimate / (work.ns / HASH.ns)))
+        covered += typical.low <= work.ns / HASH.ns <= typical.high
+    bias, error = float(np.mean(logs)), float(np.std(logs)) / math.sqrt(len(logs))
+    print(f"{machine}, {operation_ms} ms over 20 µs: bias {bias:+.2%} ± {error:.2%}, {covered} of {len(logs)} covered")
+    assert abs(bias) < 0.004 + 2 * error
+    assert covered >= 0.8 * len(logs)
+
+
+def test_work_that_varies_and_outlasts_quiet_moments_is_not_selected() -> None:
+    """Its cheap operations would be the quiet ones: of key generation the ratio was 14 % too low."""
+    logs = []
+    for seed in range(share.of(16, 60)):
+        with Lab(MACHINES["on and off"], (HASH, KEY_GENERATION), 6000 + seed) as lab:
+            lab.measure(12)
+            ratio = in_order(judged(lab))[1].ratio
+        assert ratio is not None
+        assert Moments.AS_DISTURBED == ratio.moments
+        logs.append(math.log(ratio.estimate / (KEY_GENERATION.ns / HASH.ns)))
+    bias, error = float(np.mean(logs)), float(np.std(logs)) / math.sqrt(len(logs))
+    print(f"key generation over a hash: bias {bias:+.2%} ± {error:.2%}")
+    assert abs(bias) < 0.015 + 2 * error

@@ -81,13 +81,22 @@ class Visit:
     """Whether the probes before and after it found the core left alone."""
     first: np.ndarray
     """Whether it was its round's first try, so that nothing selected it."""
-    amounts: np.ndarray = field(init=False, repr=False, compare=False)
-    """Of each chunk: what was spent, on how many operations, in one round."""
+    _amounts: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        table = np.ones((len(self.costs), 3))
-        table[:, 0], table[:, 1] = self.costs, self.operations
-        object.__setattr__(self, "amounts", table)
+    def amounts(self, moments: Moments) -> np.ndarray:
+        """For each chunk: what was spent, on how many operations, in one round.
+
+        Chunks of all moments are of one operation each, at its mean cost. A chunk that ends by time has more operations
+        in quick moments, and one long operation has not: weights by operations would differ between sides of a ratio.
+        """
+        if moments not in self._amounts:
+            table = np.ones((len(self.costs), 3))
+            if moments is Moments.UNDISTURBED:
+                table[:, 0], table[:, 1] = self.costs, self.operations
+            else:
+                table[:, 0] = self.costs / self.operations
+            self._amounts[moments] = table
+        return self._amounts[moments]
 
     def selected(self, moments: Moments) -> np.ndarray:
         """Which of its chunks count."""
@@ -228,7 +237,7 @@ _NOTHING = np.zeros(3)
 def _by_block(of: Sequence[Visit], moments: Moments) -> Sums:
     sums: Sums = {}
     for visit in of:
-        _add(sums, visit, visit.selected(moments))
+        _add(sums, visit, visit.selected(moments), moments)
     return sums
 
 
@@ -243,8 +252,8 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
         else:
             here = mine & np.isin(visit.rounds, partner.rounds[theirs])
             there = np.isin(partner.rounds, visit.rounds[here])
-        _add(one, visit, here)
-        _add(other, partner, there)
+        _add(one, visit, here, moments)
+        _add(other, partner, there, moments)
     return one, other
 
 
@@ -258,8 +267,8 @@ def _partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visi
             yield visit, partner
 
 
-def _add(sums: Sums, visit: Visit, selected: np.ndarray) -> None:
-    found = selected @ visit.amounts
+def _add(sums: Sums, visit: Visit, selected: np.ndarray, moments: Moments) -> None:
+    found = selected @ visit.amounts(moments)
     if found[2]:
         sums[visit.block] = sums.get(visit.block, 0.0) + found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from tollbar.workloads import Work
 # Requests a second and response times want a load that has settled, and a client that does not take the server's core
 # from it: chunks have neither.
 STRETCH_S = 0.05
+# A chunk of as many operations as filled one before lasts at least so much of its time; its lead-in goes by that time.
+HELD = 0.9
 
 
 @dataclass(slots=True)
@@ -33,6 +36,8 @@ class Member:
     """The rounds in which it has its turn."""
     chunks: list[Chunk] = field(default_factory=list)
     seen: list[ChunkRecord] = field(default_factory=list)
+    filling: int = 0
+    """The most operations that filled a chunk's time so far: later chunks have at least as many."""
     stretch: ChunkRecord | None = None
     fault: Record | None = None
     """Why it will give no further chunk."""
@@ -105,13 +110,32 @@ def _become_ready(member: Member, core: int | None) -> None:
         _are_moved(member, [*member.work.components.values()], core)
 
 
-def chunk_of(member: Member, seconds: float, meanwhile: Meanwhile | None = None) -> ChunkRecord | None:
-    """What its runner says of the next so many seconds; None where that ends it."""
+def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None) -> ChunkRecord | None:
+    """The chunk of one round, of as many operations as fill so many seconds on a core left alone; None if it failed.
+
+    Chunks that end by time have more operations in quick moments, and long operations do not: their ratio would weigh
+    the moments differently on its two sides.
+    """
+    assert member.work is not None
+    if not member.work.fills_time:
+        return chunk_of(member, seconds, meanwhile=meanwhile)
+    at_least_s = HELD * seconds if member.filling else seconds
+    record = chunk_of(member, at_least_s, member.filling, meanwhile)
+    if record is not None and record.wall_ns:
+        member.filling = max(member.filling, math.ceil(record.operations * seconds * 1e9 / record.wall_ns))
+    return record
+
+
+def chunk_of(
+    member: Member, seconds: float, operations: int = 0, meanwhile: Meanwhile | None = None
+) -> ChunkRecord | None:
+    """A chunk of at least so many seconds and operations; None if the runner failed."""
     assert member.session is not None
     assert member.work is not None
     try:
         at_least_s = 0.0 if member.work.is_counted else seconds
-        record = member.session.advance(at_least_s, member.work.fewest, CHUNK_LIMIT_S, meanwhile)
+        fewest = max(member.work.fewest, operations)
+        record = member.session.advance(at_least_s, fewest, CHUNK_LIMIT_S, meanwhile)
         contradiction = member.work.contradiction(record)
         if contradiction is not None:
             raise Stopped(failed(contradiction))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tollbar.measure.members import Member, chunk_of
+from tollbar.measure.members import Member, round_of
 from tollbar.measure.probe import Probe
 from tollbar.moments import Watch
 from tollbar.records import Chunk
@@ -111,7 +111,7 @@ class Rounds:
         meanwhile = None
         if self.probe is not None:
             meanwhile = PROBED_EVERY * self.how.chunk_s, lambda: within_ns.append(self.probe.read())
-        record = chunk_of(member, self.how.chunk_s, meanwhile)
+        record = round_of(member, self.how.chunk_s, meanwhile)
         after_ns = self.probe.read() if self.probe else None
         if record is None:
             return

@@ -104,6 +104,11 @@ class Work:
     component: str = RUNNER
     """Which component the runner itself is."""
 
+    @property
+    def fills_time(self) -> bool:
+        """Whether a chunk has as many operations as fill its time, done one after another."""
+        return not self.is_counted and self.threads == 1
+
     def least_s(self, operation_ns: float) -> float:
         """How long the least chunk takes of operations that cost so much each."""
         return self.fewest * operation_ns / 1e9

@@ -347,6 +347,12 @@ class RequestWork(Work):
 
     server: Target
 
+    @property
+    def fills_time(self) -> bool:
+        """Whether users ask as soon as they are answered; arrivals at a rate fill no time."""
+        load = self.task["load"]
+        return self.threads == 1 and load["shape"] != "open" and not load["think_s"]
+
     def least_s(self, operation_ns: float) -> float:
         """Of an open load what is waited for is arrivals, and not the server."""
         load, each_s = self.task["load"], operation_ns / 1e9
