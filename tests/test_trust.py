@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 
@@ -217,3 +218,21 @@ def test_a_block_is_whole_where_every_cell_has_it() -> None:
     aside = SetAside("study", same.key, after=9, failed=4, trials=9, reason="it fell over", at_s=1.0)
     judged = judge_study(study_run([none, without[0], replace(without[1], set_aside=aside)], (20,)))
     assert (20, 19) == (judged.trust.blocks, judged.trust.whole_blocks)
+
+
+@pytest.mark.parametrize(("change", "warms"), [(0.96, True), (1.0, False), (0.99, False)])
+def test_a_ratio_that_changes_within_trials_is_told(change: float, warms: bool) -> None:
+    """From the first to the last of ten rounds, by more than is worth telling; drift over blocks does not show that."""
+    source, rounds = random.Random(3), 10
+    base, twin = ([[100 * source.lognormvariate(0, 0.01) for _ in range(rounds)] for _ in range(12)] for _ in range(2))
+    cell = [
+        [200 * change ** (number / (rounds - 1)) * source.lognormvariate(0, 0.01) for number in range(rounds)]
+        for _ in range(12)
+    ]
+    rows = [row({"choice": "none"}, base, twins_ns=twin), row({"choice": "x"}, cell, against="none")]
+    judged = judge_study(study_run(rows, (12,), study(blocks=12)))
+    assert judged.trust.trend is not None
+    title, found = judged.trust.trend
+    assert "x" == title
+    assert found.low <= change <= found.high
+    assert warms == any("still warmed up while measured" in said for said in warnings(judged))

@@ -244,7 +244,7 @@ def _by_block(of: Sequence[Visit], moments: Moments) -> Sums:
 def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tuple[Sums, Sums]:
     """The sums of both sides over the rounds that both have."""
     one, other = Sums(), Sums()
-    for visit, partner in _partners(of, over):
+    for visit, partner in partners(of, over):
         mine, theirs = visit.selected(moments), partner.selected(moments)
         # Most often both worked in every round of their heat.
         if np.array_equal(visit.rounds, partner.rounds):
@@ -257,7 +257,7 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     return one, other
 
 
-def _partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit, Visit]]:
+def partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit, Visit]]:
     """Pairs of visits that shared a heat; a baseline that was measured twice there makes two pairs."""
     at = defaultdict(list)
     for visit in over:

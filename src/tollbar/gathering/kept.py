@@ -44,6 +44,7 @@ JUDGED_BY = (
         "spread.py",
         "stats.py",
         "units.py",
+        "warming.py",
     ),
     "spelling.py",
     "wire.py",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from tollbar.judge.costs import Ledger, Visits, readings, settled
+from tollbar.judge.decisions import apart, jointly
 from tollbar.judge.lattice import lattice
 from tollbar.judge.noise import twins_apart
 from tollbar.records import LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
-from tollbar.stats import FEWEST_BLOCKS, Moments
+from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
+from tollbar.warming import trend
 
 # Sides of a ratio are milliseconds apart and outlive any drift, but a machine that changes by a tenth is not at rest.
 MUCH_DRIFT = 0.10
@@ -62,6 +64,10 @@ class Trust:
     """Of cells that were measured otherwise."""
     failures: tuple[str, ...] = ()
     """Why, each reason once."""
+    trend: tuple[str, Interval] | None = None
+    """The cell whose ratio changes most from a trial's first to its last round, and how many times as large it gets."""
+    still_warming: tuple[str, ...] = ()
+    """Titles of cells whose ratio changes so by more than `worth`, and by more than chance explains."""
 
 
 def drift(ledger: Ledger) -> float | None:
@@ -75,6 +81,7 @@ def drift(ledger: Ledger) -> float | None:
 
 def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
     """What happened during the trials that the verdicts do not show."""
+    trends = list(_trends(ledger))
     trials = [trial for row in ledger.rows for trial in row.all_trials]
     loads = [trial.load for trial in trials if trial.load is not None]
     # In rounds the server and its client wait for each other, on the one core that they have.
@@ -103,7 +110,24 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         reopened_connections=sum(load.reopened for load in loads),
         failed_trials=len(failed),
         failures=tuple(sorted({trial.reason or str(trial.outcome) for trial in failed})),
+        trend=max(trends, key=lambda one: apart(one[1]), default=None),
+        still_warming=tuple(title for title, found in trends if _is_trend(found, len(trends), ledger.terms.worth)),
     )
+
+
+def _trends(ledger: Ledger) -> Iterator[tuple[str, Interval]]:
+    """The change of each ratio to a baseline within trials: a process that is not warm yet gets quicker."""
+    for row in ledger.rows:
+        against = ledger.by_key.get(row.against or "")
+        if against is not None and against.key != row.key:
+            found = trend(*ledger.sides(row, against), confidence=ledger.confidence)
+            if found is not None:
+                yield row.title, found
+
+
+def _is_trend(found: Interval, among: int, worth: float) -> bool:
+    joint = jointly(found, among)
+    return apart(found) > 1 + worth and not joint.low <= 1 <= joint.high
 
 
 def _others(load: LoadRecord) -> float:

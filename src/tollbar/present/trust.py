@@ -59,6 +59,7 @@ def trust(study: StudyJudgement) -> list[str]:
         two_costs(study),
         noise(study),
         drift(study),
+        *warm_up(study),
         steal(study),
         machine_load(study),
         *by_chance(study),
@@ -143,6 +144,17 @@ def drift(study: StudyJudgement) -> str:
         f"From the first to the last third of the blocks the median cell's cost changed by {change};"
         " a cell and its baseline work milliseconds apart, so that it changes both."
     )
+
+
+def warm_up(study: StudyJudgement) -> list[str]:
+    """How far the ratio that changes most within trials does so; nothing if too few rounds were quiet."""
+    if study.trust.trend is None:
+        return []
+    title, found = study.trust.trend
+    return [
+        f"Within a trial the ratio of {title} changes most: it is {times_exactly(found.estimate)}"
+        f" {bracket_exactly(found)} as large in the last round as in the first."
+    ]
 
 
 def checked(study: StudyJudgement) -> str:

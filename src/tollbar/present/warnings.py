@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tollbar.judge import StudyJudgement
 from tollbar.judge.decisions import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
-from tollbar.present.names import counted
+from tollbar.present.names import counted, enumeration
 from tollbar.present.numbers import percent, percent_of, times, twins_words
 from tollbar.present.unmeasured import set_aside
 from tollbar.study.definition import DEFAULT_MEASURE
@@ -28,6 +28,7 @@ def warnings(study: StudyJudgement) -> tuple[str, ...]:
         *_on_quiet(study),
         *_on_lattices(study),
         *_on_drift(study),
+        *_on_warmth(study),
         *_on_heats(study),
         *_on_loads(study),
         *_on_failures(study),
@@ -123,6 +124,16 @@ def _on_drift(study: StudyJudgement) -> Iterator[str]:
         f"The cells' cost {way} from the first third of the blocks to the last. Ratios are made of"
         " chunks milliseconds apart and stand; for typical costs let the machine come to rest and run again."
     )
+
+
+def _on_warmth(study: StudyJudgement) -> Iterator[str]:
+    trend, warming = study.trust.trend, study.trust.still_warming
+    if trend is not None and warming:
+        yield (
+            f"{counted(len(warming), 'cell')} ({enumeration([*warming[:3]])}{' …' if len(warming) > 3 else ''}) still"
+            f" warmed up while measured: the ratio of {trend[0]} is {times(trend[1].estimate)} as large at the end of a"
+            " trial as at its start. Measure with more `rounds`."
+        )
 
 
 def _on_heats(study: StudyJudgement) -> Iterator[str]:
