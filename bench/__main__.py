@@ -28,6 +28,7 @@ from bench import (
     precise,
     probe,
     questions,
+    quotient,
     receiver,
     repeatable,
     servers,
@@ -81,6 +82,7 @@ PIECES = {
     "true:openssl": true.openssl,
     "chunks:beginning": chunks.beginnings,
     "chunks:probe": probe.figures,
+    "chunks:quotient": quotient.figures,
     "chunks:rates": chunks.rates,
     "fleet:kills": fleet_kills.figures,
 }

@@ -1,0 +1,82 @@
+"""Quotient: the quickest throughput-bound probe over the quickest chain, alone and with a neighbour on another core.
+
+The first figure is what `src/tollbar/judge/quotients.toml` lists by processor. Alone means without another busy program
+on this machine; other guests of its host are not known. A minute.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+from bench.figures import Figure, unmeasured
+from tollbar import machine
+from tollbar.judge.quotients import by_chain_ns
+from tollbar.moments import CHAIN, PROBE, quickness_of
+from tollbar.runner import Session, Stopped, engine
+
+PARTS = 8
+READINGS = 2_000
+_READY_LIMIT_S, _LIMIT_S = 30.0, 10.0
+_BUSY = "while True: pass"
+
+
+def figures(parts: int = PARTS, readings: int = READINGS) -> Iterator[Figure]:
+    """The quotient alone, in several parts of the time, and next to a busy program on each other core."""
+    core = machine.measuring_core()
+    if core is None:
+        yield unmeasured("quotient", "there is no core to measure on")
+        return
+    machine.keep_off(core)
+    fingerprint = machine.fingerprint()
+    name = f"{fingerprint['cpu']}, {fingerprint['family']}"
+    yield _figure(f"quotient: {name}, alone", core, parts, readings)
+    for other in sorted(machine.CORES - {core}):
+        with _busy(other):
+            yield _figure(f"quotient: {name}, next to a busy core {other}", core, parts, readings)
+    listed = by_chain_ns(fingerprint, 1.0)
+    yield Figure(f"quotient: {name}, listed", "(for comparison)", f"{listed:.3f}" if listed else "no row", None)
+
+
+@contextmanager
+def _busy(core: int) -> Iterator[None]:
+    command = ["taskset", "-c", str(core), sys.executable, "-c", _BUSY]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _figure(what: str, core: int, parts: int, readings: int) -> Figure:
+    command = (str(engine()), "op")
+    probes: list[list[float]] = []
+    chains: list[list[float]] = []
+    try:
+        with Session(command, PROBE, core=core) as probe, Session(command, CHAIN, core=core) as dependent:
+            for session in (probe, dependent):
+                session.ready(_READY_LIMIT_S)
+            for _ in range(parts):
+                both = [
+                    [session.advance(0.0, 1, _LIMIT_S).cpu_ns for session in (probe, dependent)]
+                    for _ in range(readings)
+                ]
+                for found, ns in zip((probes, chains), zip(*both, strict=True), strict=True):
+                    found.append([float(one) for one in ns])
+    except Stopped as error:
+        return unmeasured(what, error)
+    each = sorted(_quickest(one) / _quickest(other) for one, other in zip(probes, chains, strict=True))
+    all_probes, all_chains = ([*chain.from_iterable(some)] for some in (probes, chains))
+    said = (
+        f"{_quickest(all_probes) / _quickest(all_chains):.3f}; by part {each[0]:.3f} to {each[-1]:.3f};"
+        f" probe {_quickest(all_probes) / 1e3:.1f} µs, chain {_quickest(all_chains) / 1e3:.1f} µs;"
+        f" {quickness_of(all_probes).quick_share:.0%} of probes quick"
+    )
+    return Figure(what, "(for comparison)", said, None)
+
+
+def _quickest(readings: Sequence[float]) -> float:
+    return quickness_of(readings).quickest_ns
