@@ -171,7 +171,9 @@ def study_run(rows: Sequence[Row], looks: Sequence[int] = (20,), of: Study | Non
 
 
 def run(*studies: StudyRun) -> Run:
-    return Run(Path("runs/example"), "example", ("tollbar", "run"), 7, "2026-11-21T06:30:00Z", {}, {}, studies)
+    """A run on a processor that earlier runs know: their best probe is this one's."""
+    where, started = Path("runs/example"), "2026-11-21T06:30:00Z"
+    return Run(where, "example", ("tollbar", "run"), 7, started, {}, {}, studies, best_probe_ns=QUIET_NS[0])
 
 
 def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: str) -> Claim:

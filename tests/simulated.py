@@ -23,8 +23,9 @@ from unittest import mock
 import numpy as np
 
 from tollbar import libraries, measure, plan, results, study
+from tollbar.judge.quotients import listed
 from tollbar.measure import heat, members, probe, rounds
-from tollbar.moments import Watch
+from tollbar.moments import CHAIN, PROBE, Watch
 from tollbar.plan import Plan
 from tollbar.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, failed
 from tollbar.results import Run
@@ -36,6 +37,10 @@ CHOICES = ("spin-1", "spin-1-again", "spin-2", "spin-5", "none")
 """The baseline, and cells beside it: what they do is up to the virtual machine."""
 # What a probe takes here on a core that is left alone, and what asking for it takes besides.
 PROBE_NS = 25_000.0
+# The processor is one that the shipped table lists.
+PROCESSOR = listed()[0]
+FINGERPRINT = {"cpu": PROCESSOR.cpu, "family": f"{PROCESSOR.family}/1"}
+CHAIN_NS = PROBE_NS / PROCESSOR.quotient
 ASKING_S = 0.00004
 # Before a session is ready.
 START_S = 0.02
@@ -129,6 +134,11 @@ class Kind:
     jitter: float = 0.004
     """What comes and goes within a chunk, on average."""
     probe_suffers: float = 0.9
+    chain_suffers: float = 0.1
+    quotient_noise: float = 0.0
+    """Standard deviation of a machine's own quotient of probe and chain from the listed one, in logarithms."""
+    is_listed: bool = True
+    """Whether the shipped table has its processor."""
     reading_noise: tuple[float, float] = (0.01, 0.07)
     """What a reading lies above the quickest by itself, in logarithms: anything between these."""
 
@@ -203,9 +213,14 @@ class Machine:
     until_s: float
     now_s: float = 0.0
     path: _Path = field(init=False)
+    chain_ns: float = field(init=False)
+    chain_source: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
         self.path = _Path.drawn(self.kind, self.source, self.until_s)
+        # A source of its own: what else is drawn does not hang on it.
+        self.chain_source = self.source.spawn(1)[0]
+        self.chain_ns = CHAIN_NS * math.exp(self.kind.quotient_noise * self.chain_source.normal())
 
     def monotonic(self) -> float:
         return self.now_s
@@ -231,8 +246,10 @@ class Machine:
 
     def session(
         self, command: Sequence[str], task: Mapping[str, Any], *, core: int | None = None, account: object = None
-    ) -> _Session:
-        return _Session(self, None if task["op"] == "probe" else self.works[task["choice"]])
+    ) -> _Session | _Chain:
+        if task is CHAIN:
+            return _Chain(self)
+        return _Session(self, None if task is PROBE else self.works[task["choice"]])
 
     def workload(self, cell: plan.Cell) -> Any:
         """What stands for the cell's workload: it starts nothing."""
@@ -267,6 +284,29 @@ class Machine:
             for module in (heat, members):
                 stack.enter_context(mock.patch.object(module, "machine", there))
             yield
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The session of the chain."""
+
+    machine: Machine
+
+    def __enter__(self) -> _Chain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ready(self, limit_s: float) -> Ready:
+        self.machine.sleep(START_S)
+        return Ready(provider="virtual", operation_ns=CHAIN_NS)
+
+    def advance(self, seconds: float, operations: int, limit_s: float) -> ChunkRecord:
+        machine, (low, high) = self.machine, self.machine.kind.reading_noise
+        machine.sleep(ASKING_S)
+        took_s = machine.spend(machine.chain_ns / 1e9, machine.kind.chain_suffers)
+        return _record(1, took_s * math.exp(low + (high - low) * machine.chain_source.random()))
 
 
 class _Session:
@@ -399,7 +439,7 @@ class Lab:
                     Path(parent),
                     command=["tollbar", "run"],
                     libraries=[],
-                    fingerprint={},
+                    fingerprint=FINGERPRINT if self.machine.kind.is_listed else {},
                     best_probe_ns=self.machine.kind.best_probe_ns,
                 )
             stack.callback(self._store.close)
@@ -421,6 +461,7 @@ class Lab:
             order = store.next_order()
             for trials in measure.measured(self._plan, left, first_order=order, core=_CORE, watch=self._watch):
                 store.record(*trials)
+                store.note_chain(self._watch.chain_ns)
                 self.machine.sleep(self._between_s)
 
     def look(self) -> Run:

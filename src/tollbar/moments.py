@@ -3,6 +3,10 @@
 A probe is a fixed piece of work that takes some tens of microseconds and is bound by the core's throughput, so that a
 neighbour on the other hyperthread makes it dearer at once. It is asked before and after every chunk. A chunk between
 two quick probes was undisturbed, whatever it cost itself.
+
+A neighbour that never leaves slows every probe of a run. Earlier runs on the processor show that. Without them a chain
+of dependent steps does: it is bound by latency, so that a neighbour hardly slows it. The quotient of the two belongs to
+the processor's model, whatever the frequency of its clock.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 
 from tollbar.files import cache_folder, write_atomically
@@ -30,6 +35,8 @@ PROBE: Mapping[str, object] = {
     "seed": 0,
 }
 """The task of the runner contract that the probe's session has."""
+CHAIN: Mapping[str, object] = {**PROBE, "op": "spin", "choice": "chain", "setting": {"iterations": 20_000}}
+"""The task of the chain's session: 20,000 steps, each of which needs the result of the one before."""
 
 # A quick probe takes at most so much longer than the quickest, in logarithms. A core that is left alone gives 0.01 to
 # 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike, and a
@@ -42,6 +49,9 @@ _NEVER_ALONE = 0.25
 # host were called undisturbed, with ratios a fifth too high.
 _QUICKEST = 0.002
 _LEAST_PLACE = 2
+# Longer quick probes than the chain allows are next to a neighbour. The frequency is in both, so that only the scatter
+# of quick probes is left, and that of one machine of a model against another.
+_BY_CHAIN = QUIET
 # So many of a run's probes must be quick: fewer are the tail of a disturbed machine's one kind of moments.
 _FEWEST_QUICK = 0.05
 # Fewer readings have no such quantile.
@@ -52,6 +62,16 @@ _LEAST_NS = 1_000.0
 _KEPT_S = 30 * 86400.0
 
 
+class Known(StrEnum):
+    """Evidence that a run's quickest probes were those of a quiet core."""
+
+    EARLIER_RUNS = "earlier runs"
+    CHAIN = "chain"
+    """The chain, and the shipped quotient of this model."""
+    NOTHING = "nothing"
+    """No evidence: a steady neighbour cannot be excluded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quickness:
     """What a run's probes say of quiet moments."""
@@ -60,6 +80,10 @@ class Quickness:
     """What a probe takes on a core that is left alone, as far as the run shows; infinite where there was no probe."""
     best_ns: float | None = None
     """What one took on this processor and kernel in earlier runs; None where that is not known."""
+    by_chain_ns: float | None = None
+    """Duration of a quiet core's probe by this run's chain; None where it was not read or the model is not listed."""
+    is_first_run: bool = False
+    """Whether earlier runs were looked for and there are none."""
     quick_share: float = 0.0
     """Of all the run's probes."""
 
@@ -69,15 +93,29 @@ class Quickness:
         return math.isfinite(self.quickest_ns)
 
     @property
+    def known_by(self) -> Known | None:
+        """Evidence for what a quiet core's probe takes; that of earlier runs comes first. None: none was looked for."""
+        if self.best_ns is not None:
+            return Known.EARLIER_RUNS
+        if self.by_chain_ns is not None:
+            return Known.CHAIN
+        return Known.NOTHING if self.is_first_run else None
+
+    @property
     def slower_than_known(self) -> float | None:
-        """How many times as long as in earlier runs the quickest probes took; None where a quiet core explains that."""
-        if self.best_ns is None or not self.is_known or self.quickest_ns <= self.best_ns * math.exp(_NEVER_ALONE):
+        """Duration of the quickest probes over that of a quiet core's; None where a quiet core explains it.
+
+        A quiet core's is that of earlier runs, or else that by the chain.
+        """
+        expected_ns = self.best_ns if self.best_ns is not None else self.by_chain_ns
+        explained = _NEVER_ALONE if self.known_by is Known.EARLIER_RUNS else _BY_CHAIN
+        if expected_ns is None or not self.is_known or self.quickest_ns <= expected_ns * math.exp(explained):
             return None
-        return self.quickest_ns / self.best_ns
+        return self.quickest_ns / expected_ns
 
     @property
     def was_ever_quiet(self) -> bool:
-        """Whether the run met moments in which its core was left alone, by what this machine has given before."""
+        """Whether the run met moments in which its core was left alone, as far as that is known."""
         return self.is_known and self.quick_share >= _FEWEST_QUICK and self.slower_than_known is None
 
     @property
@@ -95,12 +133,14 @@ class Quickness:
         return sum(ns <= longest_ns for ns in readings) / len(readings) if readings else None
 
 
-def quickness_of(readings: Sequence[float], best_ns: float | None = None) -> Quickness:
+def quickness_of(
+    readings: Sequence[float], best_ns: float | None = None, by_chain_ns: float | None = None
+) -> Quickness:
     """What a run's readings say; without any nothing is quick."""
     if not readings:
-        return Quickness(best_ns=best_ns)
+        return Quickness(best_ns=best_ns, by_chain_ns=by_chain_ns)
     ordered = sorted(readings)
-    found = Quickness(_quickest(ordered), best_ns)
+    found = Quickness(_quickest(ordered), best_ns, by_chain_ns)
     return replace(found, quick_share=bisect_right(ordered, found.longest_quick_ns) / len(ordered))
 
 
@@ -120,6 +160,8 @@ class Watch:
     best_ns: float | None = None
     best_of: dict[Core, float] = field(default_factory=dict)
     """The least nanoseconds that a probe has read on each core: those of several machines are compared by it."""
+    chain_ns: float | None = None
+    """Duration of the quickest chains; None where none was read."""
     _ordered: list[float] = field(default_factory=list)
 
     @property
@@ -130,6 +172,12 @@ class Watch:
     def note(self, probe_ns: float) -> None:
         """Takes a reading in."""
         insort(self._ordered, probe_ns)
+
+    def note_chains(self, chains_ns: Sequence[float]) -> None:
+        """Takes in the chains that were read together: the third quickest, since one may be a lucky reading."""
+        if chains_ns:
+            quickest_ns = sorted(chains_ns)[min(_LEAST_PLACE, len(chains_ns) - 1)]
+            self.chain_ns = min(quickest_ns, self.chain_ns or math.inf)
 
     @property
     def longest_quick_ns(self) -> float:
@@ -158,12 +206,16 @@ def best_known(machine: Machine) -> float | None:
     return None
 
 
-def keep_best(machine: Machine, readings: Iterable[float]) -> None:
-    """Keeps what these readings give, where it is better than what is known. Without a cache there is nothing kept."""
+def keep_best(machine: Machine, readings: Iterable[float], by_chain_ns: float | None = None) -> None:
+    """Keeps what these readings give, where it is better than what is known. Without a cache there is nothing kept.
+
+    Readings next to a steady neighbour, which the chain tells, would deceive later runs.
+    """
     found = [*readings]
-    if len(found) < _ENOUGH:
+    quickness = quickness_of(found, None, by_chain_ns)
+    if len(found) < _ENOUGH or quickness.slower_than_known is not None:
         return
-    quickest_ns = quickness_of(found).quickest_ns
+    quickest_ns = quickness.quickest_ns
     known = best_known(machine)
     if known is not None and known <= quickest_ns:
         return

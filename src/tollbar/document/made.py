@@ -140,6 +140,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "noise": _ends(judged.noise),
         "drift": judged.drift,
         "left_alone": judged.trust.left_alone,
+        "quiet_known_by": judged.trust.known_by,
         "results": [
             *(_measurement(m, agreed.get(m.row.key, {})) for m in judged.measurements),
             *(_not_measured(row, study.measure.cost) for row in rows.values() if row.key not in measured),

@@ -304,6 +304,10 @@ class StudyForm(Form):
     left_alone: Number
     """the share of the study's time in which the core was left alone, as probes of it say; `null` where no probe
     shares the core"""
+    quiet_known_by: str | None
+    """evidence for the duration of a quiet core's probe: `earlier runs`, `chain` (a first run on a listed processor) or
+    `nothing` (a steady neighbour cannot be excluded, and `left_alone` is compared with the run's own probes alone);
+    `null` where no probe shares the core, and with roles"""
     results: list[ResultForm]
     """a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, `standing`,
     `strength`, what it proved"""

@@ -31,7 +31,15 @@ FILE = JUDGED
 _DIGITS = 32
 # What a judgement is made by. A run that another version judged is judged again.
 JUDGED_BY = (
-    *("families/*.py", "judge/*.py", "plan/pairs.py", "records/*.py", "study/*.py", "gathering/kept.py"),
+    *(
+        "families/*.py",
+        "judge/*.py",
+        "judge/*.toml",
+        "plan/pairs.py",
+        "records/*.py",
+        "study/*.py",
+        "gathering/kept.py",
+    ),
     *("results/observations.py", "results/reading.py", "results/run.py", "results/stored.py"),
     *(
         "arrays.py",

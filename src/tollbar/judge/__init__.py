@@ -5,6 +5,8 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tollbar.judge.break_evens import BreakEven, break_evens
 from tollbar.judge.claims import ClaimResult, ClaimVerdict, claim_results
 from tollbar.judge.company import CompanyResult, InCompany, company
@@ -17,6 +19,7 @@ from tollbar.judge.factors import FactorPart, FactorsResult, Split, Together, fa
 from tollbar.judge.judgement import Judgement, StudyJudgement
 from tollbar.judge.measurements import Limit, Measurement, limit_of, measurements
 from tollbar.judge.noise import twins, worst_noise
+from tollbar.judge.quotients import by_chain_ns
 from tollbar.judge.sources import BySource
 from tollbar.judge.tolls import Compared, one_of, tolls
 from tollbar.judge.trust import Trust, drift, trust
@@ -52,6 +55,7 @@ __all__ = [
     "Toll",
     "Trust",
     "Verdict",
+    "by_chain_ns",
     "compare",
     "judge",
     "judge_study",
@@ -72,7 +76,9 @@ def judge(run: Run) -> Judgement:
 def quickness(run: Run) -> Quickness:
     """What a quiet moment is like, by all of a run: a short study may lie in one stretch of the machine."""
     rows = [row for study_run in run.studies for row in study_run.rows]
-    return quickness_of(readings(rows), run.best_probe_ns)
+    found = quickness_of(readings(rows), run.best_probe_ns, by_chain_ns(run.fingerprint, run.chain_ns))
+    # Probes of other machines have no history in any run (docs/roles.md).
+    return replace(found, is_first_run=run.best_probe_ns is None and not run.nodes)
 
 
 def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJudgement:

@@ -12,6 +12,7 @@ from tollbar.judge.costs import Ledger, Visits, readings, settled
 from tollbar.judge.decisions import apart, jointly
 from tollbar.judge.lattice import lattice
 from tollbar.judge.noise import twins_apart
+from tollbar.moments import Known
 from tollbar.records import LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
@@ -23,6 +24,8 @@ MUCH_DRIFT = 0.10
 MUCH_STEAL = 0.05
 # The same of other programs on this machine: the next process on the core pays for what they did to the caches.
 MUCH_WAIT = 0.10
+# A neighbour that slowed throughput-bound work throughout moved ratios of unlike work in simulations by up to so much.
+STEADY_NEIGHBOUR = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,10 @@ class Trust:
     never_left_alone: int = 0
     """Of these: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
     slower_than_known: float | None = None
-    """How many times as long the quickest probes took as in earlier runs, where a quiet core does not explain it: then
+    """How many times as long the quickest probes took as on a quiet core, where a quiet core does not explain it: then
     all moments were disturbed, or the machine has changed."""
+    known_by: Known | None = None
+    """Evidence for what a quiet core's probe takes; None: no core was probed, or all machines are those of roles."""
     lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
     heats: int = 0
@@ -69,6 +74,11 @@ class Trust:
     still_warming: tuple[str, ...] = ()
     """Titles of cells whose ratio changes so by more than `worth`, and by more than chance explains."""
 
+    @property
+    def may_have_neighbour(self) -> bool:
+        """Whether a steady neighbour cannot be excluded: nothing tells what a quiet core's probe takes."""
+        return self.known_by is Known.NOTHING
+
 
 def drift(ledger: Ledger) -> float | None:
     """The cells' median change of their typical cost from the first to the last third of the blocks, as a ratio.
@@ -77,6 +87,15 @@ def drift(ledger: Ledger) -> float | None:
     """
     changes = [change for row in ledger.rows if (change := _change(ledger.visits(row))) is not None]
     return median(changes) if changes else None
+
+
+def is_near(ratio: Interval, limit: float, *of: Trust) -> bool:
+    """Whether a steady neighbour that one of these studies cannot exclude may have moved a ratio across a limit."""
+    return (
+        any(one.may_have_neighbour for one in of)
+        and ratio.low <= limit * STEADY_NEIGHBOUR
+        and ratio.high * STEADY_NEIGHBOUR > limit
+    )
 
 
 def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
@@ -100,6 +119,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         left_alone=_left_alone(ledger),
         never_left_alone=sum(_was_never_left_alone(row, ledger) for row in ledger.rows),
         slower_than_known=ledger.quickness.slower_than_known,
+        known_by=ledger.quickness.known_by if ledger.quickness.is_known else None,
         lattices=_lattices(ledger),
         heats=heats,
         stolen_heats=stolen_heats,

@@ -55,7 +55,8 @@ def measure_into(
     plan of one study. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
-    watch = Watch(results.about(store.directory)["best_probe_ns"])
+    said = results.about(store.directory)
+    watch = Watch(said["best_probe_ns"], chain_ns=said.get("chain_ns"))
     with (
         Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds", places) as sandbox,
@@ -77,7 +78,8 @@ def measure_into(
             lab.go_on(one, exactly)
     if places:
         return
-    moments.keep_best(probed_machine(machine.fingerprint()), watch.readings)
+    found = machine.fingerprint()
+    moments.keep_best(probed_machine(found), watch.readings, judge.by_chain_ns(found, watch.chain_ns))
 
 
 def probed_machine(fingerprint: Mapping[str, Any]) -> moments.Machine:
@@ -228,8 +230,11 @@ class _Lab:
         )
         names = [_named(heat) for heat in heats]
         followed = self.progress.follow("measure", self._timed(heats, trials), max(len(heats), 1), names)
-        for heat, set_aside in followed:
-            self.store.record(heat, set_aside)
+        try:
+            for heat, set_aside in followed:
+                self.store.record(heat, set_aside)
+        finally:
+            self.store.note_chain(self.watch.chain_ns)
 
     def _timed(self, heats: Sequence[Heat], trials: Iterator[Measured]) -> Iterator[Measured]:
         """The same trials; how long each heat took is added to what its study has spent."""

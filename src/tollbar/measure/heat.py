@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from tollbar import machine
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.members import Member, bring_up, finish, stretch_of
-from tollbar.measure.probe import BASE_NS, Probe
+from tollbar.measure.probe import BASE_NS, Chain, Probe
 from tollbar.measure.rounds import Budget, Rounds
 from tollbar.measure.schedule import adapted
 from tollbar.moments import Core, Watch
@@ -45,12 +45,18 @@ def measure(
         base_ns = BASE_NS if sandbox is not None and sandbox.nodes else None
         made = Probe(*probed, best_of=watch.best_of, base_ns=base_ns) if probed else None
         probe = stack.enter_context(made) if made else None
+        chained = None if base_ns else _chained_core(probed, watch)
+        chain = stack.enter_context(Chain(chained, watch)) if chained is not None else None
+        if chain is not None:
+            chain.read()
         rounds = Rounds(members, how, source, probe, watch)
         rounds.first_tries()
         for member in members if heat.block % how.stretch_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
                 member.stretch = stretch_of(member)
+        if chain is not None:
+            chain.read()
         budget.earn(time.monotonic() - began_s)
         if probe is not None:
             rounds.make_up(budget)
@@ -79,6 +85,13 @@ def _probed_cores(members: Sequence[Member]) -> list[Core]:
         return []
     cores = (*paid_on, *(core for work in works for core in work.cores))
     return [*dict.fromkeys(core for core in cores if core is not None), *elsewhere]
+
+
+def _chained_core(probed: Sequence[Core], watch: Watch) -> int | None:
+    """The core on which the chain is read: the first of this machine, where no earlier run is known."""
+    if watch.best_ns is not None:
+        return None
+    return next((core for core in probed if isinstance(core, int)), None)
 
 
 def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from tollbar.moments import PROBE, Core
+from tollbar.moments import CHAIN, PROBE, Core, Watch
 from tollbar.runner import Session, Stopped, engine
 
 _READY_LIMIT_S = 30.0
@@ -14,6 +14,8 @@ _READY_LIMIT_S = 30.0
 _LIMIT_S = 10.0
 # A reading is of its moment: what comes later is asked again.
 _FRESH_S = 0.002
+# Chains read together: enough for a quiet one, within some milliseconds.
+_CHAINS = 24
 # What a core's best reads as where machines are compared: the same in all heats, and after each resumption.
 BASE_NS = 25_000.0
 
@@ -91,3 +93,48 @@ class Probe:
         for session in self._sessions.values():
             session.__exit__(None, None, None)
         self._sessions, self._last_ns = {}, None
+
+
+class Chain:
+    """The chain of dependent steps, which a neighbour hardly slows: a session on the probe's core. A context.
+
+    It is read at both ends of a heat, where no chunk's clock runs, and only where no earlier run tells the duration of
+    a quiet core's probe. One that ends has no further readings, and the heat goes on.
+    """
+
+    def __init__(self, core: int, watch: Watch) -> None:
+        """`watch` takes the readings in."""
+        self._watch = watch
+        self._session: Session | None = Session((str(engine()), "op"), CHAIN, core=core)
+
+    def __enter__(self) -> Chain:
+        try:
+            if self._session is not None:
+                self._session.ready(_READY_LIMIT_S)
+        except Stopped:
+            self._end()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def read(self) -> None:
+        """Read it some times in a row, as long as it lasts."""
+        if self._session is None:
+            return
+        try:
+            readings = [float(self._session.advance(0.0, 1, _LIMIT_S).cpu_ns) for _ in range(_CHAINS)]
+        except Stopped:
+            self._end()
+        else:
+            self._watch.note_chains(readings)
+
+    def _end(self) -> None:
+        if self._session is not None:
+            self._session.__exit__(None, None, None)
+        self._session = None

@@ -398,6 +398,8 @@ def left_alone_words(study: StudyJudgement) -> str:
     share = study.trust.left_alone
     if share is None:
         return "no probe shares the core that is measured: all is as disturbed"
+    if study.trust.may_have_neighbour:
+        return "how much of the time the core was left alone is not known: first run on this processor"
     return f"the core was left alone {percent(round(share, 2))} of the time"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tollbar.judge import StudyJudgement
 from tollbar.judge.decisions import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
+from tollbar.moments import Known
 from tollbar.present.names import counted, enumeration
 from tollbar.present.numbers import percent, percent_of, times, twins_words
 from tollbar.present.unmeasured import set_aside
@@ -87,10 +88,21 @@ def _on_neighbours(study: StudyJudgement) -> Iterator[str]:
 
 def _on_quiet(study: StudyJudgement) -> Iterator[str]:
     trust = study.trust
+    if trust.may_have_neighbour:
+        yield (
+            "Cannot exclude a steady neighbour: first run on this processor. If one shared the core throughout, ratios"
+            " of unlike work include its share. Later runs compare their probes with this run's."
+        )
     if trust.left_alone is None:
         yield (
             "No probe shares the core that is measured, which nothing is kept on or the lab itself is: nothing tells"
             " quiet moments, and all costs and ratios are as disturbed."
+        )
+    elif trust.slower_than_known is not None and trust.known_by is Known.CHAIN:
+        yield (
+            f"The quickest probes took {times(trust.slower_than_known)} what they take on a quiet core of this"
+            " processor, by a chain of dependent steps, which a neighbour hardly slows: cells were always measured next"
+            " to a busy neighbour. All costs and ratios are as disturbed. Measure when the host is quieter."
         )
     elif trust.slower_than_known is not None:
         yield (

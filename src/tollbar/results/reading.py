@@ -43,6 +43,7 @@ EARLIER = {
 
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = TypeVar("Name")
 MOST_NAMES = 1000
 # Letters of a version that is shown.
@@ -130,7 +131,8 @@ class _About(_Said):
     studies: Named[_Entry]
     tollbar: str = NOT_STATED
     resumed_with: Listed[str] = []
-    best_probe_ns: Finite | None = None
+    best_probe_ns: Positive | None = None
+    chain_ns: Positive | None = None
     method: int = FIRST
     nodes: Named[_Node] = {}
     roles: Named[str] = {}
@@ -162,6 +164,7 @@ def read(directory: Path) -> Run:
         version=said.get("tollbar", NOT_STATED),
         resumed_with=tuple(said.get("resumed_with", ())),
         best_probe_ns=said.get("best_probe_ns"),
+        chain_ns=said.get("chain_ns"),
         method=said.get("method", FIRST),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )

@@ -129,6 +129,8 @@ class Run:
     """The version of the method that measured it."""
     best_probe_ns: float | None = None
     """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""
+    chain_ns: float | None = None
+    """Duration of the run's quickest chains; None where none was read: with `best_probe_ns`, in earlier versions."""
 
     @property
     def is_simulated(self) -> bool:

@@ -96,6 +96,12 @@ class Store:
         """
         _note(self.directory, reach(self.database), study)
 
+    def note_chain(self, chain_ns: float | None) -> None:
+        """Keep the duration of the quickest chains so far. A run on a full disk goes on without it."""
+        if about(self.directory).get("chain_ns") != chain_ns:
+            with contextlib.suppress(OSError):
+                update_about(self.directory, {"chain_ns": chain_ns})
+
     def done(self) -> set[tuple[str, int, int]]:
         """(study, block, heat) of every heat that is there."""
         return set(self.database.execute("select study, block, heat from heat"))

@@ -1,0 +1,170 @@
+"""First runs on a processor: the chain tells a neighbour that never leaves, and an idle machine is called quiet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from simulated import CHAIN_NS, FINGERPRINT, PROBE_NS, PROCESSOR, Disturbance, Kind, Lab, Work, lognormal
+from test_coverage import MACHINES
+from tollbar.judge import StudyJudgement, judge
+from tollbar.judge.quotients import by_chain_ns, listed
+from tollbar.judge.trust import STEADY_NEIGHBOUR, Trust, is_near
+from tollbar.moments import Known, Watch, keep_best, quickness_of
+from tollbar.present.page import left_alone_words
+from tollbar.present.warnings import warnings
+from tollbar.stats import Interval, Moments
+
+# Equals on a quiet core, one of which suffers more from a neighbour and one less than the baseline.
+WORKS = (Work(20_000), Work(20_000, suffers=1.3), Work(20_000, suffers=0.6))
+NEVER_QUIET = replace(MACHINES["never quiet"], best_probe_ns=None)
+# The probe takes 1.3 times as long throughout: the weakest neighbour that has to be told.
+WEAK = Kind((Disturbance(((math.log(1.3) / 0.9, lognormal(5.0)), (math.log(1.32) / 0.9, lognormal(5.0)))),))
+IDLE = Kind((), quotient_noise=0.03)
+
+
+def found(kind: Kind, seed: int, blocks: int = 4) -> StudyJudgement:
+    with Lab(kind, WORKS, 5000 + seed, blocks=blocks) as lab:
+        lab.measure(blocks)
+        (study,) = judge(lab.look()).studies
+    return study
+
+
+def is_called_noisy(study: StudyJudgement) -> bool:
+    """No ratio is called undisturbed, and no moment quiet."""
+    moments = {toll.ratio.moments for toll in study.tolls if toll.ratio is not None}
+    return {Moments.AS_DISTURBED} == moments and 0.0 == study.trust.left_alone
+
+
+def is_called_quiet(study: StudyJudgement) -> bool:
+    moments = {toll.ratio.moments for toll in study.tolls if toll.ratio is not None}
+    return {Moments.UNDISTURBED} == moments and study.trust.slower_than_known is None
+
+
+def is_not_accused(study: StudyJudgement) -> bool:
+    """The chain tells of no steady neighbour, however seldom the core was quiet."""
+    return study.trust.slower_than_known is None
+
+
+def check(kind: Kind, is_called: Callable[[StudyJudgement], bool], runs: int) -> None:
+    called = sum(is_called(found(kind, seed)) for seed in range(runs))
+    print(f"{is_called.__name__} in {called} of {runs}")
+    assert called >= 0.95 * runs
+
+
+@pytest.mark.parametrize("kind", [NEVER_QUIET, WEAK], ids=["never quiet", "weak"])
+def test_a_steady_neighbour_is_told(kind: Kind) -> None:
+    """Without history all ratios are as disturbed, and the warning names the chain."""
+    for seed in range(2):
+        study = found(kind, seed)
+        assert is_called_noisy(study)
+        assert Known.CHAIN is study.trust.known_by
+        assert any("by a chain of dependent steps" in line for line in warnings(study))
+        assert not any("Cannot exclude" in line for line in warnings(study))
+
+
+def test_an_idle_machine_is_called_quiet() -> None:
+    for seed in range(4):
+        study = found(IDLE, seed)
+        assert is_called_quiet(study)
+        assert ((), Known.CHAIN) == (warnings(study), study.trust.known_by)
+
+
+@pytest.mark.coverage
+@pytest.mark.parametrize("kind", [NEVER_QUIET, WEAK], ids=["never quiet", "weak"])
+def test_a_steady_neighbour_is_told_in_many_first_runs(kind: Kind) -> None:
+    check(kind, is_called_noisy, 100)
+    check(replace(kind, quotient_noise=0.03), is_called_noisy, 100)
+
+
+@pytest.mark.coverage
+def test_an_idle_machine_is_called_quiet_in_many_first_runs() -> None:
+    check(IDLE, is_called_quiet, 100)
+
+
+@pytest.mark.coverage
+@pytest.mark.parametrize("name", ["on and off", "three levels", "frequency", "bursts"])
+def test_no_steady_neighbour_is_told_where_one_comes_and_goes(name: str) -> None:
+    """Nor where the frequency moves."""
+    check(replace(MACHINES[name], quotient_noise=0.03), is_not_accused, 100)
+
+
+def test_on_an_unlisted_processor_a_steady_neighbour_cannot_be_excluded() -> None:
+    """The run says so in one line, and does not say how long the core was quiet."""
+    study = found(replace(NEVER_QUIET, is_listed=False), 0)
+    assert (Known.NOTHING, True) == (study.trust.known_by, study.trust.may_have_neighbour)
+    (line,) = [line for line in warnings(study) if "first run" in line]
+    assert line.startswith("Cannot exclude a steady neighbour: first run on this processor.")
+    assert "is not known: first run on this processor" in left_alone_words(study)
+
+
+def test_with_history_the_chain_is_not_read() -> None:
+    with Lab(MACHINES["never quiet"], WORKS, 1, blocks=4) as lab:
+        lab.measure(4)
+        run = lab.look()
+    assert run.chain_ns is None
+    (study,) = judge(run).studies
+    assert (Known.EARLIER_RUNS, True) == (study.trust.known_by, is_called_noisy(study))
+
+
+def test_a_first_run_keeps_its_chain() -> None:
+    with Lab(Kind(()), WORKS, 1, blocks=4) as lab:
+        lab.measure(4)
+        assert CHAIN_NS == pytest.approx(lab.look().chain_ns, rel=0.03)
+
+
+def test_quotients_are_found_by_model() -> None:
+    """Of any stepping and frequency."""
+    for family in (f"{PROCESSOR.family}/0", f"{PROCESSOR.family}/1"):
+        assert PROBE_NS == pytest.approx(by_chain_ns({**FINGERPRINT, "family": family}, CHAIN_NS))
+    assert by_chain_ns(FINGERPRINT, None) is None
+    assert by_chain_ns({**FINGERPRINT, "family": f"{PROCESSOR.family}0/1"}, CHAIN_NS) is None
+    assert by_chain_ns({"cpu": "aarch64", "family": "//"}, CHAIN_NS) is None
+    assert by_chain_ns({}, CHAIN_NS) is None
+    assert len({(one.cpu, one.family) for one in listed()}) == len(listed())
+
+
+def test_the_chain_counts_where_nothing_is_known_of_earlier_runs() -> None:
+    slow = [1.3 * PROBE_NS] * 60
+    assert pytest.approx(1.3) == quickness_of(slow, None, PROBE_NS).slower_than_known
+    assert quickness_of(slow, 1.3 * PROBE_NS, PROBE_NS).was_ever_quiet
+    assert quickness_of(slow).was_ever_quiet
+    assert quickness_of([1.1 * PROBE_NS] * 60, None, PROBE_NS).was_ever_quiet
+
+
+def test_readings_next_to_a_neighbour_are_no_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr("tollbar.moments.write_atomically", lambda path, text: kept.append(text))
+    monkeypatch.setattr("tollbar.moments.best_known", lambda machine: None)
+    keep_best(("a", "b"), [1.3 * PROBE_NS] * 60, PROBE_NS)
+    assert [] == kept
+    keep_best(("a", "b"), [1.05 * PROBE_NS] * 60, PROBE_NS)
+    assert 1 == len(kept)
+
+
+def test_one_lucky_chain_is_not_the_quickest() -> None:
+    watch = Watch()
+    watch.note_chains([])
+    assert watch.chain_ns is None
+    watch.note_chains([100.0, *[200.0] * 20])
+    assert 200.0 == watch.chain_ns
+    watch.note_chains([190.0] * 3)
+    watch.note_chains([195.0])
+    assert 190.0 == watch.chain_ns
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_so"),
+    [((1.0, 1.04), False), ((1.0, 1.05), True), ((1.25, 1.3), True), ((1.39, 1.4), False), ((0.9, 1.6), True)],
+)
+def test_a_ratio_near_a_limit(ends: Sequence[float], is_so: bool) -> None:
+    """Only where a neighbour cannot be excluded."""
+    limit, (low, high) = 1.2, ends
+    ratio = Interval(math.sqrt(low * high), low, high, 0.96, 12, Moments.UNDISTURBED)
+    unsure, sure = (Trust(4, 4, 4, 4, known_by=known) for known in (Known.NOTHING, Known.CHAIN))
+    assert 1.15 == STEADY_NEIGHBOUR
+    assert is_so == is_near(ratio, limit, sure, unsure)
+    assert not is_near(ratio, limit, sure)
