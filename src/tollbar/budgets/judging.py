@@ -11,6 +11,7 @@ from tollbar.budgets.checked import Found
 from tollbar.errors import TollbarError, unknown
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.judge.decisions import jointly, reach
+from tollbar.judge.trust import is_near
 from tollbar.plan import Plan
 from tollbar.policies import Budget, Processor, SetOn
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
@@ -23,6 +24,9 @@ PRECISION = 0.01
 # (facts of the probe in METHOD.md). A ratio of disturbed moments is over a limit only beyond that.
 NEIGHBOURS = 1.4
 _NEIGHBOURS = "the core was not left alone, and neighbours alone may move a ratio so far"
+_MAY_HAVE_NEIGHBOUR = (
+    "cannot exclude a steady neighbour: first run on this processor, and one alone may move a ratio so far"
+)
 # Limits are written with so many significant figures, rounded up.
 _FIGURES = 4
 
@@ -168,7 +172,10 @@ def judged(budget: Budget, of: StudyJudgement, among: int) -> CheckedBudget:
     if toll.ratio is None:
         return CheckedBudget(budget, Found.NOT_MEASURED, toll.reason, toll)
     ratio = jointly(toll.ratio, among)
-    return CheckedBudget(budget, *_found(ratio, budget.at_most, toll), toll, ratio)
+    found, reason = _found(ratio, budget.at_most, toll)
+    if found in (Found.WITHIN, Found.OVER) and is_near(ratio, budget.at_most or math.inf, of.trust):
+        found, reason = Found.CANNOT_TELL, _MAY_HAVE_NEIGHBOUR
+    return CheckedBudget(budget, found, reason, toll, ratio)
 
 
 def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[Found, str | None]:

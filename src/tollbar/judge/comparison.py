@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal
 
@@ -14,6 +14,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
 from tollbar.judge.judgement import Judgement, StudyJudgement
 from tollbar.judge.measurements import Measurement
+from tollbar.judge.trust import Trust, is_near
 from tollbar.machine import differences
 from tollbar.metrics import TYPICAL
 from tollbar.results import Row
@@ -41,6 +42,8 @@ class RowChange:
     cost: Interval | None = None
     """Nanoseconds per operation, undisturbed."""
     other_cost: Interval | None = None
+    trusts: tuple[Trust, ...] = ()
+    """Those of its study in both runs."""
 
     @property
     def ratio_change(self) -> Interval | None:
@@ -68,6 +71,11 @@ class RowChange:
         if not self.one or not self.other:
             return None
         return self.one.low <= self.other.high and self.other.low <= self.one.high
+
+    def is_near(self, of: Changed, above: float) -> bool:
+        """Whether a steady neighbour that a run cannot exclude may have moved a change across this share."""
+        change = self.changes[of]
+        return change is not None and is_near(change, 1 + above, *self.trusts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +164,7 @@ class Comparison:
 
         By any at all, where the share is nought: those that have an interval.
         """
-        changes = (pair.changes[of] for pair in self.pairs)
+        changes = (pair.changes[of] for pair in self.pairs if not pair.is_near(of, above))
         return sum(
             one is not None and one.is_bounded and one.estimate / one.low < 1 + (above or math.inf) for one in changes
         )
@@ -171,7 +179,10 @@ class Comparison:
             Increase(study, pair, of, change)
             for study, pairs in self.studies.items()
             for pair in pairs
-            if (change := pair.changes[of]) is not None and change.is_bounded and change.low > 1 + above
+            if (change := pair.changes[of]) is not None
+            and change.is_bounded
+            and change.low > 1 + above
+            and not pair.is_near(of, above)
         )
 
 
@@ -218,6 +229,8 @@ def compare(
             continue
         families = (mine[name].about.family, theirs[name].about.family) if in_both else None
         pairs, apart = _paired(name, own, others, families)
+        if in_both:
+            pairs = tuple(replace(pair, trusts=(mine[name].trust, theirs[name].trust)) for pair in pairs)
         left_out += apart
         here, there = ({_at(row): row for row in found[name].rows} if in_both else {} for found in (mine, theirs))
         failed = [at for at in here if at in there and not (at in own and at in others)]

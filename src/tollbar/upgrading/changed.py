@@ -21,6 +21,7 @@ from tollbar.judge import (
     reach,
     split_as_one_of,
 )
+from tollbar.judge.trust import is_near
 from tollbar.records import Outcome
 from tollbar.results import Row
 from tollbar.stats import Interval
@@ -118,15 +119,30 @@ class Upgrade:
         return tuple(sorted(found, key=lambda one: -abs(one.ratio.estimate - 1) if one.ratio else 0.0))
 
     def above(self, share: float) -> tuple[Change, ...]:
-        """What became dearer by more than this share, with the whole interval."""
-        return tuple(one for one in self.of(Kind.DEARER) if one.ratio and one.ratio.low > 1 + share)
+        """What became dearer by more than this share, with the whole interval.
+
+        Nothing that a steady neighbour explains, where that cannot be excluded.
+        """
+        return tuple(
+            one
+            for one in self.of(Kind.DEARER)
+            if one.ratio and one.ratio.low > 1 + share and not is_near(one.ratio, 1 + share, one.study.trust)
+        )
+
+    def near(self, share: float) -> int:
+        """How many rows a steady neighbour that cannot be excluded may have moved across this share."""
+        return sum(one.ratio is not None and is_near(one.ratio, 1 + share, one.study.trust) for one in self.changes)
 
     def tellable(self, share: float) -> int:
         """How many rows would show a rise of this share: both their interval and their noise are narrower."""
         return sum(
             max(one.ratio.high / one.ratio.estimate, reach(one.toll.noise)) < 1 + share
             for one in self.changes
-            if one.ratio is not None and one.ratio.is_bounded and one.toll.noise is not None
+            if one.ratio is not None
+            and one.ratio.is_bounded
+            and one.toll.noise is not None
+            # A row of ×1.20 or ×0.80 is told all the same.
+            and not is_near(one.ratio, 1 + share, one.study.trust)
         )
 
 

@@ -9,6 +9,7 @@ from tollbar import units
 from tollbar.families import Family
 from tollbar.judge import Comparison, Increase, Judgement, RowChange
 from tollbar.judge.comparison import Changed
+from tollbar.judge.trust import STEADY_NEIGHBOUR
 from tollbar.present.answer import headline
 from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, plain, varying
@@ -134,6 +135,11 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
         )
     if unjudged := comparison.unjudged(of):
         lines.append(f"Not compared, and so not judged: {counted(unjudged, 'row')} of both runs.")
+    if near := sum(pair.is_near(of, above) for pair in comparison.pairs):
+        lines.append(
+            f"Cannot exclude a steady neighbour: first run on this processor. {counted(near, 'row')} within"
+            f" ×{STEADY_NEIGHBOUR} of {share} cannot be told."
+        )
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
     if not tellable and not found:
         lines.append(f"No row could have shown a rise by more than {share}: no interval of a change is so narrow.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tollbar.judge import StudyJudgement, reach
 from tollbar.judge.comparison import upgrade as upgrade_words
+from tollbar.judge.trust import STEADY_NEIGHBOUR
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration, place_words, varying
 from tollbar.present.numbers import AS_DISTURBED, amount, apart_words, change_ends, change_words, percent
@@ -223,6 +224,11 @@ def _notes(found: Upgrade, above: float | None) -> Iterator[str]:
     yield from (f"{AS_DISTURBED} {said}." for said in disturbed)
     if above is None:
         return
+    if near := found.near(above):
+        yield (
+            f"Cannot exclude a steady neighbour: first run on this processor. {counted(near, 'row')} within"
+            f" ×{STEADY_NEIGHBOUR} of {percent(above)} cannot be told."
+        )
     dearer, of = found.above(above), f"{found.tellable(above):,} of {counted(len(found.changes), 'row')}"
     if dearer:
         names = enumeration([f"{one.study.about.name} {row_words(one)}" for one in dearer])
