@@ -199,6 +199,8 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
                                         "not as Tollbar writes it"),
     "an infinite precision": (lambda run: entry(run, precision=float("inf")), "not as Tollbar writes it"),
     "a probe that is no number": (lambda run: said(run, best_probe_ns=float("nan")), "not as Tollbar writes it"),
+    "a probe of no time": (lambda run: said(run, best_probe_ns=0.0), "not as Tollbar writes it"),
+    "a chain of no time": (lambda run: said(run, chain_ns=0.0), "not as Tollbar writes it"),
     "libraries that are none": (lambda run: said(run, libraries=7), "not as Tollbar writes it"),
     "roles that are none": (lambda run: said(run, roles=[7]), "not as Tollbar writes it"),
 }  # fmt: skip
@@ -344,6 +346,7 @@ EXTREME: Mapping[str, Spoil] = {
     "a start": lambda run: said(run, started="yesterday"),
     "blocks": lambda run: entry(run, blocks=2**53 - 1),
     "a probe": lambda run: said(run, best_probe_ns=1e308),
+    "a chain": lambda run: said(run, best_probe_ns=None, chain_ns=1e308),
 }  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from tollbar.beds import proc
 from tollbar.measure import probe as probe_module
-from tollbar.measure.probe import BASE_NS, Probe
-from tollbar.moments import Core
+from tollbar.measure.probe import BASE_NS, Chain, Probe
+from tollbar.moments import Core, Watch
 from tollbar.records import failed
 from tollbar.runner import Session, Stopped
 
@@ -60,6 +60,43 @@ def test_one_that_dies_says_nothing_more() -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert (None, None) == (probe.read(), probe.lately())
+
+
+def test_a_chain_reads_nanoseconds_and_leaves_nothing() -> None:
+    """It takes longer than its 20,000 steps could at 10 GHz."""
+    before, watch = children(), Watch()
+    with Chain(min(os.sched_getaffinity(0)), watch) as chain:
+        assert children() - before
+        chain.read()
+        assert (watch.chain_ns or 0.0) > 8_000
+    assert before == children()
+    chain.read()
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), Stopped(failed("it fell over"))])
+def test_a_chain_that_is_interrupted_while_it_starts_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, raised: BaseException
+) -> None:
+    def interrupted(self: Session, limit_s: float) -> None:
+        raise raised
+
+    monkeypatch.setattr(Session, "ready", interrupted)
+    before, watch = children(), Watch()
+    with suppress(KeyboardInterrupt), Chain(min(os.sched_getaffinity(0)), watch) as chain:
+        chain.read()
+    assert (before, None) == (children(), watch.chain_ns)
+
+
+def test_a_chain_that_dies_has_no_further_readings() -> None:
+    watch = Watch()
+    with Chain(min(os.sched_getaffinity(0)), watch) as chain:
+        assert chain._session is not None
+        for pid in proc.tree(chain._session.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        chain.read()
+        chain.read()
+    assert watch.chain_ns is None
 
 
 FAST, SLOW = ("fast",), ("slow",)
