@@ -45,6 +45,7 @@ SHA_3 = "SHA3-256 of 4 KiB"
 RSA = "RSA-2048 sign"
 GCM = "AES-256-GCM of 1 MiB"
 ARGON = "Argon2id"
+SCRYPT = "scrypt of 16 MiB"
 NGINX = "an nginx handshake"
 HTTPD = "an httpd handshake"
 EMBEDDED = "an embedded handshake"
@@ -68,6 +69,7 @@ WORK = {
     ARGON: OPERATIONS.format(family="password-hash", choice="argon2id-owasp-19m", op="hash", vary="").replace(
         '"libcrypto"', '"rustcrypto"'
     ),
+    SCRYPT: OPERATIONS.format(family="password-hash", choice="scrypt", op="hash", vary='n = ["2^14"]'),
     NGINX: SERVED.format(bed="nginx", choice="tls-1.3", op="connect", vary=HANDSHAKE),
     HTTPD: SERVED.format(bed="httpd", choice="tls-1.3", op="connect", vary=HANDSHAKE),
     EMBEDDED: SERVED.format(bed="embedded", choice="tls-1.3", op="connect", vary=HANDSHAKE).replace(
