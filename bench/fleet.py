@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import time
@@ -87,7 +86,7 @@ def run_of(
 
 def like(run: Path, to: Path, machine: Mapping[str, Any], seed: int) -> Path:
     """A run like another: of this machine, its tolls and nothing else somewhat otherwise."""
-    shutil.copytree(run, to, copy_function=_linked)
+    shutil.copytree(run, to)
     for name in ("run.json", FILE):
         (to / name).unlink()
     said = json.loads((run / "run.json").read_text("utf-8"))
@@ -110,13 +109,6 @@ def _verdict(low: float | None, high: float | None) -> Verdict:
     if low is None or high is None:
         return Verdict.NOT_MEASURED
     return Verdict.COSTS if low > 1.03 else Verdict.SAVES if high < 0.97 else Verdict.UNCLEAR
-
-
-def _linked(source: str, to: str) -> None:
-    try:
-        os.link(source, to)
-    except OSError:
-        shutil.copy2(source, to)
 
 
 def _trial(
