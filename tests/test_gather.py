@@ -237,20 +237,35 @@ def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_
 
 
 @pytest.mark.parametrize("beside", [(), ("avx2",)], ids=["alone", "with another"])
-def test_a_flag_that_separates_is_a_pattern(tmp_path: Path, beside: tuple[str, ...]) -> None:
-    """Two processors with it and two without: told as a pattern; one on a side tells nothing."""
-    for number, has in enumerate((True, True, False, False)):
-        flags = ("aes", *(("sha_ni", *beside) if has else ()))
-        run_of(tmp_path, fingerprint(f"CPU {number}", flags=flags), cost(sha_512=2000.0 if has else 600.0), seed=number)
-    runs = gathering.read([tmp_path])
-    (pattern,) = gathering.gather(runs).patterns
+def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, beside: tuple[str, ...]) -> None:
+    """Three processors with it and four without; of fewer, the comparison with chance is told and no pattern."""
+    sides = {True: ("aes", "sha_ni", *beside), False: ("aes",)}
+    made = [
+        run_of(tmp_path / str(has), fingerprint("CPU", flags=flags), cost(sha_512=2000.0 if has else 600.0))
+        for has, flags in sides.items()
+    ]
+    runs = tmp_path / "runs"
+    for number in range(7):
+        has = number < 3
+        copy = runs / str(number)
+        shutil.copytree(made[not has], copy)
+        said = json.loads((copy / "run.json").read_text())
+        said |= {"seed": number, "fingerprint": fingerprint(f"CPU {number}", flags=sides[has])}
+        (copy / "run.json").write_text(json.dumps(said))
+    found = gathering.read([runs])
+    gathered = gathering.gather(found)
+    (pattern,) = gathered.patterns.told
     assert (*sorted(beside), "sha_ni") == pattern.flags
     assert (Verdict.COSTS, Verdict.SAVES) == (pattern.have, pattern.lack)
-    assert (2, 2) == pattern.processors
+    assert (3, 4) == pattern.processors
     assert {"sha-512"} == {row.at["choice"] for row in pattern.rows}
-    said = str(gather_answer(gathering.gather(runs)))
-    assert "A pattern and not a cause" in said
-    assert () == gathering.gather(runs[:3]).patterns
+    said_ = str(gather_answer(gathered))
+    assert "A pattern and not a cause" in said_
+    assert "Dealt out by chance among the processors, in 1,000 ways" in said_
+    few = gathering.gather(found[1:5])
+    assert ((), 1) == (few.patterns.told, few.patterns.not_told)
+    assert "1 pattern not shown" in str(gather_answer(few))
+    assert 0 == gathering.gather(found[2:]).patterns.shuffles
 
 
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
@@ -316,7 +331,7 @@ def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) 
     rows, page = tmp_path / "rows.parquet", tmp_path / "page.html"
     done = tollbar("gather", own_run.parent, "--json", "--output", page, "--parquet", rows)
     said = json.loads(done.stdout)
-    assert {"runs", "machines", "tolls", "patterns", "refused", "schema"} == set(said)
+    assert {"runs", "machines", "tolls", "patterns", "shuffled", "refused", "schema"} == set(said)
     tolls = {(toll["cell"]["choice"], toll["cell"]["provider"], toll["cell"]["bytes"]): toll for toll in said["tolls"]}
     (seen,) = tolls["sha-1", "rustcrypto", 4096]["on"]
     assert "saves" == seen["verdict"]

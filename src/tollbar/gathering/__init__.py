@@ -2,12 +2,14 @@
 
 What was judged of a run is kept in its directory (`kept`), so that hundreds are read in seconds; a run that keeps
 nothing of this version is judged from its chunks. `reading` looks at directories that others may have made, and refuses
-with a reason; `gathered` sets tolls side by side. Runs of one machine are observations of one toll: their range
-is told, and nothing is estimated of them together.
+with a reason; `gathered` sets tolls side by side. Runs of one machine are observations of one toll: `combining` makes
+one interval of them, next to their range. `patterns` compares processor flags with what chance alone gives.
 """
 
-from tollbar.gathering.gathered import Gathered, Machine, Observation, Pattern, Place, TollRow, gather
+from tollbar.gathering.gathered import Gathered, gather
 from tollbar.gathering.kept import keep
+from tollbar.gathering.patterns import Pattern, Patterns
+from tollbar.gathering.places import Machine, Observation, Place, TollRow
 from tollbar.gathering.reading import Found, Refused, Unusable, read
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "Machine",
     "Observation",
     "Pattern",
+    "Patterns",
     "Place",
     "Refused",
     "TollRow",

@@ -4,130 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tollbar.families import Standing, Value
-from tollbar.gathering.kept import KeptCell, KeptStudy, KeptToll, Scalar
-from tollbar.gathering.reading import Fingerprint, Found, Unusable
-from tollbar.judge import Verdict
+from tollbar.families import Value
+from tollbar.gathering.patterns import Patterns, find_patterns
+from tollbar.gathering.places import Machine, Observation, Place, TollRow
+from tollbar.gathering.reading import Found, Unusable
 from tollbar.machine import KNOWN_LATER, differences
 from tollbar.results.reading import uncollected
-
-DECIDED = (Verdict.COSTS, Verdict.SAVES, Verdict.FREE)
-# On either side of a flag: whatever one processor has by itself goes with its verdict.
-FEWEST_PROCESSORS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """A machine, as its fingerprint tells it: two that say the same are one."""
-
-    fingerprint: Fingerprint
-    runs: list[int] = field(default_factory=list)
-    """By their places among all runs."""
-
-    @property
-    def processor(self) -> str:
-        """Its model, whatever the machine is otherwise."""
-        return self.fingerprint.cpu
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What one study of one run found of a toll."""
-
-    run: int
-    study: KeptStudy
-    toll: KeptToll
-
-    @property
-    def cell(self) -> KeptCell:
-        return self.study.cells[self.toll.cell]
-
-
-@dataclass(frozen=True)
-class Place:
-    """A toll on one machine: what every run there found of it. Nothing is estimated of several together."""
-
-    seen: list[Observation]
-
-    @cached_property
-    def ratios(self) -> list[KeptToll]:
-        """Those that have one."""
-        return [one.toll for one in self.seen if one.toll.ratio is not None]
-
-    @cached_property
-    def verdict(self) -> Verdict | None:
-        """That of every run that has a ratio; unclear where some are; None where runs contradict one another."""
-        found = {toll.verdict for toll in self.ratios} or {Verdict.NOT_MEASURED}
-        if len(found) == 1:
-            return found.pop()
-        return Verdict.UNCLEAR if len(found - {Verdict.UNCLEAR}) == 1 else None
-
-
-@dataclass(frozen=True)
-class TollRow:
-    """A toll: one cell over its baseline, wherever it was measured."""
-
-    family: str
-    cost: str
-    load: str
-    """A digest of what users ask of a server, and how."""
-    parameters: Mapping[str, Mapping[str, Scalar]]
-    """What its choice and its baseline's are performed with."""
-    worth: float
-    at: Mapping[str, Value]
-    """The cell's coordinates, its provider without a version."""
-    over: Mapping[str, Value]
-    """Its baseline's."""
-    standing: Standing
-    """As the newest of its runs has it."""
-    places: dict[int, Place] = field(default_factory=dict)
-    """By the machine's place among all machines."""
-
-    @cached_property
-    def verdicts(self) -> dict[int, Verdict]:
-        """What is decided, by machine."""
-        return {
-            number: place.verdict
-            for number, place in self.places.items()
-            if place.verdict is not None and place.verdict in DECIDED
-        }
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether any run has a ratio."""
-        return any(place.ratios for place in self.places.values())
-
-    @cached_property
-    def machines_differ(self) -> bool:
-        return len({*self.verdicts.values()}) > 1
-
-    @cached_property
-    def runs_differ(self) -> bool:
-        """Whether runs of one machine contradict one another."""
-        return any(place.verdict is None for place in self.places.values())
-
-    @property
-    def differs(self) -> bool:
-        """Whether machines, or runs of one of them, contradict one another."""
-        return self.machines_differ or self.runs_differ
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Flags that all processors of one verdict have, and none of another verdict's: no cause: more goes with them."""
-
-    flags: tuple[str, ...]
-    have: Verdict
-    """Of processors that have them."""
-    lack: Verdict
-    """Of those without."""
-    processors: tuple[int, int]
-    """How many have them and how many do not, at the least among the rows."""
-    rows: list[TollRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +24,7 @@ class Gathered:
     machines: tuple[Machine, ...]
     """Of processors in the order of their names."""
     rows: tuple[TollRow, ...]
-    patterns: tuple[Pattern, ...]
+    patterns: Patterns
     unusable: tuple[Unusable, ...]
 
 
@@ -150,7 +35,7 @@ def gather(found: Sequence[Found | Unusable]) -> Gathered:
     with uncollected():
         rows = _rows(runs, machines)
     unusable = tuple(one for one in found if isinstance(one, Unusable))
-    return Gathered(runs, machines, rows, tuple(_patterns(rows, machines)), unusable)
+    return Gathered(runs, machines, rows, find_patterns(rows, machines), unusable)
 
 
 def _machines(runs: Sequence[Found]) -> tuple[Machine, ...]:
@@ -205,30 +90,3 @@ def _order(value: Value) -> tuple[bool, float, str]:
     """Numbers by what they are, before words."""
     is_word = isinstance(value, str)
     return is_word, 0.0 if is_word else float(value), str(value)
-
-
-def _patterns(rows: Iterable[TollRow], machines: Sequence[Machine]) -> list[Pattern]:
-    have = {
-        flag: frozenset(n for n, machine in enumerate(machines) if flag in machine.fingerprint.flags)
-        for flag in sorted({flag for machine in machines for flag in machine.fingerprint.flags})
-    }
-    found: dict[tuple[tuple[str, ...], Verdict, Verdict], Pattern] = {}
-    for row in rows:
-        verdicts = row.verdicts
-        if len({*verdicts.values()}) != 2:
-            continue
-        # What is unclear somewhere may be either.
-        by_flags: dict[frozenset[int], list[str]] = defaultdict(list)
-        for flag, those in have.items():
-            by_flags[those.intersection(verdicts)].append(flag)
-        for those, flags in by_flags.items():
-            others = frozenset(verdicts) - those
-            one, other = ({verdicts[n] for n in side} for side in (those, others))
-            processors = tuple(len({machines[n].processor for n in side}) for side in (those, others))
-            if len(one) == len(other) == 1 and one != other and min(processors) >= FEWEST_PROCESSORS:
-                key = tuple(flags), one.pop(), other.pop()
-                known = found.get(key)
-                least = processors if known is None else map(min, processors, known.processors)
-                with_, without = least
-                found[key] = Pattern(*key, (with_, without), [*(known.rows if known else ()), row])
-    return sorted(found.values(), key=lambda pattern: -len(pattern.rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -22,7 +22,7 @@ from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
 from tollbar.results import Row
 from tollbar.results.directory import JUDGED, RESULTS, RESULTS_FILES, open_file, read_text
-from tollbar.stats import FEWEST_BLOCKS, Moments
+from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.study import Study
 from tollbar.wire import Strict, check_characters, read_json
 
@@ -72,6 +72,7 @@ MOST_LETTERS = 8 << 20
 # A sender may write any number: one that no cost has, and that no text shows, is refused.
 _MOST = 1e15
 Finite = Annotated[float, Field(ge=0, lt=_MOST, allow_inf_nan=False)]
+Freedom = Annotated[float, Field(ge=0.1, lt=_MOST, allow_inf_nan=False)]
 Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
 """A coordinate, or a fact of a machine."""
 # In JSON's text: what may be a character that is checked for.
@@ -96,6 +97,17 @@ class KeptCell(NamedTuple):
     standing: Standing
 
 
+class KeptNoise(NamedTuple):
+    """The ratio of two measurements of one thing."""
+
+    ratio: Finite
+    low: Finite
+    high: Finite
+    freedom: Freedom | None
+    """None: as many as its blocks have."""
+    blocks: int
+
+
 class KeptToll(NamedTuple):
     """A cell beside its baseline."""
 
@@ -112,6 +124,10 @@ class KeptToll(NamedTuple):
     """Why there is no ratio."""
     is_disturbed: bool
     """Whether the ratio is as disturbed: the core was left alone too seldom, or nothing probed it."""
+    freedom: Freedom | None = None
+    """Degrees of freedom of its interval; None: as many as its blocks have."""
+    noise: int | None = None
+    """Its twins' ratio, by its place among the study's `noises`; None: it had no twins, or in too few blocks."""
 
 
 class KeptStudy(Kept):
@@ -136,6 +152,8 @@ class KeptStudy(Kept):
     """Of a rehearsal: what is known of its work and was found otherwise."""
     parameters: dict[str, dict[str, Scalar]]
     """What each choice is performed with."""
+    noises: list[KeptNoise] = []
+    """The ratios of what was measured twice, each once."""
     cells: list[KeptCell]
     tolls: list[KeptToll]
 
@@ -143,6 +161,8 @@ class KeptStudy(Kept):
     def _points_at_cells(self) -> Self:
         if not all(0 <= place < len(self.cells) for toll in self.tolls for place in toll[:2]):
             raise ValueError("a toll of no cell")
+        if not all(toll.noise is None or 0 <= toll.noise < len(self.noises) for toll in self.tolls):
+            raise ValueError("a toll of no noise")
         return self
 
     @property
@@ -158,7 +178,9 @@ class KeptStudy(Kept):
     @property
     def agrees(self) -> bool:
         """Whether no toll contradicts itself, or what is worth telling."""
-        return all(_agrees(toll, 1 + self.worth, has_twins=self.noise_floor is not None) for toll in self.tolls)
+        return all(0 < one.low <= one.ratio <= one.high for one in self.noises) and all(
+            _agrees(toll, 1 + self.worth, has_twins=self.noise_floor is not None) for toll in self.tolls
+        )
 
 
 class KeptJudgement(Kept):
@@ -286,6 +308,10 @@ def _edition() -> str:
 def _study(judged: StudyJudgement) -> KeptStudy:
     study, trust = judged.about, judged.trust
     places = {row.key: number for number, row in enumerate(judged.rows)}
+    # A baseline's own toll is its twin's, and a cell without a baseline has none.
+    tolls = [one for one in judged.tolls if one.row.key != one.against.key]
+    known = dict.fromkeys(noise for one in tolls if (noise := _noise(one.noise)))
+    noises = {noise: number for number, noise in enumerate(known)}
     return KeptStudy(
         name=study.name,
         question=study.question,
@@ -300,9 +326,9 @@ def _study(judged: StudyJudgement) -> KeptStudy:
         never_left_alone=trust.never_left_alone,
         wrong_claims=list(_wrong_claims(judged)) if study.family.is_rehearsal else [],
         parameters={name: dict(study.family.choices[name].setting) for name in study.choices},
+        noises=list(noises),
         cells=[_cell(row) for row in judged.rows],
-        # A baseline's own toll is its twin's, and a cell without a baseline has none.
-        tolls=[_toll(one, places) for one in judged.tolls if one.row.key != one.against.key],
+        tolls=[_toll(one, places, noises) for one in tolls],
     )
 
 
@@ -321,7 +347,7 @@ def _cell(row: Row) -> KeptCell:
     return KeptCell(coordinates, row.provider, row.server, row.standing)
 
 
-def _toll(toll: Toll, places: dict[str, int]) -> KeptToll:
+def _toll(toll: Toll, places: Mapping[str, int], noises: Mapping[KeptNoise, int]) -> KeptToll:
     cell, over = places[toll.row.key], places[toll.against.key]
     ratio = toll.ratio
     if ratio is None:
@@ -329,4 +355,26 @@ def _toll(toll: Toll, places: dict[str, int]) -> KeptToll:
     # After many looks an interval of few blocks may have any end.
     low, high = (ratio.low, ratio.high) if ratio.is_bounded and ratio.high < _MOST else (None, None)
     is_disturbed = ratio.moments is Moments.AS_DISTURBED
-    return KeptToll(cell, over, ratio.estimate, low, high, toll.verdict, ratio.n, toll.reason, is_disturbed)
+    return KeptToll(
+        cell,
+        over,
+        ratio.estimate,
+        low,
+        high,
+        toll.verdict,
+        ratio.n,
+        toll.reason,
+        is_disturbed,
+        _freedom(ratio),
+        noises[noise] if (noise := _noise(toll.noise)) else None,
+    )
+
+
+def _noise(twins: Interval | None) -> KeptNoise | None:
+    if twins is None or not (twins.is_bounded and twins.low > 0 and twins.high < _MOST):
+        return None
+    return KeptNoise(twins.estimate, twins.low, twins.high, _freedom(twins), twins.n)
+
+
+def _freedom(of: Interval) -> float | None:
+    return max(of.freedom, 0.1) if of.freedom < _MOST else None

@@ -30,7 +30,7 @@ for (const matrix of document.querySelectorAll(".matrix")) {
     const [ratio, ends, runs] = written.slice(1).split(";");
     if (ends === undefined) return headed(element("td", `${mark} ${verdict}`), said.reasons[Number(ratio)]);
     const cell = element("td", `× ${ratio}`, {className: "number"});
-    const judged = element("small", `${mark} ${verdict}${runs ? `, ${runs} runs` : ""}`);
+    const judged = element("small", `${mark} ${verdict}${runs ? `, ${runs}` : ""}`);
     judged.dataset.verdict = verdict;
     cell.append(element("small", `[${ends}]`), judged);
     return cell;

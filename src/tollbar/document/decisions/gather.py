@@ -9,9 +9,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tollbar.document.schema import JSON, Form, Number, Values
-from tollbar.gathering import Gathered, Observation, Pattern, TollRow
-from tollbar.present.decisions.gather import DIFFERS, refusal_words
+from tollbar.gathering import Gathered, Observation, Pattern, Place, TollRow
+from tollbar.present.decisions.gather import refusal_words
+from tollbar.present.decisions.gather_words import DIFFERS
 from tollbar.results import free_names
+from tollbar.stats import Moments
 
 
 class GatheredRunForm(Form):
@@ -52,10 +54,25 @@ class ObservationForm(Form):
     """why there is no ratio"""
 
 
+class TogetherForm(Form):
+    ratio: Number
+    low: Number
+    high: Number
+    confidence: Number
+    noise: Number
+    """how far from 1 noise alone may take this ratio; null where no run had twins"""
+    disturbed: bool
+    """whether the combined runs are as disturbed: no undisturbed one has an interval"""
+    runs: list[int]
+    """the combined ones, by their places in `runs`"""
+
+
 class OnMachineForm(Form):
     machine: int
     verdict: str
-    """that of all runs; `unclear` where some are, `runs differ` where they contradict one another"""
+    """on the ratio of all runs `together`; `runs differ` where decided runs contradict one another"""
+    together: TogetherForm | None
+    """the runs combined by random effects; null where none has an interval"""
     runs: list[ObservationForm]
 
 
@@ -87,6 +104,21 @@ class PatternForm(Form):
     processors_without: int
     tolls: list[int]
     """their places in `tolls`, from 0"""
+    by_chance: Number
+    """the share of shuffles in which some flag separates the verdicts of as many tolls"""
+
+
+class ShuffledForm(Form):
+    tolls: int
+    """whose verdicts some flag separates"""
+    shuffles: int
+    """in how many ways the flags were dealt out among the processors; 0: there is no pattern to compare"""
+    usual: Number
+    """the median of these tolls' number over the shuffles"""
+    most: int
+    """the number that 95 of 100 shuffles do not exceed"""
+    not_shown: int
+    """patterns that 5 % of the shuffles or more equal for some flag"""
 
 
 class RefusedForm(Form):
@@ -104,10 +136,13 @@ class Document(Form):
     machines: list[MachineForm]
     """those whose fingerprints differ"""
     tolls: list[GatheredTollForm]
-    """one for each cell over its baseline, `on` each machine as each run found it; nothing is estimated of several
-    runs or machines together"""
+    """one for each cell over its baseline, `on` each machine as each run found it, and as its runs `together` do;
+    nothing is estimated of several machines"""
     patterns: list[PatternForm]
-    """processor flags that separate the verdicts on a toll perfectly, which is no cause"""
+    """processor flags that separate the verdicts on tolls perfectly, which is no cause; fewer than 5 % of the shuffles
+    give as many tolls for some flag"""
+    shuffled: ShuffledForm
+    """how many tolls have such a flag, and how many where the flags are dealt out among the processors by chance"""
     refused: list[RefusedForm]
     """runs and studies of which nothing is told, and why"""
 
@@ -132,7 +167,14 @@ def document(gathered: Gathered) -> Document:
             for one in gathered.machines
         ],
         tolls=[_toll(row) for row in gathered.rows],
-        patterns=[_pattern(one, places) for one in gathered.patterns],
+        patterns=[_pattern(one, places) for one in gathered.patterns.told],
+        shuffled=ShuffledForm(
+            tolls=gathered.patterns.tolls,
+            shuffles=gathered.patterns.shuffles,
+            usual=gathered.patterns.usual,
+            most=gathered.patterns.most,
+            not_shown=gathered.patterns.not_told,
+        ),
         refused=[
             *(RefusedForm(run=one.name, study=None, reason=one.reason) for one in gathered.unusable),
             *(
@@ -198,10 +240,26 @@ def _toll(row: TollRow) -> GatheredTollForm:
             OnMachineForm(
                 machine=number,
                 verdict=DIFFERS if place.verdict is None else str(place.verdict),
+                together=_together(place),
                 runs=[ObservationForm(**_observed(one)) for one in place.seen],
             )
             for number, place in sorted(row.places.items())
         ],
+    )
+
+
+def _together(place: Place) -> TogetherForm | None:
+    ratio = place.ratio
+    if ratio is None:
+        return None
+    return TogetherForm(
+        ratio=ratio.estimate,
+        low=ratio.low,
+        high=ratio.high,
+        confidence=ratio.confidence,
+        noise=place.floor,
+        disturbed=ratio.moments is Moments.AS_DISTURBED,
+        runs=[one.run for one in place.combined],
     )
 
 
@@ -232,4 +290,5 @@ def _pattern(one: Pattern, places: Mapping[int, int]) -> PatternForm:
         processors_with=have,
         processors_without=lack,
         tolls=[places[id(row)] for row in one.rows],
+        by_chance=one.by_chance,
     )

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tollbar import families
-from tollbar.errors import TollbarError
-from tollbar.families import Family, Value
-from tollbar.gathering import Gathered, Machine, Pattern, Place, Refused, TollRow
+from tollbar.gathering import Gathered, Pattern, Patterns, Refused, TollRow
+from tollbar.gathering.patterns import BY_CHANCE, MOST_SHUFFLES
 from tollbar.gathering.reading import Doubt, shown
 from tollbar.present.blocks import (
     Block,
@@ -32,15 +27,26 @@ from tollbar.present.blocks import (
     texts,
 )
 from tollbar.present.decisions import part_of
-from tollbar.present.names import VERDICT_MARKS, counted, enumeration, place_of, standing_words
-from tollbar.present.numbers import AS_DISTURBED, apart_words, percent, ratio_words
+from tollbar.present.decisions.gather_matrix import matrix
+from tollbar.present.decisions.gather_words import (
+    DIFFERS,
+    Names,
+    by_family,
+    machine_words,
+    ratio_and_ends,
+    runs_words,
+    title,
+    told,
+    told_apart,
+    verdict_words,
+)
+from tollbar.present.names import counted, enumeration, standing_words
+from tollbar.present.numbers import AS_DISTURBED, apart_words, percent, percent_of
 
 if TYPE_CHECKING:
     from tollbar.present.page import Page
 
 QUESTION = "What does each choice cost, machine by machine?"
-DIFFERS = "runs differ"
-"""In place of a verdict: runs of one machine contradict one another."""
 # A terminal has no room for more machines; more rows are for the page and the JSON document.
 MOST_MACHINES, MOST_ROWS = 4, 20
 # Letters of a fingerprint, with what the kernel says of each vulnerability.
@@ -54,7 +60,7 @@ def gather_answer(gathered: Gathered, *, everything: bool = False) -> Brief:
     shown = gathered.rows
     if not everything:
         shown = tuple(sorted(shown, key=lambda row: (not row.differs, not row.is_measured))[:MOST_ROWS])
-    machines = _told(gathered)[: None if everything else MOST_MACHINES]
+    machines = told(gathered)[: None if everything else MOST_MACHINES]
     return Brief(
         QUESTION,
         headline(gathered),
@@ -81,7 +87,7 @@ def gather_page(gathered: Gathered, command: str, to: Path) -> Page:
         *_refused_listings(gathered),
     )
     sections = (
-        Section("Tolls by machine", [Paragraph(headline(gathered), "answer"), *_notes(gathered), _matrix(gathered)]),
+        Section("Tolls by machine", [Paragraph(headline(gathered), "answer"), *_notes(gathered), matrix(gathered)]),
         *(part_of(one) for one in parts),
         Section("Do it again", [Commands({"The same runs": command})]),
     )
@@ -124,9 +130,10 @@ def how(gathered: Gathered) -> Iterator[str]:
         )
     if any(len(place.ratios) > 1 for row in gathered.rows for place in row.places.values()):
         yield (
-            "Where several runs of one machine have a toll, it is their range, from the least to the most, with the"
-            " furthest ends of their intervals. A verdict is that of all of them; `unclear` where some are, and"
-            f" `{DIFFERS}` where they contradict one another."
+            "Several runs of one machine are combined by random effects: the ratio and its interval are those of all"
+            " runs, and the range of the runs' own ratios is next to them. The verdict is on the combined interval, by"
+            f" the studies' threshold and the noise of all runs' twins; `{DIFFERS}` where decided runs contradict one"
+            " another."
         )
 
 
@@ -135,7 +142,7 @@ def _left_out(gathered: Gathered, rows: int, machines: int) -> Iterator[str]:
         counted(number, noun)
         for number, noun in (
             (len(gathered.rows) - rows, "more toll"),
-            (len(_told(gathered)) - machines, "more machine"),
+            (len(told(gathered)) - machines, "more machine"),
         )
         if number > 0
     ]
@@ -143,96 +150,13 @@ def _left_out(gathered: Gathered, rows: int, machines: int) -> Iterator[str]:
         yield f"{enumeration(more)}: `--output page.html`, `--markdown` and `--json` have all."
 
 
-def _told(gathered: Gathered) -> list[int]:
-    """The machines of which any toll is told, by their places."""
-    return sorted({number for row in gathered.rows for number in row.places})
-
-
-@cache
-def _family(name: str) -> Family | None:
-    """The family as it is installed; None where it is not."""
-    try:
-        return families.family(name)
-    except TollbarError:
-        return None
-
-
-def _title(name: str) -> str:
-    family = _family(name)
-    return family.title if family else name
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What rows of one family are called: by what they differ in."""
-
-    family: str
-    varying: tuple[str, ...]
-
-    @classmethod
-    def of(cls, family: str, rows: Iterable[TollRow]) -> _Names:
-        some = list(rows)
-        values: dict[str, set[Value | None]] = {"choice": set(), "bed": set(), "provider": set(), "op": set()}
-        for name in dict.fromkeys(name for row in some for name in row.at):
-            values.setdefault(name, set()).update(row.at.get(name) for row in some)
-        return cls(family, tuple(name for name, found in values.items() if name == "choice" or len(found) > 1))
-
-    def cell(self, row: TollRow) -> str:
-        return self._words(row.at, self.varying)
-
-    def over(self, row: TollRow) -> str:
-        """Its baseline, by what that has otherwise."""
-        return self._words(row.over, [name for name, value in row.over.items() if row.at.get(name) != value])
-
-    def _words(self, at: Mapping[str, Value], names: Sequence[str]) -> str:
-        family = _family(self.family)
-        if family is None:
-            # Others' own: without its file a value says by itself what it can.
-            return " · ".join(str(at[name]) for name in names if name in at)
-        return place_of(family, at, names)
-
-
-def _by_family(rows: Sequence[TollRow]) -> dict[str, list[TollRow]]:
-    found: dict[str, list[TollRow]] = {}
-    for row in rows:
-        found.setdefault(row.family, []).append(row)
-    return found
-
-
-def _verdict(place: Place) -> str:
-    return DIFFERS if place.verdict is None else str(place.verdict)
-
-
-def _ratio(place: Place) -> tuple[str, str]:
-    """A ratio, marked where it is as disturbed, and the ends of its interval; the range of several. Empty: none."""
-    tolls = place.ratios
-    if not tolls:
-        return "", ""
-    mark = AS_DISTURBED if any(toll.is_disturbed for toll in tolls) else ""
-    found = [toll.ratio for toll in tolls if toll.ratio is not None]
-    low, high = ratio_words(min(found)), ratio_words(max(found))
-    ends = [(toll.low, toll.high) for toll in tolls]
-    least = None if any(end is None for end, _ in ends) else min(end for end, _ in ends if end is not None)
-    most = None if any(end is None for _, end in ends) else max(end for _, end in ends if end is not None)
-    return (low if low == high else f"{low} to {high}") + mark, _ends(least, most)
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "too few blocks" if low is None or high is None else f"{ratio_words(low)}, {ratio_words(high)}"
-
-
-def _reason(place: Place) -> str:
-    """Why there is no ratio, as the first of its runs says."""
-    return shown(next((one.toll.reason for one in place.seen if one.toll.reason), "not measured"))
-
-
 def _toll_listings(rows: Sequence[TollRow], machines: Sequence[int]) -> Iterator[Listing]:
-    for family, some in _by_family(rows).items():
-        names = _Names.of(family, some)
-        apart = _apart(some, names)
+    for family, some in by_family(rows).items():
+        names = Names.of(family, some)
+        apart = told_apart(some, names)
         columns = (*row_names("choice"), Column("over", names=True), *texts(*(f"machine {n + 1}" for n in machines)))
         yield Listing(
-            _title(family),
+            title(family),
             tables=[
                 Table(
                     "",
@@ -248,32 +172,8 @@ def _toll_listings(rows: Sequence[TollRow], machines: Sequence[int]) -> Iterator
         )
 
 
-def _row_names(row: TollRow, names: _Names, apart: str) -> tuple[TableCell, TableCell]:
+def _row_names(row: TollRow, names: Names, apart: str) -> tuple[TableCell, TableCell]:
     return TableCell(f"{names.cell(row)} ({standing_words(row.standing)})"), TableCell(names.over(row) + apart)
-
-
-def _studies(row: TollRow) -> str:
-    return enumeration(sorted({shown(one.study.name) for place in row.places.values() for one in place.seen}))
-
-
-def _apart(rows: Sequence[TollRow], names: _Names) -> list[str]:
-    """Of each row: what tells it from others that are called the same, if any are."""
-    alike: dict[tuple[str, str], list[TollRow]] = {}
-    for row in rows:
-        alike.setdefault((names.cell(row), names.over(row)), []).append(row)
-    found: dict[int, str] = {}
-    for same in alike.values():
-        said = [f"{row.cost}; {percent(row.worth)} is worth telling" for row in same]
-        if len(set(said)) < len(same):
-            said = [f"{words}; as {_studies(row)} asks" for words, row in zip(said, same, strict=True)]
-        # Studies of one name, of which one was changed.
-        counts = Counter(said)
-        numbers: Counter[str] = Counter()
-        for row, words in zip(same, said, strict=True):
-            numbers[words] += 1
-            way = f", way {numbers[words]} of {counts[words]}" if counts[words] > 1 else ""
-            found[id(row)] = f"; {words}{way}" if len(same) > 1 else ""
-    return [found[id(row)] for row in rows]
 
 
 def _cells(row: TollRow, machines: Sequence[int]) -> Iterator[TableCell]:
@@ -282,46 +182,55 @@ def _cells(row: TollRow, machines: Sequence[int]) -> Iterator[TableCell]:
         if place is None:
             yield TableCell("–")
             continue
-        ratio, ends = _ratio(place)
-        verdict = _verdict(place)
+        ratio, ends = ratio_and_ends(place)
+        verdict = verdict_words(place)
         if not ratio:
             yield TableCell(verdict, verdict=place.verdict)
             continue
-        yield TableCell(f"×\u00a0{ratio} [{ends}] {verdict}", verdict=place.verdict, short=f"×\u00a0{ratio} {verdict}")
+        of_runs = f" ({runs})" if (runs := runs_words(place)) else ""
+        short = f"×\u00a0{ratio} {verdict}"
+        yield TableCell(f"×\u00a0{ratio} [{ends}] {verdict}{of_runs}", verdict=place.verdict, short=short)
 
 
 def _pattern_listings(gathered: Gathered) -> Iterator[Listing]:
-    if gathered.patterns:
+    found = gathered.patterns
+    if found.shuffles:
+        told = [
+            "A pattern and not a cause: whatever else these processors have in common goes with the verdict as well."
+        ]
         yield Listing(
             "Flags that go with a verdict",
-            [_pattern(one) for one in gathered.patterns],
-            notes=[
-                "A pattern and not a cause: whatever else these processors have in common goes with the verdict as"
-                " well. With few processors some flag separates them by chance."
-            ],
+            [_pattern(one) for one in found.told] or ["No flag goes with verdicts oftener than chance alone gives."],
+            notes=[*(told if found.told else []), *_shuffled(found)],
+        )
+
+
+def _shuffled(found: Patterns) -> Iterator[str]:
+    """What chance gives next to what was found."""
+    of = "all ways" if found.shuffles < MOST_SHUFFLES else f"{found.shuffles:,} ways"
+    yield (
+        f"A flag separates the verdicts of {counted(found.tolls, 'toll')}. Dealt out by chance among the processors, in"
+        f" {of}, flags separate {found.usual:g} in half of the cases, and at most {found.most:,} in {percent(0.95)}."
+    )
+    if found.not_told:
+        yield (
+            f"{counted(found.not_told, 'pattern')} not shown: {percent(BY_CHANCE)} of these ways or more give some flag"
+            " as many tolls. Fewer than seven processors are too few to show any."
         )
 
 
 def _pattern(one: Pattern) -> str:
     shown = []
-    for family, some in _by_family(one.rows[:MOST_NAMED]).items():
-        names = _Names.of(family, some)
-        shown.append(f"{_title(family)}: {enumeration([names.cell(row) for row in some])}")
+    for family, some in by_family(one.rows[:MOST_NAMED]).items():
+        names = Names.of(family, some)
+        shown.append(f"{title(family)}: {enumeration([names.cell(row) for row in some])}")
     more = [f"{len(one.rows) - MOST_NAMED:,} more tolls"] if len(one.rows) > MOST_NAMED else []
     flags = enumeration([f"`{flag}`" for flag in one.flags])
     have, lack = (counted(number, "processor") for number in one.processors)
     return (
         f"{one.have} on processors with {flags} (at least {have}), {one.lack} without (at least {lack}):"
-        f" {'; '.join([*shown, *more])}."
+        f" {'; '.join([*shown, *more])}. {percent_of(one.by_chance)} of shuffles give some flag as many tolls."
     )
-
-
-def _machine_words(machine: Machine) -> str:
-    """What tells it from another machine of the same processor."""
-    facts = machine.fingerprint.model_dump()
-    cores = facts.get("cores")
-    said = ["simulated" if facts.get("simulated") else "", f"kernel {facts['kernel']}" if facts.get("kernel") else ""]
-    return shown(", ".join(filter(None, [*said, counted(cores, "core") if isinstance(cores, int) else ""])))
 
 
 def _machines(gathered: Gathered) -> Table:
@@ -334,7 +243,7 @@ def _machines(gathered: Gathered) -> Table:
     rows = [
         [
             TableCell(str(number), number),
-            TableCell(shown(machine.processor), small=_machine_words(machine)),
+            TableCell(shown(machine.processor), small=machine_words(machine)),
             TableCell(" ".join(machine.fingerprint.flags)),
             count_cell(len(machine.runs)),
             TableCell(_fingerprint(machine.fingerprint.model_dump())),
@@ -401,68 +310,3 @@ def refusal_words(refused: Refused) -> str:
         return f"parts of it ran on other machines: {refused.elsewhere}; a column is one machine"
     wrong = enumeration([f"“{says}”" for says in study.wrong_claims])
     return f"the run's rehearsal failed: {wrong}" if wrong else "the run's rehearsal failed"
-
-
-_CODES: Mapping[str, str] = {
-    "costs": "c",
-    "saves": "s",
-    "free": "f",
-    "unclear": "u",
-    "not measured": "n",
-    DIFFERS: "d",
-}
-"""A letter for each verdict: two hundred thousand of them are most of a page's weight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """All tolls by machine, which the page's script lays out as it is filtered: no words are made there."""
-
-    kind: ClassVar[str] = "matrix"
-    families: Sequence[str]
-    processors: Sequence[str]
-    flags: Sequence[str]
-    data: Mapping[str, Any]
-    """`columns` (title, small, number of its processor, of its flags), `rows` (number of its family, name, smaller
-    line, standing and its words, whether machines differ, and its cells) and the words for `verdicts` and `reasons`.
-    Cells are one text, `|` between them: a verdict's letter, the ratio, `~` if as disturbed, `;`, its interval, and
-    where there are several runs `;` and how many. Of what was not measured: its letter and the number of the reason."""
-
-
-def _matrix(gathered: Gathered) -> Matrix:
-    by_family = _by_family(gathered.rows)
-    told = {number: gathered.machines[number] for number in _told(gathered)}
-    processors = list(dict.fromkeys(machine.processor for machine in told.values()))
-    flags = sorted({flag for machine in told.values() for flag in machine.fingerprint.flags})
-    reasons: dict[str, int] = {}
-    rows = []
-    for number, (family, some) in enumerate(by_family.items()):
-        names = _Names.of(family, some)
-        for row, apart in zip(some, _apart(some, names), strict=True):
-            cell, over = names.cell(row), names.over(row)
-            cells = "|".join(_written(row.places.get(n), reasons) for n in told)
-            standing = [str(row.standing), standing_words(row.standing)]
-            rows.append([number, cell, f"over {over}{apart}", *standing, int(row.differs), cells])
-    columns = [
-        [
-            shown(machine.processor),
-            f"machine {number + 1}" + (f" · {words}" if (words := _machine_words(machine)) else ""),
-            processors.index(machine.processor),
-            [flags.index(flag) for flag in machine.fingerprint.flags],
-        ]
-        for number, machine in told.items()
-    ]
-    verdicts = {code: [VERDICT_MARKS.get(verdict, "≠"), verdict] for verdict, code in _CODES.items()}
-    data = {"columns": columns, "rows": rows, "verdicts": verdicts, "reasons": list(reasons)}
-    return Matrix([_title(family) for family in by_family], [shown(one) for one in processors], flags, data)
-
-
-def _written(place: Place | None, reasons: dict[str, int]) -> str:
-    if place is None:
-        return ""
-    code = _CODES[_verdict(place)]
-    ratio, ends = _ratio(place)
-    if not ratio:
-        return f"{code}{reasons.setdefault(_reason(place), len(reasons))}"
-    several = f";{len(place.ratios)}" if len(place.ratios) > 1 else ""
-    return f"{code}{ratio};{ends}{several}"
