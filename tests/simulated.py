@@ -131,6 +131,8 @@ class Kind:
     """What earlier runs know of its probe."""
     luck: float = 0.01
     """A process costs up to so much more or less than the mean of its kind, as a share, for life."""
+    rarely: tuple[float, float] = (0.0, 0.0)
+    """The share of processes that cost more for life, and how much more, as a share."""
     jitter: float = 0.004
     """What comes and goes within a chunk, on average."""
     probe_suffers: float = 0.9
@@ -316,6 +318,9 @@ class _Session:
         self._machine, self._work = machine, work
         kind, source = machine.kind, machine.source
         self._luck = 1.0 + kind.luck * (2.0 * source.random() - 1.0)
+        share, more = kind.rarely
+        if share and source.random() < share:
+            self._luck *= 1.0 + more
         # How far it is in its period is by chance: it has warmed up, and not always by as many operations.
         self._done = self._first = int(source.integers(work.lump_every)) if work and work.lump_every else 0
         self._fails_at = int(source.integers(10)) if work and source.random() < work.fails else None
