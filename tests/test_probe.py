@@ -17,6 +17,9 @@ from tollbar.moments import Core, Watch
 from tollbar.records import failed
 from tollbar.runner import Session, Stopped
 
+FAST, SLOW = ("fast",), ("slow",)
+QUICKEST_NS: dict[Core, float] = {FAST: 20_000.0, SLOW: 60_000.0}
+
 
 def children() -> set[int]:
     return set(proc._children(os.getpid()))
@@ -65,12 +68,22 @@ def test_one_that_dies_says_nothing_more() -> None:
 def test_a_chain_reads_nanoseconds_and_leaves_nothing() -> None:
     """It takes longer than its 20,000 steps could at 10 GHz."""
     before, watch = children(), Watch()
-    with Chain(min(os.sched_getaffinity(0)), watch) as chain:
-        assert children() - before
-        chain.read()
+    with Chain(watch) as chain:
+        for _ in range(2):
+            chain.read([FAST, min(os.sched_getaffinity(0))])
+            assert 1 == len(children() - before)
         assert (watch.chain_ns or 0.0) > 8_000
     assert before == children()
-    chain.read()
+
+
+def test_a_chain_is_not_read_with_history_or_on_other_machines() -> None:
+    before, known, unknown = children(), Watch(25_000.0), Watch()
+    with Chain(known) as chain, Chain(unknown) as elsewhere:
+        chain.read([min(os.sched_getaffinity(0))])
+        elsewhere.read([FAST])
+        elsewhere.read([])
+        assert before == children()
+    assert (None, None) == (known.chain_ns, unknown.chain_ns)
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt(), Stopped(failed("it fell over"))])
@@ -82,25 +95,24 @@ def test_a_chain_that_is_interrupted_while_it_starts_leaves_nothing(
 
     monkeypatch.setattr(Session, "ready", interrupted)
     before, watch = children(), Watch()
-    with suppress(KeyboardInterrupt), Chain(min(os.sched_getaffinity(0)), watch) as chain:
-        chain.read()
+    with suppress(KeyboardInterrupt), Chain(watch) as chain:
+        chain.read([min(os.sched_getaffinity(0))])
     assert (before, None) == (children(), watch.chain_ns)
 
 
-def test_a_chain_that_dies_has_no_further_readings() -> None:
-    watch = Watch()
-    with Chain(min(os.sched_getaffinity(0)), watch) as chain:
+def test_a_chain_that_dies_starts_again_in_the_next_heat() -> None:
+    watch, cores = Watch(), [min(os.sched_getaffinity(0))]
+    with Chain(watch) as chain:
+        chain.read(cores)
         assert chain._session is not None
         for pid in proc.tree(chain._session.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        chain.read()
-        chain.read()
-    assert watch.chain_ns is None
-
-
-FAST, SLOW = ("fast",), ("slow",)
-QUICKEST_NS: dict[Core, float] = {FAST: 20_000.0, SLOW: 60_000.0}
+        watch.chain_ns = None
+        chain.read(cores)
+        assert watch.chain_ns is None
+        chain.read(cores)
+        assert watch.chain_ns
 
 
 class Machines:

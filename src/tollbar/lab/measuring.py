@@ -234,6 +234,7 @@ class _Lab:
             for heat, set_aside in followed:
                 self.store.record(heat, set_aside)
         finally:
+            trials.close()
             self.store.note_chain(self.watch.chain_ns)
 
     def _timed(self, heats: Sequence[Heat], trials: Iterator[Measured]) -> Iterator[Measured]:

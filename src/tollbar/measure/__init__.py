@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from tollbar.beds.places import Place
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
 from tollbar.measure.aside import Aside
+from tollbar.measure.probe import Chain
 from tollbar.measure.rounds import Budget
 from tollbar.moments import Watch
 from tollbar.plan import Cell, Plan
@@ -129,7 +130,7 @@ def measured(
     watch: Watch | None = None,
     budgets: dict[str, Budget] | None = None,
     aside: Aside | None = None,
-) -> Iterator[tuple[list[Trial], list[SetAside]]]:
+) -> Generator[tuple[list[Trial], list[SetAside]]]:
     """The trials of each heat, heat after heat, measured as they are asked for, and the cells that they set aside.
 
     `watch` is what is known of quiet moments on this machine, `budgets` the time that each study has for lost rounds. A
@@ -139,23 +140,25 @@ def measured(
     aside = aside or aside_of(plan)
     order = first_order
     watch, budgets = watch or Watch(), {} if budgets is None else budgets
-    for drawn in heats:
-        heat = _without(drawn, aside.set_aside)
-        if heat is None:
-            yield [], []
-            continue
-        trials = heats_of.measure(
-            heat,
-            how[heat.study],
-            plan.seed,
-            first_order=order,
-            core=core,
-            sandbox=sandbox,
-            watch=watch,
-            budget=budgets.setdefault(heat.study, Budget()),
-        )
-        order += len(trials)
-        yield trials, aside.note(trials)
+    with Chain(watch) as chain:
+        for drawn in heats:
+            heat = _without(drawn, aside.set_aside)
+            if heat is None:
+                yield [], []
+                continue
+            trials = heats_of.measure(
+                heat,
+                how[heat.study],
+                plan.seed,
+                first_order=order,
+                core=core,
+                sandbox=sandbox,
+                watch=watch,
+                budget=budgets.setdefault(heat.study, Budget()),
+                chain=chain,
+            )
+            order += len(trials)
+            yield trials, aside.note(trials)
 
 
 def aside_of(plan: Plan) -> Aside:

@@ -29,6 +29,7 @@ def measure(
     sandbox: Sandbox | None = None,
     watch: Watch | None = None,
     budget: Budget | None = None,
+    chain: Chain | None = None,
 ) -> list[Trial]:
     """The trials of one heat, in the order of its visits. A member that fails leaves the others to go on."""
     members = [Member(visit) for visit in heat.visits]
@@ -45,10 +46,10 @@ def measure(
         base_ns = BASE_NS if sandbox is not None and sandbox.nodes else None
         made = Probe(*probed, best_of=watch.best_of, base_ns=base_ns) if probed else None
         probe = stack.enter_context(made) if made else None
-        chained = None if base_ns else _chained_core(probed, watch)
-        chain = stack.enter_context(Chain(chained, watch)) if chained is not None else None
+        # Readings of machines that are compared are no durations, and no chain tells of them.
+        chained = probed if base_ns is None else []
         if chain is not None:
-            chain.read()
+            chain.read(chained)
         rounds = Rounds(members, how, source, probe, watch)
         rounds.first_tries()
         for member in members if heat.block % how.stretch_every == 0 else ():
@@ -56,7 +57,7 @@ def measure(
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
                 member.stretch = stretch_of(member)
         if chain is not None:
-            chain.read()
+            chain.read(chained)
         budget.earn(time.monotonic() - began_s)
         if probe is not None:
             rounds.make_up(budget)
@@ -85,13 +86,6 @@ def _probed_cores(members: Sequence[Member]) -> list[Core]:
         return []
     cores = (*paid_on, *(core for work in works for core in work.cores))
     return [*dict.fromkeys(core for core in cores if core is not None), *elsewhere]
-
-
-def _chained_core(probed: Sequence[Core], watch: Watch) -> int | None:
-    """The core on which the chain is read: the first of this machine, where no earlier run is known."""
-    if watch.best_ns is not None:
-        return None
-    return next((core for core in probed if isinstance(core, int)), None)
 
 
 def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:

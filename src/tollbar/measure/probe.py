@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from tollbar.moments import CHAIN, PROBE, Core, Watch
@@ -96,26 +96,19 @@ class Probe:
 
 
 class Chain:
-    """The chain of dependent steps, which a neighbour hardly slows: a session on the probe's core. A context.
+    """The chain of dependent steps, which a neighbour hardly slows, in a first run. A context: no process outlives it.
 
-    It is read at both ends of a heat, where no chunk's clock runs, and only where no earlier run tells the duration of
-    a quiet core's probe. One that ends has no further readings, and the heat goes on.
+    One session serves all heats, since its start takes longer than its readings. One that ends has no readings in this
+    heat, and starts again in the next.
     """
 
-    def __init__(self, core: int, watch: Watch) -> None:
+    def __init__(self, watch: Watch) -> None:
         """`watch` takes the readings in."""
         self._watch = watch
-        self._session: Session | None = Session((str(engine()), "op"), CHAIN, core=core)
+        self._core: int | None = None
+        self._session: Session | None = None
 
     def __enter__(self) -> Chain:
-        try:
-            if self._session is not None:
-                self._session.ready(_READY_LIMIT_S)
-        except Stopped:
-            self._end()
-        except BaseException:
-            self._end()
-            raise
         return self
 
     def __exit__(
@@ -123,16 +116,29 @@ class Chain:
     ) -> None:
         self._end()
 
-    def read(self) -> None:
-        """Read it some times in a row, as long as it lasts."""
-        if self._session is None:
+    def read(self, cores: Sequence[Core]) -> None:
+        """Read it some times in a row on the first of these cores that is this machine's.
+
+        Nothing is read where an earlier run tells the duration of a quiet core's probe.
+        """
+        core = next((core for core in cores if isinstance(core, int)), None)
+        if core is None or self._watch.best_ns is not None:
             return
         try:
-            readings = [float(self._session.advance(0.0, 1, _LIMIT_S).cpu_ns) for _ in range(_CHAINS)]
+            session = self._on(core)
+            readings = [float(session.advance(0.0, 1, _LIMIT_S).cpu_ns) for _ in range(_CHAINS)]
         except Stopped:
             self._end()
         else:
             self._watch.note_chains(readings)
+
+    def _on(self, core: int) -> Session:
+        """Return the session on this core, and start one where there is none. Raises Stopped."""
+        if self._session is None or self._core != core:
+            self._end()
+            self._core, self._session = core, Session((str(engine()), "op"), CHAIN, core=core)
+            self._session.ready(_READY_LIMIT_S)
+        return self._session
 
     def _end(self) -> None:
         if self._session is not None:
