@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,12 +13,16 @@ import pytest
 
 import share
 from simulated import CHOICES, PROBE_NS, START_S, Disturbance, Kind, Lab, Work, gamma, lognormal, pareto
+from tollbar import __version__
 from tollbar.judge import Judgement, Toll, Verdict, judge
 from tollbar.measure import rounds
 from tollbar.stats import Interval, Moments
 
-# Of each setting; a run is a quarter of a second of work.
-REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", share.of(40, 75)))
+# Runs of each setting; one of 12 blocks is a quarter of a second of work. A cell that truly covers in 88 % of runs is
+# found out by 98 of 100 samples of 400 runs, and by 18 of 100 samples of 75.
+REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", share.of(40, 400)))
+# Other runs for each release: seeds that many changes were tried on become what these were fitted to.
+FIRST_SEED = zlib.crc32(__version__.encode()) % 1_000_000 * 1000
 LOOKED_AT = share.of(40, 100)
 # Over all cells of a setting; intervals are of 96 %, and those that never miss are too wide.
 LEAST, MOST = 0.93, 0.995
@@ -99,6 +104,8 @@ SETTINGS = {
 # Of half an interval over what the estimate scatters by: Student's distribution with eleven degrees of freedom asks
 # for 2.3 at 96 %.
 WIDEST = 2.5
+# Fewer blocks ask for more, though variances are shared.
+WIDEST_BY_BLOCKS = {4: 4.0, 6: 3.2}
 # Where a handful of the blocks had quiet rounds it asks for 3 and more.
 WIDEST_OF_FEW = 3.5
 
@@ -121,11 +128,10 @@ def in_order(judgement: Judgement) -> Seen:
     return tuple(tolls[choice] for choice in CHOICES if choice in tolls)
 
 
-def runs(name: str) -> list[Seen]:
+def runs(one: Setting) -> list[Seen]:
     """Many runs of a setting, that differ by chance alone."""
-    one = SETTINGS[name]
     found = []
-    for seed in range(one.repetitions):
+    for seed in range(FIRST_SEED, FIRST_SEED + one.repetitions):
         with pytest.MonkeyPatch.context() as patch:
             if not one.budget:
                 patch.setattr(rounds, "BUDGET", 0.0)
@@ -159,13 +165,15 @@ OF_ALL = ["on and off", *(pytest.param(name, marks=pytest.mark.coverage) for nam
 
 
 @pytest.mark.share(1)
+@pytest.mark.parametrize("blocks", [None, *(pytest.param(few, marks=pytest.mark.coverage) for few in (4, 6))])
 @pytest.mark.parametrize("name", OF_ALL)
-def test_what_is_found_in_many_runs(name: str) -> None:
+def test_what_is_found_in_many_runs(name: str, blocks: int | None) -> None:
     """Whatever the machine does, intervals cover as often as they say, no wider than it takes, and equals are equal.
 
     One test, so that the runs are made once, whichever processes share the tests.
     """
-    one, seen = SETTINGS[name], runs(name)
+    one = SETTINGS[name] if blocks is None else replace(SETTINGS[name], blocks=blocks)
+    seen = runs(one)
     cover(name, one, seen, "ratio")
     cover(name, one, seen, "typical")
     tell_no_equals_apart(name, one, seen)
@@ -173,13 +181,13 @@ def test_what_is_found_in_many_runs(name: str) -> None:
 
 def cover(name: str, one: Setting, seen: Sequence[Seen], kind: str) -> None:
     """Intervals of 96 % cover in 93 to 99.5 % of the runs, and are as narrow as can be."""
-    widest = WIDEST_OF_FEW if one.machine == "busy" else WIDEST
+    widest = WIDEST_BY_BLOCKS.get(one.blocks, WIDEST_OF_FEW if one.machine == "busy" else WIDEST)
     covered = intervals = 0
     wrong: list[str] = []
     for cell in range(len(one.of) + 1):
-        found = [interval for each in seen if (interval := getattr(each[cell], kind)) is not None]
-        # Of a cell that fails now and then some runs have none.
-        assert 0.9 * one.repetitions <= len(found)
+        found = [f for each in seen if (f := getattr(each[cell], kind)) is not None and f.is_bounded]
+        # A cell that fails now and then has fewer blocks than an interval needs in some runs.
+        assert (0.9 if one.blocks >= 12 else 0.5) * one.repetitions <= len(found)
         truths = [one.truth(cell, interval.moments) for interval in found]
         hits, faults = check(f"{name}, cell {cell}, {kind}", found, truths, widest)
         covered, intervals, wrong = covered + hits, intervals + len(found), wrong + faults
