@@ -126,7 +126,8 @@ def test_the_noise_floor_is_an_interval() -> None:
     # One of the two is as much cheaper in each block as the other is in the next.
     rows = [row({"choice": "none"}, base, twins_ns=base[::-1])]
     for times in (1.0, 1.035, 1.20):
-        rows.append(row({"choice": str(times)}, [times * 100.0] * 20, against="none"))
+        # Both of the baseline's trials stand on its side.
+        rows.append(row({"choice": str(times)}, [times * 104.0] * 20, against="none"))
     judged = judge_study(study_run(rows))
     assert judged.noise is not None
     assert (pytest.approx(1.0), pytest.approx(1.0)) == (judged.noise_floor, judged.noise.estimate)

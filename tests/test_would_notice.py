@@ -189,7 +189,8 @@ def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: floa
         stats.Visit(block, 0, np.zeros(1, int), np.array([one]), np.ones(1, int), np.ones(1, bool), np.ones(1, bool))
         for block, one in enumerate(costs)
     ]
-    interval = stats.cost(visits, Moments.UNDISTURBED)
+    exact = [replace(visit, costs=np.ones(1)) for visit in visits]
+    interval = stats.ratio(visits, exact, Moments.UNDISTURBED)
     assert interval is not None
     error = np.std(costs, ddof=1) / math.sqrt(blocks) / np.mean(costs)
     assert (blocks, blocks) == (interval.n, cost.blocks)

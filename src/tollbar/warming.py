@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from tollbar.arrays import np
 from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Visit, partners, student
 
+# Through two rounds any line goes.
+_FEWEST_ROUNDS = 3
+
 
 def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval | None:
     """How many times as large the ratio is in the last planned round of a trial as in its first, in quiet moments.
@@ -18,17 +21,16 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     """
     by_block: dict[int, list[float]] = defaultdict(list)
     for visit, partner in partners(of, over):
-        rounds, mine, theirs = np.intersect1d(
-            visit.rounds[visit.quiet], partner.rounds[partner.quiet], return_indices=True
-        )
+        mine, theirs = (np.flatnonzero(one.quiet & (one.costs > 0)) for one in (visit, partner))
+        rounds, *both = np.intersect1d(visit.rounds[mine], partner.rounds[theirs], True, return_indices=True)
         last = max(visit.rounds[visit.first].max(initial=0), 1)
-        if len(rounds) >= 3:
-            logs = [
-                np.log(one.costs[one.quiet][at] / one.operations[one.quiet][at])
-                for one, at in ((visit, mine), (partner, theirs))
-            ]
+        if len(rounds) >= _FEWEST_ROUNDS:
+            one, other = mine[both[0]], theirs[both[1]]
+            logs = np.log(visit.costs[one] / visit.operations[one]) - np.log(
+                partner.costs[other] / partner.operations[other]
+            )
             apart = rounds - rounds.mean()
-            by_block[visit.block].append(float(last * (apart @ (logs[0] - logs[1])) / (apart @ apart)))
+            by_block[visit.block].append(float(last * (apart @ logs) / (apart @ apart)))
     changes = [math.fsum(some) / len(some) for some in by_block.values()]
     number = len(changes)
     if number < FEWEST_BLOCKS:

@@ -185,6 +185,9 @@ class _Lab:
             time_left_s = most_s - self.spent_s.get(name, 0.0)
             at_once = max(math.ceil(MORE_BLOCKS * blocks), BLOCKS_FOR_WIDTH - blocks)
             more = min(wanted, at_once, int(time_left_s / block_s))
+            if more < 1 and half <= asked:
+                # The time ended it, and not the width, so that a width of few blocks is as good as any.
+                break
             if more < 1:
                 needs = f"some {counted(wanted, 'more block')}, about {units.show_seconds(wanted * block_s)}, would do"
                 console.say(f"  precision  {name}: {_said(widest)}, where {percent(asked)} was asked for: {needs}")
