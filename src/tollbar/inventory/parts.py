@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import fields
 
 from tollbar.inventory import limits
 
@@ -68,11 +69,6 @@ NOTHING = Raw(b"")
 def is_nothing(raw: Raw) -> bool:
     """Return whether a value is absent or null."""
     return bytes(memoryview(raw)[:5]) in (b"", b"null")
-
-
-def is_list(raw: Raw) -> bool:
-    """Return whether a value is a list."""
-    return bytes(memoryview(raw)[:1]) == b"["
 
 
 def scalar(raw: Raw) -> str | int | float | None:
@@ -163,6 +159,16 @@ class _Occurrence(Struct, rename="camel", frozen=True):
 
 class _Evidence(Struct, rename="camel", frozen=True):
     occurrences: tuple[_Occurrence, ...] | None = None
+
+
+KEYS = tuple(
+    dict.fromkeys(
+        one.encode_name
+        for kind in (_Crypto, _Algorithm, _Certificate, _Material, _Protocol, _Suite, _Related, _Evidence, _Occurrence)
+        for one in fields(kind)
+    )
+)
+"""The keys that are read of a component's parts."""
 
 
 def _part(raw: Raw, kind: type[Kind], name: str) -> Kind:

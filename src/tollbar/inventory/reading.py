@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,15 +17,16 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import fields
 
 from tollbar.errors import TollbarError
 from tollbar.files import read_bytes
-from tollbar.inventory import formats, limits
+from tollbar.inventory import formats, keys, limits
 from tollbar.inventory.parts import (
+    KEYS,
     NOTHING,
     Asset,
     fault_of,
-    is_list,
     is_nothing,
     made_of,
     places_of,
@@ -40,6 +41,8 @@ _PIECE_BYTES = 1024 * 1024
 
 Kind = TypeVar("Kind")
 ASSET = "cryptographic-asset"
+# What the text of a place with cryptographic assets has in it.
+_SIGNS = (b'"cryptographic-asset"', b'"cryptoProperties"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Inventory:
     """The `bom-ref` of several components: CycloneDX has each once, and which is meant is not said."""
     others: int
     """Components that are no cryptographic assets."""
+    unread: tuple[str, ...] = ()
+    """Places with cryptographic assets that are not read, because these are no part of what the inventory is of."""
 
 
 def read(path: Path) -> Inventory:
@@ -81,13 +86,46 @@ def parse(content: bytes, path: Path) -> Inventory:
     # What msgspec makes is given nothing but what is in the file.
     token = _FOUND.set(found)
     try:
-        # As an inventory without components has it.
-        components = _decoded(document.components, list[_Component], where) if is_list(document.components) else []
+        for components in _components(document, found, where):
+            found.take(components)
     finally:
         _FOUND.reset(token)
-    found.take(components)
+    if key := keys.twice(content, _KEYS):
+        hint = "of the two it is not said which counts: the tool that wrote it is to write each once"
+        raise TollbarError(f"an object in it has the key `{key}` twice", where=where, hint=hint)
+    found.pass_over("metadata.tools", _decoded(document.metadata, _Metadata, where, "metadata").tools)
+    found.pass_over("annotations", document.annotations)
+    found.pass_over("vulnerabilities", document.vulnerabilities)
     alone = {reference: one for reference, one in found.by_reference.items() if reference not in found.twice}
-    return Inventory(path, version, _about(document), tuple(found.assets), alone, frozenset(found.twice), found.others)
+    return Inventory(
+        path,
+        version,
+        _about(document),
+        tuple(found.assets),
+        alone,
+        frozenset(found.twice),
+        found.others,
+        tuple(found.unread),
+    )
+
+
+def _components(document: _Document, found: _Found, where: str) -> Iterator[Sequence[_Component]]:
+    """The components of each place of a document that has those of what it is the inventory of, place by place."""
+    if not is_nothing(document.components):
+        yield _decoded(document.components, list[_Component], where)
+    subject = _decoded(document.metadata, _Metadata, where, "metadata").component
+    if not is_nothing(subject):
+        others = found.others
+        about = _decoded(subject, _Component, where, "metadata.component")
+        # What an inventory is of is none of its components, unless it is an asset.
+        found.others = max(others, found.others - (not found.has_made(about)))
+        yield [about]
+    if not is_nothing(document.formulation):
+        for formula in _decoded(document.formulation, list[_Holder], where, "formulation"):
+            yield formula.components or ()
+    if not is_nothing(document.declarations):
+        targets = _decoded(document.declarations, _Declarations, where, "declarations").targets
+        yield (targets and targets.components) or ()
 
 
 def _document(content: bytes, where: str) -> _Document:
@@ -152,10 +190,11 @@ def _version(document: _Document, where: str) -> str:
 def _about(document: _Document) -> str | None:
     """What it is the inventory of."""
     try:
-        about = msgspec.json.decode(document.metadata, type=_Metadata)
+        metadata = msgspec.json.decode(document.metadata, type=_Metadata)
+        about = msgspec.json.decode(metadata.component, type=_Named)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    name = scalar(about.component.name)
+    name = scalar(about.name)
     return shown(name) if isinstance(name, str) and name else None
 
 
@@ -163,12 +202,12 @@ class _NotAsWanted(TollbarError):
     """The document is JSON, and another kind of value than it is to be."""
 
 
-def _decoded(content: bytes | Raw, kind: type[Kind], where: str) -> Kind:
-    """What is asked of this JSON. Raises TollbarError."""
+def _decoded(content: bytes | Raw, kind: type[Kind], where: str, place: str = "components") -> Kind:
+    """What is asked of this JSON, which stands at this place. Raises TollbarError."""
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:
-        what = f"not CycloneDX: {fault_of(error, 'components')}"
+        what = f"not CycloneDX: {fault_of(error, place)}"
         raise _NotAsWanted(what, where=where, hint=formats.HINT) from error
     except msgspec.DecodeError as error:
         is_cut = "truncated" in str(error)
@@ -185,15 +224,24 @@ class _Named(Struct, frozen=True):
 
 
 class _Metadata(Struct):
-    component: _Named = _Named()
+    component: Raw = NOTHING
+    tools: Raw = NOTHING
 
 
 class _Document(Struct, rename="camel"):
     bom_format: Raw = NOTHING
     spec_format: Raw = NOTHING
     spec_version: Raw = NOTHING
-    metadata: Raw = NOTHING
+    metadata: Raw = Raw(b"{}")
     components: Raw = NOTHING
+    formulation: Raw = NOTHING
+    declarations: Raw = NOTHING
+    annotations: Raw = NOTHING
+    vulnerabilities: Raw = NOTHING
+
+    def __post_init__(self) -> None:
+        if is_nothing(self.metadata):
+            self.metadata = Raw(b"{}")
 
 
 class _Component(Struct):
@@ -204,12 +252,33 @@ class _Component(Struct):
     ref: Raw = msgspec.field(default=NOTHING, name="bom-ref")
     crypto: Raw = msgspec.field(default=NOTHING, name="cryptoProperties")
     evidence: Raw = NOTHING
+    pedigree: Raw = NOTHING
     components: tuple[_Component, ...] | None = ()
 
     def __post_init__(self) -> None:
         _FOUND.get().look(self)
         # Each is as large as what it shows.
-        self.name = self.type = self.ref = self.crypto = self.evidence = NOTHING
+        self.name = self.type = self.ref = self.crypto = self.evidence = self.pedigree = NOTHING
+
+
+class _Holder(Struct):
+    """A part of a document that has components."""
+
+    components: tuple[_Component, ...] | None = ()
+
+
+class _Declarations(Struct):
+    targets: _Holder | None = None
+
+
+_KEYS = tuple(
+    dict.fromkeys(
+        [
+            *(one.encode_name for kind in (_Document, _Component, _Metadata, _Declarations) for one in fields(kind)),
+            *KEYS,
+        ]
+    )
+)
 
 
 class _Found:
@@ -220,6 +289,7 @@ class _Found:
         self.by_reference: dict[str, Asset] = {}
         self.twice: set[str] = set()
         self.others = 0
+        self.unread: dict[str, None] = {}
         self._where = where
         self._components = self._made_assets = self._places = self._followed = 0
         self._references: set[str] = set()
@@ -232,6 +302,7 @@ class _Found:
         """Keep what a component is, as soon as it was read; those within it were before. Raises TollbarError."""
         self._components += 1
         self._refuse_more(self._components, limits.MOST_COMPONENTS, "components")
+        self.pass_over("pedigree", component.pedigree)
         # Whatever has a reference counts, be it a library or an asset with a fault.
         reference = str(scalar(component.ref) or "")
         if reference:
@@ -250,6 +321,15 @@ class _Found:
             name = scalar(component.name)
             made = [Asset("unknown", shown(name) if isinstance(name, str) else "no name", fault=str(error))]
         self._made[id(component)] = made
+
+    def pass_over(self, place: str, raw: Raw) -> None:
+        """Note a place that is not read, if it has cryptographic assets."""
+        if any(sign in bytes(memoryview(raw)) for sign in _SIGNS):
+            self.unread[place] = None
+
+    def has_made(self, component: _Component) -> bool:
+        """Return whether a component that is still held is an asset."""
+        return id(component) in self._made
 
     def take(self, components: Sequence[_Component]) -> None:
         """Put what was kept in order, each with the component that it stands in as its place if it has no other."""

@@ -257,6 +257,9 @@ def _notes(pricing: Pricing) -> Iterator[str]:
         others = pricing.inventory.others
         verbs = ("is no cryptographic asset", "is") if others == 1 else ("are no cryptographic assets", "are")
         yield f"{counted(others, 'component')} that {verbs[0]} {verbs[1]} not judged."
+    if pricing.inventory.unread:
+        places = enumeration([f"`{one}`" for one in pricing.inventory.unread])
+        yield f"Cryptographic assets in {places} are not read: they are no part of what the inventory is of."
     if any(line.kind == "certificate" for line in pricing.lines):
         yield "A certificate is judged by its own key; what signed it has a row of its own, where the inventory has it."
 
