@@ -71,6 +71,8 @@ class Work:
     """A chunk has just so many operations; 0: as many as its time takes."""
     fails: float = 0.0
     """The share of its trials that fail."""
+    rarely: tuple[float, float] = (0.0, 0.0)
+    """The share of its processes that cost more for life, and how much more, as a share."""
 
     @property
     def mean_ns(self) -> float:
@@ -131,8 +133,6 @@ class Kind:
     """What earlier runs know of its probe."""
     luck: float = 0.01
     """A process costs up to so much more or less than the mean of its kind, as a share, for life."""
-    rarely: tuple[float, float] = (0.0, 0.0)
-    """The share of processes that cost more for life, and how much more, as a share."""
     jitter: float = 0.004
     """What comes and goes within a chunk, on average."""
     probe_suffers: float = 0.9
@@ -318,9 +318,8 @@ class _Session:
         self._machine, self._work = machine, work
         kind, source = machine.kind, machine.source
         self._luck = 1.0 + kind.luck * (2.0 * source.random() - 1.0)
-        share, more = kind.rarely
-        if share and source.random() < share:
-            self._luck *= 1.0 + more
+        if work and work.rarely[0] and source.random() < work.rarely[0]:
+            self._luck *= 1.0 + work.rarely[1]
         # How far it is in its period is by chance: it has warmed up, and not always by as many operations.
         self._done = self._first = int(source.integers(work.lump_every)) if work and work.lump_every else 0
         self._fails_at = int(source.integers(10)) if work and source.random() < work.fails else None

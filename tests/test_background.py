@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from builders import example, study_run
 from tollbar.judge import judge_study
 
@@ -23,5 +25,5 @@ def test_what_a_runtime_does_between_chunks_is_shared_out_among_all_operations()
     )
     judged = judge_study(study_run([base, replace(cell, trials=trials), same]))
     found = {m.row.key: m for m in judged.measurements if m.metric == "background"}
-    assert {cell.key: 0.25} == {key: round(one.value, 9) for key, one in found.items()}
+    assert {cell.key: pytest.approx(0.25, rel=1e-4)} == {key: one.value for key, one in found.items()}
     assert {"ns/op"} == {one.unit for one in found.values()}

@@ -238,7 +238,7 @@ def test_a_chunk_in_which_others_had_a_thread_s_core_is_disturbed(
         ThreadRecord(operations=10, cpu_ns=4_000_000, wall_ns=5_000_000, run_queue_wait_ns=waited)
         for waited in (0, waited_ns)
     ]
-    monkeypatch.setattr("tollbar.measure.rounds.chunk_of", lambda *_: chunk_of(threads))
+    monkeypatch.setattr("tollbar.measure.rounds.round_of", lambda *_: chunk_of(threads))
     member = Member(Visit(cells()[1], False, 0, 0), work=Work((), {}, 1, threads=2))
     probe = SimpleNamespace(lately=lambda: 25_000.0, read=lambda: 26_000.0)
     watch = Watch()
@@ -342,7 +342,7 @@ def only(judgement: StudyJudgement) -> CompanyResult:
         (0.9, 1.2, InCompany.WAITS),
         (1.03, 1.03, InCompany.CANNOT_TELL),
         (1.0, 1.03, InCompany.CANNOT_TELL),
-        (1.03, 1.5, InCompany.CANNOT_TELL),
+        (1.031, 1.5, InCompany.CANNOT_TELL),
     ],
 )
 def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: InCompany) -> None:

@@ -56,9 +56,6 @@ MACHINES = {
         (Disturbance(((0.3, lognormal(0.1)), (0.4, lognormal(0.1)), (0.6, lognormal(0.1)))),), best_probe_ns=PROBE_NS
     ),
     "quiet": Kind(()),
-    # Seldom seen in a few blocks, so that their intervals are too narrow.
-    "one process in twenty slow": Kind((), rarely=(0.05, 0.14)),
-    "one process in five slow": Kind((), rarely=(0.2, 0.075)),
     # Half a millisecond every ten, which the probes at a chunk's ends see by chance only.
     "bursts": Kind((_NEIGHBOUR, Disturbance(((0.0, gamma(0.01)), (0.5, gamma(0.0005)))))),
 }
@@ -223,7 +220,7 @@ def test_a_machine_that_is_never_quiet_says_so() -> None:
             assert toll.ratio is not None
             assert Moments.AS_DISTURBED == toll.ratio.moments
             assert toll.ratio == toll.typical
-            assert 1.3 >= toll.ratio.high / toll.ratio.low
+            assert 1.4 >= toll.ratio.high / toll.ratio.low
 
 
 @pytest.mark.parametrize("name", ["on and off", "busy", "never quiet", "growing"])
@@ -339,32 +336,54 @@ def test_long_and_quick_operations_weigh_moments_alike(machine: str, operation_m
 
 def test_work_that_varies_and_outlasts_quiet_moments_is_not_selected() -> None:
     """Its cheap operations would be the quiet ones: of key generation the ratio was 14 % too low."""
-    logs = []
+    logs, unselected = [], 0
     for seed in range(share.of(16, 60)):
         with Lab(MACHINES["on and off"], (HASH, KEY_GENERATION), 6000 + seed) as lab:
             lab.measure(12)
             ratio = in_order(judged(lab))[1].ratio
         assert ratio is not None
-        assert Moments.AS_DISTURBED == ratio.moments
+        unselected += ratio.moments is Moments.AS_DISTURBED
         logs.append(math.log(ratio.estimate / (KEY_GENERATION.ns / HASH.ns)))
     bias, error = float(np.mean(logs)), float(np.std(logs)) / math.sqrt(len(logs))
-    print(f"key generation over a hash: bias {bias:+.2%} ± {error:.2%}")
+    print(f"key generation over a hash: bias {bias:+.2%} ± {error:.2%}, {unselected} of {len(logs)} unselected")
+    assert unselected >= 0.9 * len(logs)
     assert abs(bias) < 0.015 + 2 * error
 
 
-@pytest.mark.parametrize("machine", ["one process in twenty slow", "one process in five slow"])
+# The share of a row's processes that cost more, how much more, and in what share of runs intervals of 4 and 13 blocks
+# cover at least: too few, since most blocks meet none. METHOD.md has the figures.
+RARELY = {(0.05, 0.14): {4: 0.70, 13: 0.40}, (0.2, 0.075): {4: 0.60, 13: 0.90}}
+
+
+@pytest.mark.parametrize("rarely", RARELY)
 @pytest.mark.parametrize("blocks", [4, pytest.param(13, marks=pytest.mark.coverage)])
-def test_rare_slow_processes_move_a_ratio_by_less_than_is_worth_telling(machine: str, blocks: int) -> None:
-    """Intervals of blocks that met none are too narrow, and METHOD.md says by how much; the error itself is small."""
+def test_rare_slow_processes_of_one_row_make_small_errors(rarely: tuple[float, float], blocks: int) -> None:
+    """Their intervals are too narrow, by as much as METHOD.md says, and the error is less than is worth telling."""
+    truth = 1 + rarely[0] * rarely[1]
     errors, covered = [], 0
     for seed in range(share.of(25, 200)):
-        with Lab(MACHINES[machine], (HASH, HASH), 7000 + seed, blocks=blocks) as lab:
+        with Lab(MACHINES["quiet"], (HASH, replace(HASH, rarely=rarely)), 7000 + seed, blocks=blocks) as lab:
             lab.measure(blocks)
             ratio = in_order(judged(lab))[1].ratio
         assert ratio is not None
-        errors.append(abs(math.log(ratio.estimate)))
-        covered += ratio.low <= 1 <= ratio.high
-    middle = float(np.median(errors))
-    print(f"{machine}, {blocks} blocks: covers {covered / len(errors):.1%}, median error {middle:.2%}")
+        errors.append(abs(math.log(ratio.estimate / truth)))
+        covered += ratio.low <= truth <= ratio.high
+    middle, found = float(np.median(errors)), covered / len(errors)
+    print(f"{rarely}, {blocks} blocks: covers {found:.1%}, median error {middle:.2%}")
     assert middle < 0.03
-    assert covered > 0.45 * len(errors)
+    assert found > RARELY[rarely][blocks] - 2 * math.sqrt(0.25 / len(errors))
+
+
+@pytest.mark.parametrize("work", [RARE, Work(3_000_000, varies=0.6)], ids=["collected", "varying"])
+def test_work_that_lengthens_its_chunks_is_not_selected(work: Work) -> None:
+    """A collection or a long operation makes its chunk miss the quiet moments: on this machine it came out 10 % low."""
+    logs = []
+    for seed in range(share.of(16, 60)):
+        with Lab(MACHINES["busy"], (HASH, work), 8000 + seed) as lab:
+            lab.measure(12)
+            ratio = in_order(judged(lab))[1].ratio
+        assert ratio is not None
+        logs.append(math.log(ratio.estimate / (work.mean_ns / HASH.ns)))
+    bias, error = float(np.mean(logs)), float(np.std(logs)) / math.sqrt(len(logs))
+    print(f"over a hash: bias {bias:+.2%} ± {error:.2%}")
+    assert abs(bias) < 0.015 + 2.5 * error

@@ -120,5 +120,9 @@ def test_two_per_cent_between_halves_is_found() -> None:
 def test_ratios_without_intervals_do_not_differ() -> None:
     """Nothing is known of them; nor does one ratio differ from itself."""
     one, other = drawn(np.random.default_rng(3), 2, 6, 12.0)
+    opened = replace(other, estimate=9.0, low=0.0, high=math.inf)
     assert not are_unlike([one])
-    assert not are_unlike([one, replace(other, estimate=9.0, low=0.0, high=math.inf)])
+    assert not are_unlike([one, opened])
+    # One that is open does not hide that others differ.
+    far = replace(other, estimate=2 * other.estimate, low=2 * other.low, high=2 * other.high)
+    assert are_unlike([one, far, opened])

@@ -205,7 +205,7 @@ def test_a_tiny_ratio_is_one_over_something(
     """As a person would say it, interval and all; and that a choice is disallowed makes it no good news."""
     lines = shown(passwords(), 100, capsys, monkeypatch)
     line = next(line for line in lines if "1/239,000" in line)
-    assert "[1/243,000, 1/236,000]" in line
+    assert "[1/242,000, 1/237,000]" in line
     (verdict,) = [
         cell for one in results(passwords()).brief for row in one.rows for cell in row if cell.says == "saves"
     ]

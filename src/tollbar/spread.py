@@ -16,10 +16,12 @@ from tollbar.stats import Interval, student
 
 # From fewer ratios nothing is learned of how variances differ.
 _FEWEST = 3
-# At four blocks more would leave 96 % intervals short of 93 % coverage where one row in ten varies ten times as much.
+# With more, 96 % intervals of four blocks cover in less than 93 % of cases where rows share a noisy baseline.
 _MOST_FREEDOM = 10.0
+# The same, as a multiple of a ratio's own degrees of freedom.
+_MOST_TIMES = 2.0
 # A variance that exceeds the shared one in fewer than one case of ten is kept as it is: intervals of rows that vary ten
-# times as much cover 92 to 97 % then, and 82 to 90 % with one case of two hundred.
+# times as much cover in 88 to 96 % of cases then, and in 82 to 90 % with one case of two hundred.
 _UNLIKE = NormalDist().inv_cdf(0.90)
 
 
@@ -31,28 +33,33 @@ class Spread:
     freedom: float
     """How many degrees of freedom it is worth to a row: at most ten, fewer from few or unlike rows."""
 
-    def moderate(self, ratio: Interval) -> Interval:
+    def moderate(self, ratio: Interval, scale: float = 1.0) -> Interval:
         """The interval with its own variance and the shared one, weighted by their degrees of freedom.
 
-        Unchanged if it has no variance, or one that is too large to be of this law.
+        `scale`: how many times the law's variance such a ratio has by its design. Unchanged if it has no variance, or
+        one that is too large to be of this law.
         """
-        own = _variance(ratio)
-        if own is None or _is_unlike(own / self.variance, ratio.freedom, self.freedom):
+        own, shared_variance = _variance(ratio), scale * self.variance
+        if own is None or _is_unlike(own / shared_variance, ratio.freedom, self.freedom):
             return ratio
-        freedom = round(ratio.freedom + self.freedom, 1)
-        pooled = (ratio.freedom * own + self.freedom * self.variance) / (ratio.freedom + self.freedom)
+        lent = min(self.freedom, _MOST_TIMES * ratio.freedom)
+        freedom = round(ratio.freedom + lent, 1)
+        pooled = (ratio.freedom * own + lent * shared_variance) / (ratio.freedom + lent)
         half = student(freedom, ratio.confidence) * math.sqrt(pooled / _blocks(ratio))
         low, high = ratio.estimate * math.exp(-half), ratio.estimate * math.exp(half)
         return replace(ratio, low=low, high=high, freedom=freedom)
 
 
-def shared(ratios: Sequence[Interval]) -> Spread | None:
-    """The law that these ratios' variances follow; None where there are too few of them.
+def shared(ratios: Sequence[Interval], scales: Sequence[float] | None = None) -> Spread | None:
+    """The law that these ratios' variances follow, each over its scale; None where there are too few of them.
 
     Intervals must be Student's on the logarithm, with the degrees of freedom of their effective number of blocks less
     one. The rows that are too large for the law are left out of it.
     """
-    known = [(own, one.freedom) for one in ratios if (own := _variance(one))]
+    by_design = scales or [1.0] * len(ratios)
+    known = [
+        (own / scale, one.freedom) for one, scale in zip(ratios, by_design, strict=True) if (own := _variance(one))
+    ]
     found, used = _fitted(known), known
     # Leaving rows out moves the law, and the law decides which are left out: three times settle it.
     for _ in range(3):
@@ -70,11 +77,11 @@ def shared(ratios: Sequence[Interval]) -> Spread | None:
 def are_unlike(ratios: Sequence[Interval]) -> bool:
     """Whether these ratios differ by more than chance explains, at the confidence of their intervals (Welch 1951).
 
-    False where some have no interval, or where there are fewer than two.
+    Those without an interval say nothing; False if fewer than two have one.
     """
     errors = [_error(one) for one in ratios]
     known = [(math.log(r.estimate), e, r.freedom) for r, e in zip(ratios, errors, strict=True) if e is not None]
-    if len(known) < len(ratios) or len(known) < 2:
+    if len(known) < 2:
         return False
     number = len(known)
     weights = [error**-2 for _, error, _ in known]

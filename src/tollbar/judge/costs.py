@@ -33,9 +33,15 @@ _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
 }
-# On a core left alone the same work varies by a few hundredths from chunk to chunk; key generation by half.
-_VARIES = 0.15
+# Quiet chunks of equal work vary by less than 0.1 from one to the next on any host seen; three key generations by 0.35.
+_VARIES = 0.25
+# The same of all chunks, which neighbours made vary by 0.26 at most on a host that was quiet a tenth of the time.
+_VARIES_ANYWHERE = 0.35
 _ENOUGH_TO_VARY = 6
+# No neighbour makes a chunk cost so many times the median; collections do. They may be in no quiet chunk at all.
+_LUMP, _OF_LUMPS = 2.5, 0.005
+# Chunks so short are hardly selected by their length: quiet lasts longer.
+_SHORT_NS = 1e6
 # Units of what runners observe and the machine's neighbours change.
 _TIMES = ("ns/op", "us")
 
@@ -369,7 +375,7 @@ class Ledger:
 
     def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
-        return ratio if ratio is None or spread is None else spread.moderate(ratio)
+        return ratio if ratio is None or spread is None else spread.moderate(ratio, _by_design(row, against))
 
     def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         """The ratio with an interval by its own variance alone."""
@@ -385,23 +391,38 @@ class Ledger:
             against = [(row, self.by_key.get(row.against or "")) for row in self.rows]
             pairs = [(row, other) for row, other in against if other is not None and other.key != row.key]
             pairs += [(row, row) for row in self.twinned]
-            found = [self._own_ratio(moments, row, other, self.confidence) for row, other in pairs]
-            self._spreads[moments] = shared([ratio for ratio in found if ratio is not None])
+            made = [
+                (self._own_ratio(moments, row, other, self.confidence), _by_design(row, other)) for row, other in pairs
+            ]
+            found = [(ratio, scale) for ratio, scale in made if ratio is not None]
+            self._spreads[moments] = shared([ratio for ratio, _ in found], [scale for _, scale in found])
         return self._spreads[moments]
 
 
 def _unselected(visits: Visits) -> Visits:
-    """The same visits without quiet chunks if single operations fill them and vary by themselves.
+    """The same visits without quiet chunks if chunks of the same operations vary by themselves.
 
-    The longer such an operation takes, the less likely is its chunk quiet, so that quiet ones are its cheap ones: RSA
-    key generation came out 8 to 23 % too low.
+    The more a chunk costs, the longer it lasts and the less likely it is quiet, so that quiet ones are the cheap ones:
+    key generation came out 8 to 23 % too low, and work that is collected for now and then 2 to 10 %.
     """
-    if not visits or np.median(np.concatenate([visit.operations for visit in visits])) > 1:
+    if not visits or np.mean(np.concatenate([visit.costs for visit in visits])) < _SHORT_NS:
         return visits
-    quiet = np.concatenate([visit.costs[visit.quiet & (visit.operations == 1)] for visit in visits])
-    if len(quiet) < _ENOUGH_TO_VARY or quiet.std() <= _VARIES * quiet.mean():
+    each = [visit.costs / visit.operations for visit in visits]
+    quiet = np.concatenate([one[visit.quiet] for one, visit in zip(each, visits, strict=True)])
+    first = np.concatenate([one[visit.first] for one, visit in zip(each, visits, strict=True)])
+    varies = any(
+        len(some) >= _ENOUGH_TO_VARY and some.std() > most * some.mean()
+        for some, most in ((quiet, _VARIES), (first, _VARIES_ANYWHERE))
+    )
+    lumps = int((first > _LUMP * np.median(first)).sum()) if len(first) else 0
+    if not varies and lumps < max(2, _OF_LUMPS * len(first)):
         return visits
     return tuple(replace(visit, quiet=np.zeros_like(visit.quiet)) for visit in visits)
+
+
+def _by_design(row: Row, against: Row) -> float:
+    """The variance of a ratio's logarithm, in those of one trial: a baseline measured twice has half of it."""
+    return 1.5 if against.twins and row.key != against.key else 2.0
 
 
 def settled(trials: Iterable[Trial]) -> list[LoadRecord]:

@@ -20,8 +20,6 @@ from tollbar.workloads import Work
 # Requests a second and response times want a load that has settled, and a client that does not take the server's core
 # from it: chunks have neither.
 STRETCH_S = 0.05
-# A chunk of as many operations as filled one before lasts at least so much of its time; its lead-in goes by that time.
-HELD = 0.9
 
 
 @dataclass(slots=True)
@@ -37,7 +35,7 @@ class Member:
     chunks: list[Chunk] = field(default_factory=list)
     seen: list[ChunkRecord] = field(default_factory=list)
     filling: int = 0
-    """The most operations that filled a chunk's time so far: later chunks have at least as many."""
+    """The most requests that filled a chunk's time so far, for a load: later chunks have at least as many."""
     stretch: ChunkRecord | None = None
     fault: Record | None = None
     """Why it will give no further chunk."""
@@ -113,17 +111,29 @@ def _become_ready(member: Member, core: int | None) -> None:
 def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None) -> ChunkRecord | None:
     """The chunk of one round, of as many operations as fill so many seconds on a core left alone; None if it failed.
 
-    Chunks that end by time have more operations in quick moments, and long operations do not: their ratio would weigh
-    the moments differently on its two sides.
+    How many is decided before the chunk. Chunks that end by time have more operations in quick moments, and long
+    operations do not: their ratio would weigh the moments differently on its two sides. And of work that varies, the
+    last operation of such a chunk is a long one more often than not.
     """
     assert member.work is not None
     if not member.work.fills_time:
         return chunk_of(member, seconds, meanwhile=meanwhile)
-    at_least_s = HELD * seconds if member.filling else seconds
-    record = chunk_of(member, at_least_s, member.filling, meanwhile)
-    if record is not None and record.wall_ns:
+    by_warm_up = _filling_by_warm_up(member, seconds)
+    operations = by_warm_up or member.filling
+    record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile)
+    if record is not None and record.wall_ns and not by_warm_up:
         member.filling = max(member.filling, math.ceil(record.operations * seconds * 1e9 / record.wall_ns))
     return record
+
+
+def _filling_by_warm_up(member: Member, seconds: float) -> int:
+    """How many operations fill so many seconds, as far as the warm-up showed; 0 if it does not say.
+
+    A load's warm-up tells what a request costs the server, which is not how long it takes.
+    """
+    assert member.work is not None
+    operation_ns = member.ready.operation_ns if member.ready and not member.work.components else 0.0
+    return math.ceil(seconds * 1e9 / operation_ns) if operation_ns else 0
 
 
 def chunk_of(

@@ -70,7 +70,11 @@ sealed class Session
     Dictionary<string, object> Advance(string line, long backgroundNs)
     {
         ReadAdvance(line, out double askedNs, out long asked);
-        if (eachNs <= Long * askedNs)
+        if (askedNs == 0)
+        {
+            Batch((long)(Lead * asked));
+        }
+        else if (eachNs <= Long * askedNs)
         {
             Batch(Filling(Lead * askedNs, eachNs));
         }

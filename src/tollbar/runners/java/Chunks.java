@@ -113,7 +113,9 @@ final class Chunks {
         // thread did was reading and answering lines, which is this program's own affair; what went on before the first
         // chunk was warming up.
         long backgroundNs = othersAtEndNs < 0 ? 0 : Math.max(othersNs() - othersAtEndNs, 0);
-        if (eachNs <= LONG * askedNs) {
+        if (askedNs == 0) {
+            batch((long) (LEAD * operations));
+        } else if (eachNs <= LONG * askedNs) {
             batch(filling(LEAD * askedNs, eachNs));
         }
         long wall = System.nanoTime();

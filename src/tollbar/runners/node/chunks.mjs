@@ -108,7 +108,8 @@ export class Chunks {
     // the main thread did was reading and answering lines; what went on before the first chunk was warming up.
     const others = this.#others.cpuNs();
     const background = others - (this.#othersAtEnd ?? others);
-    if (this.eachNs <= LONG * askedNs) batch(this.#perform, filling(LEAD * askedNs, this.eachNs));
+    if (askedNs === 0) batch(this.#perform, Math.floor(LEAD * operations));
+    else if (this.eachNs <= LONG * askedNs) batch(this.#perform, filling(LEAD * askedNs, this.eachNs));
     const wall = wallNs();
     const cpu = cpuNs();
     let done = 0;
