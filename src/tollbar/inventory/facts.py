@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from string import Formatter
 
 from tollbar.families import Family, fits
-from tollbar.inventory import names, unmeasured
+from tollbar.inventory import names, sizes, unmeasured
 from tollbar.inventory.names import ALGORITHM, DIGEST, Name
 from tollbar.inventory.parts import shown
 from tollbar.inventory.table import Row, table
@@ -82,7 +82,7 @@ class Facts:
         used = {*row.where, *row.needs, *row.agree, *(field for one in templates for field in fields(one))}
         for name in _COUNTED:
             for value, property_ in self.found.get(name, {}).items():
-                if name not in used and property_ in ("name", "parameter", "oid"):
+                if name not in used and property_ in _OF_ALGORITHMS:
                     return f"its {_PROPERTIES.get(property_, property_)} says {value} besides, which is no part of it"
         return None
 
@@ -165,9 +165,13 @@ class Facts:
         """Give the numbers in names their meaning for the algorithm."""
         algorithm = next(iter(self.found.get(ALGORITHM, {})), "dh" if "group" in self.found else "")
         slots = _slots(algorithm, has_digest=DIGEST in self.found)
-        for property_ in ("name", "oid", "parameter", "size"):
+        for property_ in ("name", "oid", "parameter", "curve", "size"):
             name = read.get(property_)
             if name is None:
+                continue
+            if property_ == "curve":
+                for bits in () if name.values("curve") else name.numbers:
+                    self._add("field", str(bits), property_)
                 continue
             for key, number in name.keyed:
                 fact_name = names.fact_of_key(algorithm, key)
@@ -178,6 +182,9 @@ class Facts:
                 elif fact_name is None and property_ in _WHOLE:
                     self.left.append((property_, f"{key}={number}"))
             given, left = names.fill(slots, name.numbers)
+            if not sizes.is_tag(given, self.found.get("mode", {})):
+                left = (*left, *(int(given.pop(one)) for one in ("tag", "nonce") if one in given))
+            given.pop("nonce", None)
             for fact, value in given.items():
                 if property_ != "size" or fact == "bits":
                     is_octets = fact == "tag" and int(value) <= _MOST_OCTETS
@@ -185,14 +192,7 @@ class Facts:
             if property_ in _WHOLE:
                 self.left += [(property_, str(number)) for number in left]
         self._size_digests()
-        self._size_groups()
-
-    def _size_groups(self) -> None:
-        """Add the size that contradicts a group's own: `ffdhe2048 (1024-bit)`."""
-        sizes = [size[0] for group in self.found.get("group", {}) if (size := _SIZE.search(group))]
-        for bits, property_ in self.found.get("bits", {}).items():
-            if any(size != bits for size in sizes):
-                self._add("group", f"dh-{bits}", property_)
+        sizes.contradict(self.found, algorithm, read["size"].numbers if "size" in read else ())
 
     def _hide_digests(self) -> None:
         """A family of hashes says less than one of its hashes."""
@@ -211,14 +211,14 @@ class Facts:
             if [*self.found[ALGORITHM]] == ["rsa"]:
                 self._add("use", "sign", "name")
             del self.found[DIGEST]
-        digests, sizes = self.found.get(DIGEST, {}), self.found.pop("size", {})
+        digests, said = self.found.get(DIGEST, {}), self.found.pop("size", {})
         bits = self.found.get("bits", {})
         for digest in [*digests]:
-            own = _SIZES.get(digest, digest.rpartition("-")[2])
+            own = sizes.of_hash(digest)
             if bits.get(own) == "parameter" and ALGORITHM in self.found:
                 # `parameterSetIdentifier` is 512 for SHA512withRSA too: there it is not the size of the key.
                 del bits[own]
-            for size, property_ in sizes.items():
+            for size, property_ in said.items():
                 sized = _SIZED.get(digest, "").format(size)
                 if sized and (size in ("224", "256", "384", "512") or digest.startswith("blake2")):
                     digests[sized] = digests.pop(digest)
@@ -245,7 +245,6 @@ class Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
-_SIZE = re.compile("[0-9]+")
 # scrypt's cost as its power of two: `ln=17`.
 _LOGARITHM = "log2-n"
 _MOST_POWER = 32
@@ -270,6 +269,8 @@ _NAMES = {
 # No word of these may be left over.
 _WHOLE = frozenset({"name", "parameter"})
 _COUNTED = (DIGEST, "mode", "padding", "curve", "group", "parameter", "purpose", "bits")
+# The properties of which each fact must be a part of the choice.
+_OF_ALGORITHMS = frozenset({"name", "parameter", "oid", "mode", "curve"})
 _PROPERTIES = {"parameter": "parameterSetIdentifier"}
 _FAMILIES = {
     "cipher": "cipher",
@@ -291,7 +292,6 @@ _PRIMITIVES = {
     "aead": "ae",
     "keyderivation": "kdf",
 }  # fmt: skip
-_SIZES = {"md5": "128", "md4": "128", "md2": "128", "sha-1": "160", "sha0": "160", "blake3": "256", "sm3": "256"}
 _SIZED = {
     "sha": "sha-{}",
     "sha-2": "sha-{}",

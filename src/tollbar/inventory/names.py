@@ -221,8 +221,8 @@ def has_slots(slots: str) -> bool:
 
 
 def _takes(takes: str, number: int) -> bool:
-    low, dash, high = takes.partition("-")
-    return int(low) <= number <= int(high) if dash else str(number) in takes.split()
+    spans = (one.partition("-") for one in takes.split())
+    return any(int(low) <= number <= int(high or low) for low, _, high in spans)
 
 
 _Words = Annotated[

@@ -258,7 +258,16 @@ def _protocol(crypto: _Crypto, name: str) -> Made:
 
 
 def _oid(crypto: _Crypto) -> str:
-    return _text(crypto.oid).removeprefix("oid:")
+    return plain_oid(_text(crypto.oid))
+
+
+def plain_oid(text: str) -> str:
+    """Return an object identifier as numbers with dots between them, in whichever notation it is written."""
+    return _OID_NOTATION.sub("", "".join(text[: limits.MOST_OF_PROPERTY].split()))
+
+
+# RFC 3061's, and the habits of tools.
+_OID_NOTATION = re.compile(r"^(?:urn:)?(?:oid[:.])?\.?(?=[0-9])", re.IGNORECASE)
 
 
 def _related(assets: Sequence[_Related] | None, type_: str) -> list[str]:

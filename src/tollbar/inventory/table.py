@@ -48,6 +48,8 @@ class Table(wire.Wire):
     fact: dict[str, dict[str, _Patterns]]
     hides: dict[str, str]
     hash_families: dict[str, tuple[str, ...]]
+    curve_sizes: dict[str, tuple[int, ...]]
+    key_sizes: dict[str, tuple[int, ...]]
     agrees: dict[str, tuple[str, ...]]
     arcs: dict[str, str]
     words: dict[str, str]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from tollbar.inventory.parts import Asset
+from tollbar.inventory.parts import Asset, plain_oid
 from tollbar.inventory.reading import Inventory
 from tollbar.inventory.table import code_points, table
 
@@ -16,7 +16,7 @@ BETWEEN_NAMES = "|"
 _CODE_POINT = re.compile(
     r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x([0-9a-f]{4})|([1-9][0-9]{0,4})", re.IGNORECASE
 )
-_OID = re.compile(r"[0-2](?:\.[0-9]+)+")
+_OID = re.compile(r"[0-2](?:\.(?:0|[1-9][0-9]*))+")
 _MOST_REMEMBERED = 2**16
 # Texts are from elsewhere, and no name of a cipher suite is longer.
 _MOST_LETTERS = 200
@@ -114,8 +114,8 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
         # Some tools list a cipher suite as an algorithm.
         said["suite"] = said.get("name", "")
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
-    if _OID.fullmatch(said.get("curve", "")):
-        said["curve"] = _of_oid(said["curve"])
+    if _OID.fullmatch(curve := plain_oid(said.get("curve", ""))):
+        said["curve"] = _of_oid(curve)
     return {name: text for name, text in said.items() if _is_given(name, text)}
 
 
@@ -126,8 +126,13 @@ def _is_given(property_: str, text: str) -> bool:
 
 
 def _of_oid(oid: str) -> str:
-    """Return the name that an object identifier stands for; `? ` and itself for an unknown one below a known arc."""
+    """Return the name that an object identifier stands for; `? ` and itself for an unknown one below a known arc.
+
+    A text that is no object identifier is unknown too: what it says may be another algorithm than the name does.
+    """
     known = table()
+    if not _OID.fullmatch(oid):
+        return f"? {oid}" if oid.strip().lower() not in _NOT_GIVEN else ""
     if oid in known.oid:
         return known.oid[oid]
     parents = (oid[:end] for end, letter in enumerate(oid) if letter == ".")
