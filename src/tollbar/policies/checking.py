@@ -20,6 +20,7 @@ from tollbar.method import FIRST
 from tollbar.policies.catalogue import policy, with_edition
 from tollbar.policies.definition import PLACES, Judged, Policy, Ruling
 from tollbar.policies.judging import STANDINGS, Cell, Found, does, is_worse, judged, open_for_standing, threat_wanted
+from tollbar.spelling import find
 from tollbar.wire import Wire, read
 
 NAME = "tollbar.toml"
@@ -251,10 +252,11 @@ def _use(
 ) -> Use:
     where = f"{path}: `uses.{name}"
     family = families.family(wire.family, where=f"{where}.family`")
-    if wire.choice not in family.choices:
+    choice = find(wire.choice, family.choices)
+    if choice is None:
         raise unknown("choice", wire.choice, family.choices, where=f"{where}.choice`")
     threats = dict(threat_wanted(family, word, where=f"{where}.threats`") for word in wire.threats)
-    cell: dict[str, str | int | float] = {"choice": wire.choice}
+    cell: dict[str, str | int | float] = {"choice": choice}
     for setting, value in wire.setting.items():
         if setting in PLACES:
             cell[setting] = _place(setting, value, family, where)
