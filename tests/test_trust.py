@@ -14,6 +14,7 @@ from tollbar.judge.lattice import lattice
 from tollbar.present.warnings import warnings
 from tollbar.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
 from tollbar.results import Row
+from tollbar.stats import Moments
 
 
 def test_drift_is_the_last_third_over_the_first() -> None:
@@ -236,3 +237,17 @@ def test_a_ratio_that_changes_within_trials_is_told(change: float, warms: bool) 
     assert "x" == title
     assert found.low <= change <= found.high
     assert warms == any("still warmed up while measured" in said for said in warnings(judged))
+
+
+def test_work_that_varies_by_itself_is_named() -> None:
+    """None of its chunks is selected, and its row is not said to have had no quiet core."""
+    source = random.Random(4)
+    base, twin = ([[4e6 * source.lognormvariate(0, 0.01) for _ in range(10)] for _ in range(12)] for _ in range(2))
+    cell = [[8e6 * source.gammavariate(3, 1 / 3) for _ in range(10)] for _ in range(12)]
+    rows = [row({"choice": "none"}, base, twins_ns=twin), row({"choice": "x"}, cell, against="none")]
+    judged = judge_study(study_run(rows, (12,), study(blocks=12)))
+    assert (("x",), 0) == (judged.trust.varying, judged.trust.never_left_alone)
+    toll = judged.tolls[1]
+    assert toll.ratio is not None
+    assert Moments.AS_DISTURBED is toll.ratio.moments
+    assert ["Operations of 1 cell (x)"] == [said[:24] for said in warnings(judged) if "vary by themselves" in said]

@@ -10,6 +10,7 @@ from tollbar import stats
 from tollbar.arrays import np
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.judge.selection import unselected
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
 from tollbar.moments import Quickness, quickness_of
@@ -33,15 +34,6 @@ _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
 }
-# Quiet chunks of equal work vary by less than 0.1 from one to the next on any host seen; three key generations by 0.35.
-_VARIES = 0.25
-# The same of all chunks, which neighbours made vary by 0.26 at most on a host that was quiet a tenth of the time.
-_VARIES_ANYWHERE = 0.35
-_ENOUGH_TO_VARY = 6
-# No neighbour makes a chunk cost so many times the median; collections do. They may be in no quiet chunk at all.
-_LUMP, _OF_LUMPS = 2.5, 0.005
-# Chunks so short are hardly selected by their length: quiet lasts longer.
-_SHORT_NS = 1e6
 # Units of what runners observe and the machine's neighbours change.
 _TIMES = ("ns/op", "us")
 
@@ -115,17 +107,22 @@ class Ledger:
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
         self._spreads: dict[Moments, Spread | None] = {}
+        self.varying: set[str] = set()
+        """Keys of rows whose chunks vary by themselves, as far as they were asked for: none of them is selected."""
 
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
         if row.key not in self._visits:
-            self._visits[row.key] = _unselected(self.visits_of(own.trials)) if (own := self._measured(row)) else ()
+            found = self.visits_of(own.trials) if (own := self._measured(row)) else ()
+            self._visits[row.key] = unselected(found)
+            if self._visits[row.key] is not found:
+                self.varying.add(row.key)
         return self._visits[row.key]
 
     def twins(self, row: Row) -> Visits:
         """The same of a baseline's trials beside itself."""
         if row.key not in self._twins:
-            self._twins[row.key] = _unselected(self.visits_of(own.twins)) if (own := self._measured(row)) else ()
+            self._twins[row.key] = unselected(self.visits_of(own.twins)) if (own := self._measured(row)) else ()
         return self._twins[row.key]
 
     def _measured(self, row: Row) -> Row | None:
@@ -397,27 +394,6 @@ class Ledger:
             found = [(ratio, scale) for ratio, scale in made if ratio is not None]
             self._spreads[moments] = shared([ratio for ratio, _ in found], [scale for _, scale in found])
         return self._spreads[moments]
-
-
-def _unselected(visits: Visits) -> Visits:
-    """The same visits without quiet chunks if chunks of the same operations vary by themselves.
-
-    The more a chunk costs, the longer it lasts and the less likely it is quiet, so that quiet ones are the cheap ones:
-    key generation came out 8 to 23 % too low, and work that is collected for now and then 2 to 10 %.
-    """
-    if not visits or np.mean(np.concatenate([visit.costs for visit in visits])) < _SHORT_NS:
-        return visits
-    each = [visit.costs / visit.operations for visit in visits]
-    quiet = np.concatenate([one[visit.quiet] for one, visit in zip(each, visits, strict=True)])
-    first = np.concatenate([one[visit.first] for one, visit in zip(each, visits, strict=True)])
-    varies = any(
-        len(some) >= _ENOUGH_TO_VARY and some.std() > most * some.mean()
-        for some, most in ((quiet, _VARIES), (first, _VARIES_ANYWHERE))
-    )
-    lumps = int((first > _LUMP * np.median(first)).sum()) if len(first) else 0
-    if not varies and lumps < max(2, _OF_LUMPS * len(first)):
-        return visits
-    return tuple(replace(visit, quiet=np.zeros_like(visit.quiet)) for visit in visits)
 
 
 def _by_design(row: Row, against: Row) -> float:

@@ -47,6 +47,8 @@ class Trust:
     """The share of unselected moments in which the core was left alone; None: no core was probed."""
     never_left_alone: int = 0
     """Of these: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
+    varying: tuple[str, ...] = ()
+    """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
     slower_than_known: float | None = None
     """How many times as long the quickest probes took as on a quiet core, where a quiet core does not explain it: then
     all moments were disturbed, or the machine has changed."""
@@ -118,6 +120,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         cells=sum(bool(ledger.visits(row)) for row in ledger.rows),
         left_alone=_left_alone(ledger),
         never_left_alone=sum(_was_never_left_alone(row, ledger) for row in ledger.rows),
+        varying=tuple(row.title for row in ledger.rows if ledger.visits(row) and row.key in ledger.varying),
         slower_than_known=ledger.quickness.slower_than_known,
         known_by=ledger.quickness.known_by if ledger.quickness.is_known else None,
         lattices=_lattices(ledger),
@@ -174,7 +177,7 @@ def _left_alone(ledger: Ledger) -> float | None:
 
 def _was_never_left_alone(row: Row, ledger: Ledger) -> bool:
     found = ledger.undisturbed(row)
-    return found is not None and found.moments is Moments.AS_DISTURBED
+    return found is not None and found.moments is Moments.AS_DISTURBED and row.key not in ledger.varying
 
 
 def _lattices(ledger: Ledger) -> Mapping[str, tuple[str, ...]]:

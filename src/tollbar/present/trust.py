@@ -89,6 +89,8 @@ def as_disturbed(study: StudyJudgement, ratio: Interval | None) -> str | None:
         return "as disturbed: no probe shares the core that is measured"
     if study.trust.slower_than_known:
         return "as disturbed: always measured beside a busy neighbour"
+    if study.trust.varying:
+        return "as disturbed: its core was left alone in too few blocks, or its operations vary (see the warnings)"
     return "as disturbed: its core was left alone in too few blocks"
 
 

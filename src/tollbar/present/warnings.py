@@ -27,6 +27,7 @@ def warnings(study: StudyJudgement) -> tuple[str, ...]:
         *_on_twins(study),
         *_on_neighbours(study),
         *_on_quiet(study),
+        *_on_varying(study),
         *_on_lattices(study),
         *_on_drift(study),
         *_on_warmth(study),
@@ -115,6 +116,17 @@ def _on_quiet(study: StudyJudgement) -> Iterator[str]:
             f"The core of {trust.never_left_alone:,} of {counted(trust.cells, 'cell')} was left alone in too few"
             f" blocks (at least {trust.fewest_blocks}): their costs and ratios are as disturbed. Measure when the host"
             " is quieter, or add blocks."
+        )
+
+
+def _on_varying(study: StudyJudgement) -> Iterator[str]:
+    titles = study.trust.varying
+    if titles:
+        named = f"{enumeration([*titles[:3]])}{' …' if len(titles) > 3 else ''}"
+        yield (
+            f"Operations of {counted(len(titles), 'cell')} ({named})"
+            " vary by themselves. Their quiet chunks would be the cheap ones, so that all chunks count: these costs and"
+            " ratios are as disturbed. Add blocks to narrow them."
         )
 
 

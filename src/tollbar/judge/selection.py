@@ -1,0 +1,53 @@
+"""Selection: work whose chunks vary by themselves, of which quiet moments would select the cheap ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tollbar.arrays import np
+from tollbar.stats import Visit
+
+# Quiet chunks of equal work vary by less than 0.1 from one to the next on any host seen; three key generations by 0.35.
+_VARIES = 0.25
+# The same of all chunks, which neighbours made vary by 0.26 at most on a host that was quiet a tenth of the time.
+_VARIES_ANYWHERE = 0.35
+_ENOUGH_TO_VARY = 6
+# No neighbour makes a chunk cost so many times the median; collections do. They may be in no quiet chunk at all.
+_LUMP, _OF_LUMPS = 2.5, 0.005
+# Chunks so short are hardly selected by their length: quiet lasts longer.
+_SHORT_NS = 1e6
+
+
+def unselected(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
+    """The same visits without quiet chunks if chunks of the same operations vary by themselves.
+
+    The more a chunk costs, the longer it lasts and the less likely it is quiet, so that quiet ones are the cheap ones:
+    key generation came out 8 to 23 % too low, and work that is collected for now and then 2 to 10 %.
+    """
+    if not visits or np.mean(np.concatenate([visit.costs for visit in visits])) < _SHORT_NS:
+        return visits
+    each = [visit.costs / visit.operations for visit in visits]
+    quiet, first = (
+        [one[at] for one, at in zip(each, selected, strict=True) if at.any()]
+        for selected in ([visit.quiet for visit in visits], [visit.first for visit in visits])
+    )
+    varies = _variation(quiet) > _VARIES or _variation(first) > _VARIES_ANYWHERE
+    of_all = np.concatenate(first) if first else np.zeros(1)
+    lumps = int((of_all > _LUMP * np.median(of_all)).sum())
+    if not varies and lumps < max(2, _OF_LUMPS * len(of_all)):
+        return visits
+    return tuple(replace(visit, quiet=np.zeros_like(visit.quiet)) for visit in visits)
+
+
+def _variation(costs: Sequence[np.ndarray]) -> float:
+    """Standard deviation over mean from chunk to chunk of one process; of all chunks where processes have one each.
+
+    0 where too few chunks tell it. What changes from process to process or drifts with the blocks is not in it.
+    """
+    freedom = sum(len(some) - 1 for some in costs)
+    if freedom >= _ENOUGH_TO_VARY:
+        return math.sqrt(sum(float(((some / some.mean() - 1) ** 2).sum()) for some in costs) / freedom)
+    every = np.concatenate(costs) if costs else np.zeros(0)
+    return float(every.std(ddof=1) / every.mean()) if len(every) > _ENOUGH_TO_VARY else 0.0
