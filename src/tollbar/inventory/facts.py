@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from string import Formatter
 
@@ -144,6 +145,8 @@ class Facts:
             self.found[ALGORITHM] = {one: algorithms[one] for one in algorithms if one in shown_}
         if "oid" in texts and texts["oid"].startswith("? "):
             self.left.append(("oid", texts["oid"][2:]))
+        if "parameter" in read and sizes.truncate(self.found, read["parameter"].numbers):
+            read["parameter"] = replace(read["parameter"], numbers=())
         self._hide_digests()
         self._number(read, texts)
 

@@ -34,6 +34,15 @@ def is_tag(given: Mapping[str, str], modes: Collection[str]) -> bool:
     return tag in ("16", "128") or _WITHOUT_TAG.isdisjoint(modes)
 
 
+def truncate(found: Found, numbers: Sequence[int]) -> bool:
+    """Name the hash that SHA-2 of these two numbers is: `512/256`. Return whether it is one."""
+    is_one = tuple(numbers) in ((512, 224), (512, 256)) and not found.get(DIGEST, {}).keys() - {"sha", "sha-2"}
+    if is_one and DIGEST in found:
+        found[DIGEST] = {f"sha-512-{numbers[1]}": "parameter"}
+        return True
+    return False
+
+
 def of_hash(digest: str) -> str:
     """Return the bits of a hash."""
     return OF_HASHES.get(digest, digest.rpartition("-")[2])
