@@ -359,6 +359,17 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_bed(monkeypatch: pyte
         (("libcrypto", "libcrypto"), 2, "the same file twice"),
         (("libcrypto", "libcrypto:nothing"), 2, "no such libcrypto: `nothing`"),
         (("libcrypto", "libcrypto:psycopg", "--fail-above", "0%"), 2, "a share above nothing"),
+        (
+            ("libcrypto", "libcrypto:psycopg", "--fail-above", "-5%"),
+            2,
+            "`-5%` is no value of it: it begins with a dash",
+        ),
+        (("libcrypto", "libcrypto:psycopg", "--fail-above"), 2, "--fail-above: it needs a value"),
+        (("libcrypto",), 2, "needs two builds"),
+        *(
+            (("libcrypto", "libcrypto:psycopg", "--for", none), 2, "give it some time")
+            for none in ("0s", "0ms", "0.0s")
+        ),
         (("libcrypto", "libcrypto:psycopg", "nothing"), 2, "no such family to ask of it"),
     ],
 )

@@ -246,6 +246,12 @@ def _called(arguments: Sequence[str]) -> ExitStatus:
     return ExitStatus.DONE
 
 
+def _without_value(option: str, arguments: Sequence[str]) -> str:
+    """Return the sentence about an option that has no value, such as one before a word that was taken for another."""
+    after = arguments[arguments.index(option) + 1 :][:1]
+    return f"`{one_line(after[0])}` is no value of it: it begins with a dash" if after else "it needs a value"
+
+
 def _first_page() -> str:
     """Names and lines: the parser that the commands need takes five times as long to import as this to show."""
     from shutil import get_terminal_size
@@ -289,6 +295,9 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except MissingArgumentError as error:
+        option = str(getattr(error.argument, "name", ""))
+        if option.startswith("--") and option in arguments:
+            raise TollbarError(_without_value(option, arguments), where=option) from error
         if name not in NEEDS:
             raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
         needs, example = NEEDS[name]

@@ -68,6 +68,9 @@ def upgrade(
         Where the run's directory is made.
     """
     within_s = read_seconds("--for", for_)
+    if within_s == 0:
+        hint = "`--for 20s`, for example; `tollbar plan` says what a study would measure"
+        raise TollbarError("an upgrade is measured: give it some time", where=f"--for {for_}", hint=hint)
     above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
     one, other = upgrading.both(old, new)
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
