@@ -142,10 +142,11 @@ def test_a_mode_of_a_cipher_that_has_none_is_a_contradiction(name: str, mode: st
     ("name", "more"),
     [
         *((name, {"mode": "ecb"}) for name in ("Ed25519", "X25519", "ML-DSA-65", "SHA-256", "HMAC-SHA-256")),
+        *((name, {"padding": "pkcs1v15"}) for name in ("Ed25519", "X25519", "ML-DSA-65", "SHA-256", "ES256")),
         *((name, {"curve": "P-192"}) for name in ("ML-KEM-768", "AES-256-GCM", "RSA-3072-SHA-256-PSS", "SHA-256")),
     ],
 )
-def test_a_mode_or_a_curve_is_a_part_of_what_has_one(name: str, more: dict[str, str]) -> None:
+def test_a_mode_a_padding_or_a_curve_is_a_part_of_what_has_one(name: str, more: dict[str, str]) -> None:
     said = one(algorithm(name, **more))
     assert said.startswith("? ")
     assert said.endswith("besides, which is no part of it")

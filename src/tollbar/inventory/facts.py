@@ -83,7 +83,7 @@ class Facts:
         used = {*row.where, *row.needs, *row.agree, *(field for one in templates for field in fields(one))}
         for name in _COUNTED:
             for value, property_ in self.found.get(name, {}).items():
-                if name not in used and property_ in _OF_ALGORITHMS:
+                if name not in used and (property_ in _OF_ALGORITHMS or value in _OF_RSA):
                     return f"its {_PROPERTIES.get(property_, property_)} says {value} besides, which is no part of it"
         return None
 
@@ -274,6 +274,8 @@ _WHOLE = frozenset({"name", "parameter"})
 _COUNTED = (DIGEST, "mode", "padding", "curve", "group", "parameter", "purpose", "bits")
 # The properties of which each fact must be a part of the choice.
 _OF_ALGORITHMS = frozenset({"name", "parameter", "oid", "mode", "curve"})
+# Paddings that nothing else has; that of blocks is written for anything.
+_OF_RSA = frozenset({"pss", "oaep", "pkcs1"})
 _PROPERTIES = {"parameter": "parameterSetIdentifier"}
 _FAMILIES = {
     "cipher": "cipher",
