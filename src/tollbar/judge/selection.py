@@ -30,7 +30,7 @@ def unselected(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
         return visits
     each = [visit.costs / visit.operations for visit in visits]
     quiet, first = (
-        [one[at] for one, at in zip(each, selected, strict=True) if at.any()]
+        [one[at] for one, at in zip(each, selected, strict=True) if one[at].any()]
         for selected in ([visit.quiet for visit in visits], [visit.first for visit in visits])
     )
     varies = _variation(quiet) > _VARIES or _variation(first) > _VARIES_ANYWHERE
