@@ -64,8 +64,9 @@ def session(task: dict, strike: object) -> None:
         began = time.perf_counter_ns()
         operations = max(asked["operations"], 20)
         cpu_ns = round(operations * cost_ns * luck * source.uniform(0.999, 1.001))
-        # A chunk lasts as long as it was asked to, by the lab's clock as well.
-        while (wall_ns := time.perf_counter_ns() - began) < asked["seconds"] * 1e9:
+        served_ns = SERVED_NS * operations if "load" in task else 0
+        # A chunk lasts as long as it was asked to, and as its work, by the lab's clock as well.
+        while (wall_ns := time.perf_counter_ns() - began) < max(asked["seconds"] * 1e9, cpu_ns + served_ns):
             time.sleep(0.0002)
         chunk = {"operations": operations, "cpu_ns": cpu_ns, "wall_ns": wall_ns, "observed": {}}
         if "load" in task:

@@ -92,8 +92,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
 
     def advanced(session: Session, seconds: float, *more: Any) -> ChunkRecord:
         roots = [pid for server in servers for pid in server.components.values()]
-        # The probe is asked for one operation, and for no time.
-        if seconds:
+        # The probe and the chain are asked for one operation, and for no time.
+        if seconds or more[0] > 1:
             found.append((seconds, cores_of(session.pid), cores_of(*roots)))
         return advance(session, seconds, *more)
 

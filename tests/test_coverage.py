@@ -311,7 +311,7 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
         covered += ratio.low <= 1000 <= ratio.high
     print(f"an operation of 20 ms over one of 20 µs: bias {np.mean(logs):+.2%}, {covered} of {len(logs)} covered")
     # Bursts between two probes are left, of which each adds a little.
-    assert -0.002 < np.mean(logs) < 0.005
+    assert -0.004 < np.mean(logs) < 0.005
     assert covered >= 0.85 * len(logs)
 
 

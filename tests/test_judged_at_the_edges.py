@@ -72,7 +72,9 @@ def test_two_servers_are_two_places_whatever_a_rule_is_on(monkeypatch: pytest.Mo
 def test_only_what_has_an_interval_can_be_told() -> None:
     """Neither what has no change, nor one whose interval has no end, or is wider than what is asked about."""
     changes = [None, replace(interval(1.0, 2.0), high=math.inf), interval(1.0, 2.0)]
-    pairs: Any = tuple(SimpleNamespace(changes={"ratio": one, "cost": None}) for one in changes)
+    pairs: Any = tuple(
+        SimpleNamespace(changes={"ratio": one, "cost": None}, is_near=lambda of, above: False) for one in changes
+    )
     found = Comparison("one", "other", (), (), {"study": pairs}, {})
     assert (1, 0) == (found.tellable(), found.tellable("cost"))
     assert (0, 1) == (found.tellable(above=0.05), found.tellable(above=0.5))

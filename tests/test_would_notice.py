@@ -149,9 +149,9 @@ def disturbed(block: int, cost_ns: float, times: float) -> Trial:
 
 
 def judged(blocks: int = 8) -> StudyJudgement:
-    """A baseline of 100 ns and a cell of 250 ns, which cost 200 and 750 ns while they are disturbed."""
-    base = tuple(disturbed(block, 100.0, 2.0) for block in range(blocks))
-    cell = tuple(disturbed(block, 250.0, 3.0) for block in range(blocks))
+    """A baseline of 100 ns and a cell of 250 ns, which cost 140 and 400 ns while they are disturbed."""
+    base = tuple(disturbed(block, 100.0, 1.4) for block in range(blocks))
+    cell = tuple(disturbed(block, 250.0, 1.6) for block in range(blocks))
     twins = tuple(replace(one, twin=True) for one in base)
     rows = [
         replace(row({"choice": "none"}, against="none"), trials=base, twins=twins),
@@ -164,7 +164,7 @@ def test_a_cost_is_shown_undisturbed_and_typical_each_under_its_name() -> None:
     """`cpu` is of quiet moments and `cpu-typical` of every first try."""
     found = {(m.row.key, m.metric): m for m in judged().measurements}
     shown = {key: round(m.value) for key, m in found.items() if key[1] in ("cpu", "cpu-typical")}
-    expected = {("none", "cpu"): 100, ("none", "cpu-typical"): 150, ("x", "cpu"): 250, ("x", "cpu-typical"): 500}
+    expected = {("none", "cpu"): 100, ("none", "cpu-typical"): 120, ("x", "cpu"): 250, ("x", "cpu-typical"): 325}
     assert expected == shown
     assert Moments.UNDISTURBED == found["x", "cpu"].moments
     assert Moments.AS_DISTURBED == found["x", "cpu-typical"].moments
