@@ -96,7 +96,7 @@ def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
     first, second = against_baseline(handshakes())
     assert first.startswith(
         "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
-        f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, +167 µs to +210 µs, {X}6.21 to {X}6.26)"
+        f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, +166 µs to +210 µs, {X}6.21 to {X}6.26)"
     )
     assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (disallowed, +8.55 ms to +10.9 ms, {X}27" in first
     assert "7 cells could not be measured." == second
