@@ -127,7 +127,7 @@ def test_costs_of_two_versions_of_the_method_are_not_added(
 ) -> None:
     fake.answer = replace(fake.answer, fingerprint=machine.fingerprint())
     earlier = _named(monkeypatch, HASHES, method=method.FIRST)
-    with pytest.raises(TollbarError, match="versions 1 and 2 of the method"):
+    with pytest.raises(TollbarError, match=f"versions {method.FIRST} and {method.VERSION} of the method"):
         _size(tmp_path, MIX, capsys, **earlier)
     assert not fake.asked
     # Nothing is measured: nothing is mixed.
