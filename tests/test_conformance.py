@@ -136,6 +136,16 @@ def test_a_good_runner_keeps_every_promise(write: Write) -> None:
     assert 15 <= len(findings)
 
 
+def test_a_message_that_adds_less_than_the_machine_moves_is_made_longer(write: Write) -> None:
+    """As where each operation starts a process, and the machine was busier while the short message was hashed."""
+    busier = "        until = time.process_time() + (0.003 if len(data) < 1 << 20 else 0)\n"
+    busier += "        while time.process_time() < until:\n            pass\n"
+    path = write("        hash_of(data)\n    return", "        hash_of(data)\n" + busier + "    return")
+    (finding,) = (one for one in findings_of(path) if one.promise.startswith("a long message costs more"))
+    assert finding.kept, finding
+    assert "16777216 bytes" in finding.seen
+
+
 @pytest.mark.share(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
