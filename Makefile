@@ -31,9 +31,9 @@ setup: $(VENV)/.engine ## Virtual environment, locked dependencies, optimised en
 run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
-# Four at once on two cores: many of them wait for servers and processes.
+# Four at once on two cores: many of them wait for servers and processes. Up to three that fail get one attempt alone.
 test: setup browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not coverage"
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not coverage" || { test $$? = 1 && $(BIN)/python tests/again.py; }
 	cd engine && cargo test --release --locked --quiet -- --test-threads 4
 
 # Of each simulated machine 400 runs of 4, 6 and 12 blocks, for what METHOD.md says of intervals: after a change of how runs
