@@ -136,6 +136,19 @@ def test_costs_of_two_versions_of_the_method_are_not_added(
     assert ExitStatus.DONE == status
 
 
+def test_costs_of_an_earlier_version_of_the_method_are_not_checked_by_this_one(
+    fake: FakeLab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No term is missing, and the check is measured all the same."""
+    earlier = _named(monkeypatch, HASHES, LOGINS, method=method.FIRST)
+    with pytest.raises(TollbarError, match=f"versions {method.FIRST} and {method.VERSION} of the method") as refused:
+        _size(tmp_path, MIX, capsys, check=True, **earlier)
+    assert "--across-methods" in (refused.value.hint or "")
+    assert not fake.asked
+    status, _ = _size(tmp_path, MIX, capsys, **earlier)
+    assert (ExitStatus.DONE, []) == (status, fake.asked), "one version alone is mixed with nothing"
+
+
 def test_terms_that_the_time_does_not_hold_stay_questions(
     fake: FakeLab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,8 +76,9 @@ def size(
     known = [read_run(one) for one in run]
     method.refuse_mixed((one.method for one in known), across_methods=across_methods)
     sized = sizing.size(mix, known, today)
-    if sized.missing and within_s:
+    if (sized.missing and within_s) or check:
         method.refuse_mixed([method.VERSION, *(one.method for one in known)], across_methods=across_methods)
+    if sized.missing and within_s:
         measured = _measured(sized, within_s, runs)
         sized = sizing.size(mix, [*known, *measured], today)
     side_by_side = _checked(sized, within_s, runs) if check and sized.cores is not None else None
