@@ -10,6 +10,7 @@ from string import Formatter
 
 from tollbar.families import Family, fits
 from tollbar.inventory import names, sizes, unmeasured
+from tollbar.inventory.algorithms import implied, reduced, visible
 from tollbar.inventory.names import ALGORITHM, DIGEST, Name
 from tollbar.inventory.parts import shown
 from tollbar.inventory.table import Row, table
@@ -129,7 +130,7 @@ class Facts:
         algorithms: dict[str, str] = {}
         for property_, name in read.items():
             kept = _NAMES[property_]
-            for one in _reduced(name) if ALGORITHM in kept else ():
+            for one in reduced(name) if ALGORITHM in kept else ():
                 algorithms.setdefault(one, property_)
             named = name.values(ALGORITHM)
             for one in named if _BY_PASSWORD in named else ():
@@ -140,8 +141,9 @@ class Facts:
                     self._add(fact.name, fact.value, property_)
             if property_ in _WHOLE or (property_ in ("curve", "mode") and not name.values(property_)):
                 self.left += [(property_, word) for word in name.left]
+        algorithms = implied(algorithms, self.found)
         if algorithms:
-            shown_ = _visible(algorithms)
+            shown_ = visible(algorithms)
             self.found[ALGORITHM] = {one: algorithms[one] for one in algorithms if one in shown_}
         if "oid" in texts and texts["oid"].startswith("? "):
             self.left.append(("oid", texts["oid"][2:]))
@@ -167,7 +169,7 @@ class Facts:
     def _number(self, read: Mapping[str, Name], texts: Mapping[str, str]) -> None:
         """Give the numbers in names their meaning for the algorithm."""
         algorithm = next(iter(self.found.get(ALGORITHM, {})), "dh" if "group" in self.found else "")
-        slots = _slots(algorithm, has_digest=DIGEST in self.found)
+        slots = _slots(algorithm or ("ec" if "curve" in self.found else ""), [*self.found.get(DIGEST, {})])
         for property_ in ("name", "oid", "parameter", "curve", "size"):
             name = read.get(property_)
             if name is None:
@@ -184,7 +186,9 @@ class Facts:
                     self._add(fact_name, number, property_)
                 elif fact_name is None and property_ in _WHOLE:
                     self.left.append((property_, f"{key}={number}"))
-            given, left = names.fill(slots, name.numbers)
+            years = [one for one in name.numbers if property_ == "name" and sizes.is_year(one, algorithm)]
+            self.left += [(property_, str(one)) for one in years]
+            given, left = names.fill(slots, tuple(one for one in name.numbers if one not in years))
             if not sizes.is_tag(given, self.found.get("mode", {})):
                 left = (*left, *(int(given.pop(one)) for one in ("tag", "nonce") if one in given))
             given.pop("nonce", None)
@@ -306,62 +310,16 @@ _SIZED = {
     "shake": "shake-{}",
 }
 _BARE = {"sha": "sha-1", "blake2b": "blake2b-512", "blake2s": "blake2s-256"}
-_HYBRIDS = frozenset({"ml-kem", "kyber", "frodokem", "hqc", "bike", "mceliece", "ntru", "sike", "saber"})
-_NEW_SIGNATURES = frozenset({"ml-dsa", "slh-dsa", "falcon", "dilithium", "sphincs", "xmss", "lms"})
-_WITH_MAC = {"rc4": "rc4-hmac", "des": "des-hmac", "des40": "des-hmac", "3des": "3des-hmac"}
 
 
-def _slots(algorithm: str, *, has_digest: bool) -> str:
+def _slots(algorithm: str, digests: Sequence[str]) -> str:
     kind = names.class_of(algorithm)
-    for slots in (algorithm, kind if algorithm in _WITH_PARAMETERS else ""):
+    for slots in (algorithm, kind if algorithm in _WITH_PARAMETERS else "", *("" if algorithm else digests)):
         if slots and names.has_slots(slots):
             return slots
     if algorithm:
         return "unlisted"
-    return "digest" if has_digest else ""
-
-
-def _reduced(name: Name) -> tuple[str, ...]:
-    """Return the algorithm that one text names: of several the one they make together, if there is such."""
-    found = _visible(dict.fromkeys(name.values(ALGORITHM)))
-    kinds = {names.class_of(one) for one in found}
-    curves = name.values("curve")
-    if len(found) == 1 and (one := next(iter(found))) and curves:
-        if one in _HYBRIDS:
-            return ("hybrid-kyber" if one == "kyber" else "hybrid-kem",)
-        if one in _NEW_SIGNATURES:
-            return ("hybrid-signature",)
-        if one == "ecdh" and len(curves) > 1:
-            return ("hybrid-kem",)
-    if len(found) < 2:
-        return tuple(found)
-    if kinds == {"cipher", "mac"}:
-        return (next((_WITH_MAC[one] for one in found if one in _WITH_MAC), "cipher-with-mac"),)
-    if kinds == {"cipher"}:
-        return ("combiner",)
-    if "exchange" in kinds and kinds <= {"exchange", "rsa", "key"}:
-        return ("hybrid-kyber" if "kyber" in found else "hybrid-kem",)
-    # Two classical ones may be a list of what is used.
-    if "signature" in kinds and kinds <= {"signature", "rsa", "key"} and not _NEW_SIGNATURES.isdisjoint(found):
-        return ("hybrid-signature",)
-    return tuple(found)
-
-
-def _visible(found: Mapping[str, str | None]) -> list[str]:
-    """Return the algorithms that no other one hides."""
-    return [one for one in found if not any(_hides(other, one) < _hides(one, other) for other in found if other != one)]
-
-
-@lru_cache(_MOST_REMEMBERED)
-def _hides(one: str, less: str) -> int:
-    """Return the first row by which an algorithm hides another one; the number of rows: none does."""
-
-    def is_among(algorithm: str, words: str) -> bool:
-        return any(word in ("*", algorithm, f"@{names.class_of(algorithm)}") for word in words.split())
-
-    rows = table().hides
-    fitting = (at for at, (who, whom) in enumerate(rows.items()) if is_among(one, who) and is_among(less, whom))
-    return next(fitting, len(rows))
+    return "digest" if digests else ""
 
 
 @lru_cache(_MOST_REMEMBERED)

@@ -14,6 +14,9 @@ OF_HASHES = {"md5": "128", "md4": "128", "md2": "128", "sha-1": "160", "sha0": "
 """The bits of hashes whose names do not end in them."""
 _WITHOUT_TAG = frozenset({"cbc", "cbc-cts", "ctr", "ecb", "cfb", "ofb", "xts", "ige"})
 _SIZE = re.compile("[0-9]+")
+# Moduli have 2,040 bits and more, or 1,968 and less; tools that make keys round to 8 bits.
+_FIRST_YEAR, _AFTER_YEARS = 1970, 2040
+_ITERATIONS = 2000
 _BY_BITS = frozenset({"aes", "camellia", "aria", "rsa", "dsa"})
 
 
@@ -32,6 +35,11 @@ def is_tag(given: Mapping[str, str], modes: Collection[str]) -> bool:
         return "nonce" not in given or "bits" in given
     # Blocks and initialization vectors have so many octets or bits.
     return tag in ("16", "128") or _WITHOUT_TAG.isdisjoint(modes)
+
+
+def is_year(number: int, algorithm: str) -> bool:
+    """Return whether a number of a name may be a year: `RSA 2019`. Iterations are in thousands."""
+    return _FIRST_YEAR <= number < _AFTER_YEARS and not (algorithm == "pbkdf2" and number == _ITERATIONS)
 
 
 def truncate(found: Found, numbers: Sequence[int]) -> bool:
