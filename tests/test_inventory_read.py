@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_inventory import algorithm, asset, made
 from tollbar import inventory
 from tollbar.errors import TollbarError
-from tollbar.inventory import limits, mapping, parts, texts
+from tollbar.inventory import keys, limits, mapping, parts, texts
 from tollbar.inventory.mapping import mapped
 from tollbar.inventory.reading import parse
 
@@ -238,3 +238,38 @@ def test_an_asset_with_properties_that_are_too_large_has_a_fault(monkeypatch: py
 def test_a_byte_order_mark_is_passed_over() -> None:
     content = json.dumps({"bomFormat": "CycloneDX", "specVersion": "1.6"}).encode("utf-8-sig")
     assert () == parse(content, Path("cbom.json")).assets
+
+
+_KEY = st.sampled_from(["name", "type", "x", "\\u006eame", 'a\\"name', "bom-ref"])
+_VALUE = st.recursive(
+    st.sampled_from(["0", "{}", '"name"', '"a\\\\"', '"{"', '"\\"name\\":1"', "null", '"}"']),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda some: f"[{','.join(some)}]")
+        | st.lists(st.tuples(_KEY, inner), max_size=4).map(
+            lambda some: "{" + ",".join(f'"{key}" :{value}' for key, value in some) + "}"
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(text=_VALUE)
+def test_a_key_that_an_object_has_twice_is_found_as_a_reader_of_all_keys_finds_it(text: str) -> None:
+    found = []
+    json.loads(text, object_pairs_hook=lambda pairs: found.append([key for key, _ in pairs]))
+    expected = any(some.count(key) > 1 for some in found for key in ("name", "type", "bom-ref"))
+    assert expected is (keys.twice(text.encode(), ["name", "type", "bom-ref"]) is not None)
+
+
+@pytest.mark.parametrize("unit", ['{"x":{}},', '{"name":0,"type":0,"bom-ref":0},', '{"\\u006e":0},'])
+def test_more_keys_than_the_limit_are_refused_in_one_line(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_KEYS", 1_000)
+    parse(f'{{"bomFormat":"CycloneDX","specVersion":"1.7","x":[{unit * 100}0]}}'.encode(), Path("cbom.json"))
+    with pytest.raises(TollbarError, match=r"cbom.json: it has more than 1,000 objects and keys, the limit"):
+        parse(f'{{"bomFormat":"CycloneDX","specVersion":"1.7","x":[{unit * 2_000}0]}}'.encode(), Path("cbom.json"))
+
+
+def test_objects_without_two_keys_that_are_read_count_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_KEYS", 20)
+    places = ",".join('{"location":"a.c","line":1}' for _ in range(1_000))
+    parse(f'{{"bomFormat":"CycloneDX","specVersion":"1.7","x":[{places}]}}'.encode(), Path("cbom.json"))

@@ -90,7 +90,7 @@ def parse(content: bytes, path: Path) -> Inventory:
             found.take(components)
     finally:
         _FOUND.reset(token)
-    if key := keys.twice(content, _KEYS):
+    if key := found.key_twice(content):
         hint = "of the two it is not said which counts: the tool that wrote it is to write each once"
         raise TollbarError(f"an object in it has the key `{key}` twice", where=where, hint=hint)
     found.pass_over("metadata.tools", _decoded(document.metadata, _Metadata, where, "metadata").tools)
@@ -364,6 +364,13 @@ class _Found:
         self._refuse_more(self._followed, limits.MOST_REFERENCES, "references")
         return made
 
+    def key_twice(self, content: bytes) -> str | None:
+        """Return a key that an object of the text has twice; None: there is none. Raises TollbarError."""
+        try:
+            return keys.twice(content, _KEYS)
+        except keys.TooManyError:
+            raise self._more(limits.MOST_KEYS, "objects and keys") from None
+
     def _shared(self, text: str) -> str:
         """The text, as far as it is looked at, and once for all assets that have it."""
         text = text[: limits.MOST_OF_PROPERTY]
@@ -375,8 +382,11 @@ class _Found:
 
     def _refuse_more(self, count: int, most: int, what: str) -> None:
         if count > most:
-            hint = "price it part by part: `jq` selects some of its `components`, for example"
-            raise TollbarError(f"it has more than {most:,} {what}, the limit", where=self._where, hint=hint)
+            raise self._more(most, what)
+
+    def _more(self, most: int, what: str) -> TollbarError:
+        hint = "price it part by part: `jq` selects some of its `components`, for example"
+        return TollbarError(f"it has more than {most:,} {what}, the limit", where=self._where, hint=hint)
 
 
 _FOUND: ContextVar[_Found] = ContextVar("_FOUND")
