@@ -27,7 +27,7 @@ from tollbar.judge.quotients import listed
 from tollbar.measure import heat, members, probe, rounds
 from tollbar.moments import CHAIN, PROBE, Watch
 from tollbar.plan import Plan
-from tollbar.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, failed
+from tollbar.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, SliceRecord, failed
 from tollbar.results import Run
 from tollbar.runner import Stopped
 from tollbar.runner.session import Meanwhile
@@ -333,31 +333,61 @@ class _Session:
 
     def ready(self, limit_s: float) -> Ready:
         self._machine.sleep(START_S)
-        return Ready(provider="virtual", operation_ns=self._work.mean_ns if self._work else PROBE_NS)
+        work = self._work
+        return Ready(provider="virtual", operation_ns=work.mean_ns if work else PROBE_NS, slices=work is not None)
 
     def finish(self) -> Record:
         return Record(outcome=Outcome.OK)
 
     def advance(
-        self, seconds: float, operations: int, limit_s: float, meanwhile: Meanwhile | None = None
+        self,
+        seconds: float,
+        operations: int,
+        limit_s: float,
+        meanwhile: Meanwhile | None = None,
+        *,
+        slice_s: float = 0.0,
     ) -> ChunkRecord:
         machine, work = self._machine, self._work
         kind, source = machine.kind, machine.source
         machine.sleep(ASKING_S)
         if work is None:
-            low, high = kind.reading_noise
-            took_s = machine.spend(PROBE_NS / 1e9, kind.probe_suffers)
-            return _record(1, took_s * math.exp(low + (high - low) * source.random()))
+            return _record(1, self._probe_s())
         if self._chunks == self._fails_at:
             raise Stopped(failed("it fell over"))
         self._chunks += 1
         slower = self._luck * (1.0 + kind.jitter * source.exponential())
+        if slice_s and not seconds:
+            return self._sliced(work, operations, slice_s, slower)
         until_s = machine.now_s + seconds
         path = machine.path
         fits_ns = (path.done_by(until_s, work.suffers) - path.done_by(machine.now_s, work.suffers)) * 1e9 / slower
         number, spent_ns = self._operations(work, fits_ns, operations)
         self._done += number
         return _record(number, machine.spend(spent_ns * slower / 1e9, work.suffers, meanwhile))
+
+    def _probe_s(self) -> float:
+        low, high = self._machine.kind.reading_noise
+        took_s = self._machine.spend(PROBE_NS / 1e9, self._machine.kind.probe_suffers)
+        return took_s * math.exp(low + (high - low) * self._machine.source.random())
+
+    def _sliced(self, work: Work, operations: int, slice_s: float, slower: float) -> ChunkRecord:
+        """A chunk in slices of as many operations each, with the probe between them."""
+        count = min(max(1, round(operations * work.mean_ns / (slice_s * 1e9))), operations)
+        slices, before_s = [], self._probe_s()
+        for at in range(count):
+            number = operations * (at + 1) // count - operations * at // count
+            _, spent_ns = self._operations(work, 0.0, number)
+            self._done += number
+            took_ns = max(1, round(self._machine.spend(spent_ns * slower / 1e9, work.suffers) * 1e9))
+            after_s = self._probe_s()
+            probes_ns = round(before_s * 1e9), round(after_s * 1e9)
+            slices.append(
+                SliceRecord.model_construct(operations=number, cpu_ns=took_ns, wall_ns=took_ns, probes_ns=probes_ns)
+            )
+            before_s = after_s
+        record = _record(operations, sum(one.cpu_ns for one in slices) / 1e9)
+        return record.model_copy(update={"observed": Observed.model_construct(slices=tuple(slices))})
 
     def _operations(self, work: Work, fits_ns: float, fewest: int) -> tuple[int, float]:
         """How many operations it takes to fill so much work, and what they take."""

@@ -40,6 +40,8 @@ class Clock:
 class Probe:
     """Says of each reading, by its number, whether it was quiet; None once it has ended."""
 
+    is_plain = True
+
     def __init__(self, is_quiet: Callable[[int], bool | None]) -> None:
         self._is_quiet, self._reads, self._last = is_quiet, 0, None
 
@@ -90,7 +92,9 @@ class Answering:
     def __init__(self, asked: list[Any]) -> None:
         self.pid, self._asked = 7, asked
 
-    def advance(self, seconds: float, operations: int, limit_s: float, meanwhile: object = None) -> ChunkRecord:
+    def advance(
+        self, seconds: float, operations: int, limit_s: float, meanwhile: object = None, *, slice_s: float = 0.0
+    ) -> ChunkRecord:
         self._asked.append((seconds, operations))
         return ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1000, observed=Observed(client_run_queue_wait_ns=5))
 

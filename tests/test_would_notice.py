@@ -75,7 +75,9 @@ class Answering:
         self.pid = 0
         self._name, self._turns, self._observed = name, turns, observed
 
-    def advance(self, seconds: float, operations: int, limit_s: float, meanwhile: object = None) -> ChunkRecord:
+    def advance(
+        self, seconds: float, operations: int, limit_s: float, meanwhile: object = None, *, slice_s: float = 0.0
+    ) -> ChunkRecord:
         self._turns.append(self._name)
         return ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1000, observed=next(self._observed))
 

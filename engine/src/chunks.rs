@@ -33,6 +33,11 @@ impl Chunks {
         self.pace.each_ns()
     }
 
+    /// Whether other processes do the work: their CPU time is known to a tick.
+    pub fn is_elsewhere(&self) -> bool {
+        self.primitive.elsewhere_ns().is_some()
+    }
+
     /// Goes on for at least so long and at least so many operations.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
         self.lead_in(asked)?;

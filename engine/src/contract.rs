@@ -303,6 +303,8 @@ pub struct Ready {
     /// How far resident memory rose during the first operation; absent where the kernel does not let that be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Whether chunks can be sliced.
+    pub slices: bool,
 }
 
 /// A session's answer to one `advance` line.

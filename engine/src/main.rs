@@ -34,6 +34,7 @@ mod rustcrypto;
 mod scheduling;
 mod serve;
 mod sign_in;
+mod slices;
 mod spin;
 mod sqlite;
 mod store;

@@ -6,6 +6,7 @@ use crate::contract::{Done, Mode, Offer, Proof, ProviderName, Ready, Receipt, Re
 use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive, Provider};
 use crate::runner::{self, Lines};
+use crate::slices::Sliced;
 use crate::tls::making::{FIRST, WithClients};
 
 pub fn main() -> i32 {
@@ -104,14 +105,16 @@ fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Do
     if let Some(threads) = task.threads {
         let mut company = Company::of(task, threads, prepare_anew)?;
         let (operation_ns, memory_bytes) = (company.operation_ns, company.memory_bytes);
-        let ready = Ready { receipt: receipt(provider), operation_ns, memory_bytes };
-        runner::session(lines, ready, |advance| company.advance(advance))?;
+        let ready = Ready { receipt: receipt(provider), operation_ns, memory_bytes, slices: false };
+        runner::session(lines, ready, |advance, _| company.advance(advance))?;
         return Ok(Done::default());
     }
     let primitive = prepare(provider, task)?;
-    let (mut chunks, memory_bytes) = Chunks::warm(primitive, task.lead)?;
-    let ready = Ready { receipt: receipt(provider), operation_ns: chunks.operation_ns(), memory_bytes };
-    runner::session(lines, ready, |advance| chunks.advance(advance))?;
+    let (chunks, memory_bytes) = Chunks::warm(primitive, task.lead)?;
+    let ready =
+        Ready { receipt: receipt(provider), operation_ns: chunks.operation_ns(), memory_bytes, slices: true };
+    let mut sliced = Sliced::new(chunks);
+    runner::session(lines, ready, |advance, slice| sliced.advance(advance, slice))?;
     Ok(Done::default())
 }
 

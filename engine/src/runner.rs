@@ -25,10 +25,15 @@ pub struct Advance {
 #[serde(deny_unknown_fields)]
 struct Command {
     advance: Advance,
+    /// About how long the slices of a chunk are, where a runner can slice them; 0: it is whole.
+    #[serde(default)]
+    slice_seconds: f64,
 }
 
 /// An hour: past it the number was meant in another unit.
 const MOST_SECONDS: f64 = 3600.0;
+
+const LEAST_SLICE_SECONDS: f64 = 1e-5;
 
 /// Keys and messages of a task are some kilobytes: what is longer is no line of the contract, and is not read to its end.
 const MOST_LINE_BYTES: u64 = 16 * 1024 * 1024;
@@ -71,18 +76,22 @@ impl<Input: BufRead> Lines<Input> {
         }
     }
 
-    /// How far to go on; None once the input has ended. Sleeps until one of them comes.
-    pub fn advance(&mut self) -> Result<Option<Advance>, String> {
+    /// How far to go on, and the seconds of a slice; None once the input has ended. Sleeps until one of them comes.
+    pub fn advance(&mut self) -> Result<Option<(Advance, f64)>, String> {
         if !self.read("the next line")? {
             return Ok(None);
         }
         let command: Command = serde_json::from_str(&self.line)
             .map_err(|error| format!("not a line of the runner contract: {}", on_one_line(error)))?;
-        let Advance { seconds, operations } = command.advance;
+        let Command { advance: Advance { seconds, operations }, slice_seconds } = command;
         if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
             return Err(format!("cannot advance {seconds} seconds and {operations} operations"));
         }
-        Ok(Some(command.advance))
+        // No processor does anything in less, and slices without end would be held in memory.
+        if slice_seconds != 0.0 && !(LEAST_SLICE_SECONDS..=MOST_SECONDS).contains(&slice_seconds) {
+            return Err(format!("cannot slice a chunk into parts of {slice_seconds} seconds"));
+        }
+        Ok(Some((command.advance, slice_seconds)))
     }
 
     /// False at the end of the input.
@@ -135,11 +144,11 @@ pub fn optimised(debug: bool) -> Result<(), Failure> {
 pub fn session<Observed: Serialize>(
     lines: &mut Lines,
     ready: Ready,
-    mut advance: impl FnMut(Advance) -> Result<Chunk<Observed>, Failure>,
+    mut advance: impl FnMut(Advance, f64) -> Result<Chunk<Observed>, Failure>,
 ) -> Result<(), Failure> {
     tell(&Line::<Observed>::Ready(ready))?;
-    while let Some(asked) = lines.advance().map_err(Failure::Failed)? {
-        tell(&Line::Chunk(advance(asked)?))?;
+    while let Some((asked, slice_seconds)) = lines.advance().map_err(Failure::Failed)? {
+        tell(&Line::Chunk(advance(asked, slice_seconds)?))?;
         calls::say();
     }
     Ok(())
@@ -171,7 +180,7 @@ mod tests {
             lines.advance().map(|_| ())
         );
         let mut lines = Lines::of(b"{\"advance\": {\"operations\": 2}}\n".as_slice());
-        assert_eq!(Ok(Some(Advance { seconds: 0.0, operations: 2 })), lines.advance());
+        assert_eq!(Ok(Some((Advance { seconds: 0.0, operations: 2 }, 0.0))), lines.advance());
         assert_eq!(Ok(None), lines.advance());
     }
 

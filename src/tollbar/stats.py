@@ -73,7 +73,8 @@ class Visit:
     block: int
     heat: int
     rounds: np.ndarray
-    """The round of each chunk, ascending. Chunks of one block, heat and round were measured milliseconds apart."""
+    """The round of each chunk, ascending: one for each of its slices. Chunks of one block, heat and round were measured
+    milliseconds apart."""
     costs: np.ndarray
     """What a chunk's operations cost together, in nanoseconds (or another amount that adds up)."""
     operations: np.ndarray
@@ -246,12 +247,12 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     one, other = Sums(), Sums()
     for visit, partner in partners(of, over):
         mine, theirs = visit.selected(moments), partner.selected(moments)
-        # Most often both worked in every round of their heat.
-        if np.array_equal(visit.rounds, partner.rounds):
+        # Most often both worked in every round of their heat, and have one chunk in each.
+        if np.array_equal(visit.rounds, partner.rounds) and (visit.rounds[1:] > visit.rounds[:-1]).all():
             here = there = mine & theirs
         else:
             here = mine & np.isin(visit.rounds, partner.rounds[theirs])
-            there = np.isin(partner.rounds, visit.rounds[here])
+            there = theirs & np.isin(partner.rounds, visit.rounds[here])
         _add(one, visit, here, moments)
         _add(other, partner, there, moments)
     return one, other

@@ -21,14 +21,11 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     """
     by_block: dict[int, list[float]] = defaultdict(list)
     for visit, partner in partners(of, over):
-        mine, theirs = (np.flatnonzero(one.quiet & (one.costs > 0)) for one in (visit, partner))
-        rounds, *both = np.intersect1d(visit.rounds[mine], partner.rounds[theirs], True, return_indices=True)
+        (mine, own_costs), (theirs, other_costs) = _by_round(visit), _by_round(partner)
+        rounds, one, other = np.intersect1d(mine, theirs, True, return_indices=True)
         last = max(visit.rounds[visit.first].max(initial=0), 1)
         if len(rounds) >= _FEWEST_ROUNDS:
-            one, other = mine[both[0]], theirs[both[1]]
-            logs = np.log(visit.costs[one] / visit.operations[one]) - np.log(
-                partner.costs[other] / partner.operations[other]
-            )
+            logs = np.log(own_costs[one]) - np.log(other_costs[other])
             apart = rounds - rounds.mean()
             by_block[visit.block].append(float(last * (apart @ logs) / (apart @ apart)))
     changes = [math.fsum(some) / len(some) for some in by_block.values()]
@@ -39,3 +36,11 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     half = student(number - 1.0, confidence) * float(np.std(changes, ddof=1)) / math.sqrt(number)
     low, high = math.exp(middle - half), math.exp(middle + half)
     return Interval(math.exp(middle), low, high, confidence, number, freedom=number - 1.0)
+
+
+def _by_round(visit: Visit) -> tuple[np.ndarray, np.ndarray]:
+    """The rounds in which some chunk was quiet, and what an operation of these cost."""
+    counted = visit.quiet & (visit.costs > 0)
+    rounds, at = np.unique(visit.rounds[counted], return_inverse=True)
+    spent, operations = (np.bincount(at, some[counted], len(rounds)) for some in (visit.costs, visit.operations))
+    return rounds, spent / operations

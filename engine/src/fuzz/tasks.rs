@@ -34,7 +34,7 @@ fn understood<T>(result: Result<T, Failure>) -> Option<T> {
 fn read<T: DeserializeOwned + Debug>(bytes: &[u8]) -> Option<T> {
     let mut lines = Lines::of(bytes);
     let task = one_line(lines.task())?;
-    while let Some(Some(advance)) = one_line(lines.advance()) {
+    while let Some(Some((advance, _))) = one_line(lines.advance()) {
         assert!(advance.seconds > 0.0 || advance.operations > 0);
     }
     Some(task)
@@ -43,7 +43,7 @@ fn read<T: DeserializeOwned + Debug>(bytes: &[u8]) -> Option<T> {
 pub fn lines() -> Give {
     Box::new(|bytes| {
         let mut lines = Lines::of(bytes);
-        while let Some(Some(advance)) = one_line(lines.advance()) {
+        while let Some(Some((advance, _))) = one_line(lines.advance()) {
             assert!((0.0..=3600.0).contains(&advance.seconds));
         }
         let _ = Lines::of(bytes).task::<serde_json::Value>();

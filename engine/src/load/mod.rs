@@ -58,8 +58,8 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Done, F
     runner::optimised(cfg!(debug_assertions))?;
     let mut trial = Trial::open(load, task.seed)?;
     let operation_ns = trial.warm_up()? as f64;
-    let ready = Ready { receipt: known.clone(), operation_ns, memory_bytes: None };
-    runner::session(lines, ready, |advance| trial.advance(advance))?;
+    let ready = Ready { receipt: known.clone(), operation_ns, memory_bytes: None, slices: false };
+    runner::session(lines, ready, |advance, _| trial.advance(advance))?;
     Ok(Done { load: Some(trial.end(libraries)?), ..Done::default() })
 }
 

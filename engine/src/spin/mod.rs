@@ -9,6 +9,7 @@ use held::Held;
 use lengths::Lengths;
 use work::{Chain, START, Wide, Work};
 
+use crate::clock::Clocks;
 use crate::contract::{Proof, Receipt, Task};
 use crate::failure::Failure;
 use crate::provider::{Offers, Provider};
@@ -77,6 +78,23 @@ fn spin(task: &Task) -> Prepared {
 
 fn probe(_: &Task) -> Prepared {
     Ok(Box::new(Spinning::<Wide>::of(Lengths::even(PROBE_STEPS), PROBE_LEAD_STEPS)))
+}
+
+/// The probe as a part of a process that measures other work: the same steps and the same code.
+pub struct Probe(Wide);
+
+impl Probe {
+    pub fn new() -> Probe {
+        Probe(Wide::starting_at(START))
+    }
+
+    /// CPU nanoseconds that its work takes now.
+    pub fn read_ns(&mut self) -> u64 {
+        self.0.steps(PROBE_LEAD_STEPS);
+        let clocks = Clocks::read();
+        self.0.steps(PROBE_STEPS);
+        clocks.since().0
+    }
 }
 
 /// Work, and how many steps of it each operation takes.

@@ -73,7 +73,7 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result
     }
     runner::optimised(cfg!(debug_assertions))?;
     let (mut trial, ready) = Trial::open(database, place, &settings, task, receipt)?;
-    runner::session(lines, ready, |advance| trial.advance(advance))?;
+    runner::session(lines, ready, |advance, _| trial.advance(advance))?;
     trial.end()?;
     Ok(Done::default())
 }

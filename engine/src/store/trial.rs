@@ -94,7 +94,7 @@ impl Trial {
         }
         trial.work.database.put_off()?;
         trial.size = trial.work.database.size()?;
-        Ok((trial, Ready { receipt, operation_ns, memory_bytes }))
+        Ok((trial, Ready { receipt, operation_ns, memory_bytes, slices: false }))
     }
 
     /// A chunk: all readings that take long; then some operations uncounted; then so long and so many within the accounts,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tollbar import machine, workloads
 from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Sandbox
+from tollbar.libraries import built_in
 from tollbar.measure.schedule import CHUNK_LIMIT_S, READY_LIMIT_S, Pace
 from tollbar.plan.heats import Visit
 from tollbar.records import Chunk, ChunkRecord, Outcome, Ready, Record, failed
@@ -108,9 +109,10 @@ def _become_ready(member: Member, core: int | None) -> None:
         _are_moved(member, [*member.work.components.values()], core)
 
 
-def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None) -> ChunkRecord | None:
+def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_s: float = 0.0) -> ChunkRecord | None:
     """The chunk of one round, of as many operations as fill so many seconds on a core left alone; None if it failed.
 
+    `slice_s`: about how long its slices are, where its runner can slice; 0: it has none.
     How many is decided before the chunk. Chunks that end by time have more operations in quick moments, and long
     operations do not: their ratio would weigh the moments differently on its two sides. And of work that varies, the
     last operation of such a chunk is a long one more often than not.
@@ -120,10 +122,21 @@ def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None) -> Chu
         return chunk_of(member, seconds, meanwhile=meanwhile)
     by_warm_up = _filling_by_warm_up(member, seconds)
     operations = by_warm_up or member.filling
-    record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile)
+    slice_s = slice_s if _can_slice(member, seconds) else 0.0
+    record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile, slice_s)
     if record is not None and record.wall_ns and not by_warm_up:
         member.filling = max(member.filling, math.ceil(record.operations * seconds * 1e9 / record.wall_ns))
     return record
+
+
+def _can_slice(member: Member, seconds: float) -> bool:
+    """Whether its runner probes the core as the lab does, which only the engine can, and an operation fits the chunk.
+
+    Next to a longer operation the lab probes the core while it lasts.
+    """
+    ready, provider = member.ready, member.visit.cell.provider
+    is_engine = provider.kind in ("libcrypto", *built_in())
+    return is_engine and ready is not None and ready.slices and ready.operation_ns <= seconds * 1e9
 
 
 def _filling_by_warm_up(member: Member, seconds: float) -> int:
@@ -137,7 +150,11 @@ def _filling_by_warm_up(member: Member, seconds: float) -> int:
 
 
 def chunk_of(
-    member: Member, seconds: float, operations: int = 0, meanwhile: Meanwhile | None = None
+    member: Member,
+    seconds: float,
+    operations: int = 0,
+    meanwhile: Meanwhile | None = None,
+    slice_s: float = 0.0,
 ) -> ChunkRecord | None:
     """A chunk of at least so many seconds and operations; None if the runner failed."""
     assert member.session is not None
@@ -145,7 +162,7 @@ def chunk_of(
     try:
         at_least_s = 0.0 if member.work.is_counted else seconds
         fewest = max(member.work.fewest, operations)
-        record = member.session.advance(at_least_s, fewest, CHUNK_LIMIT_S, meanwhile)
+        record = member.session.advance(at_least_s, fewest, CHUNK_LIMIT_S, meanwhile, slice_s=slice_s)
         contradiction = member.work.contradiction(record)
         if contradiction is not None:
             raise Stopped(failed(contradiction))

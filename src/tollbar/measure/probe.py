@@ -64,6 +64,11 @@ class Probe:
     ) -> None:
         self._end()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its readings are the nanoseconds of one core, so that a runner's own may stand among them."""
+        return self._base_ns is None and [*map(type, self._sessions)] == [int]
+
     def read(self) -> float | None:
         """Nanoseconds that the probe's work takes now, on the core where it takes most; None once one has ended."""
         if not self._sessions:

@@ -4,7 +4,18 @@ Measuring writes them, results store them, judging reads them. They import nothi
 """
 
 from tollbar.records.chunks import Chunk, Chunks, Observations
-from tollbar.records.contract import CONTRACT, ChunkRecord, Made, Observed, Outcome, Proof, Ready, Record, failed
+from tollbar.records.contract import (
+    CONTRACT,
+    ChunkRecord,
+    Made,
+    Observed,
+    Outcome,
+    Proof,
+    Ready,
+    Record,
+    SliceRecord,
+    failed,
+)
 from tollbar.records.load import ComponentRecord, LoadRecord, Negotiated, Requested, Steady, Totals
 from tollbar.records.trial import CLIENT, RUNNER, Proven, SetAside, Trial, TrialKey
 
@@ -28,6 +39,7 @@ __all__ = [
     "Record",
     "Requested",
     "SetAside",
+    "SliceRecord",
     "Steady",
     "Totals",
     "Trial",

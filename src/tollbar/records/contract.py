@@ -83,6 +83,8 @@ class Ready(BaseModel):
     """CPU time of one operation, as the warm-up found it; 0: not said."""
     memory_bytes: int = 0
     """How far memory grew during the first operation."""
+    slices: bool = False
+    """Whether it can slice its chunks."""
 
 
 class ThreadRecord(BaseModel):
@@ -96,6 +98,17 @@ class ThreadRecord(BaseModel):
     """Time in which it would have run and others had its core."""
 
 
+class SliceRecord(BaseModel):
+    """A part of a chunk, between two readings of the probe by the runner itself."""
+
+    model_config = ConfigDict(frozen=True)
+    operations: int = Field(ge=1, le=MOST)
+    cpu_ns: int = Field(ge=0, le=MOST)
+    wall_ns: int = Field(ge=1, le=MOST)
+    probes_ns: tuple[Annotated[int, Field(ge=1, le=MOST)], Annotated[int, Field(ge=1, le=MOST)]]
+    """Nanoseconds that the probe took before and after."""
+
+
 class Observed(Requested):
     """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
 
@@ -106,6 +119,8 @@ class Observed(Requested):
     """A process of the server ended in it, and what it cost is known to a clock tick only."""
     threads: tuple[ThreadRecord, ...] = ()
     """The accounts of those that were asked for, whose sums are the chunk's."""
+    slices: tuple[SliceRecord, ...] = ()
+    """Its parts, whose sums are the chunk's; empty where it has none."""
     left_over_ns: int = Field(default=0, ge=0)
     """CPU time of the process from the order to the answer that was none of these threads'."""
     unsettled: bool = False

@@ -101,17 +101,25 @@ class Session:
         return _validated(said["ready"], Ready)
 
     def advance(
-        self, seconds: float, operations: int, limit_s: float, meanwhile: Meanwhile | None = None
+        self,
+        seconds: float,
+        operations: int,
+        limit_s: float,
+        meanwhile: Meanwhile | None = None,
+        *,
+        slice_s: float = 0.0,
     ) -> ChunkRecord:
         """One chunk of at least so long and at least so many operations. Raises Stopped.
 
+        `slice_s`: about how long its slices are, of a runner that can slice; 0: it has none.
         `meanwhile` is done again and again until the chunk is answered, each time so many seconds after the last.
         """
         if (early := self._process.line_here()) is not None:
             _chunk(early)
             raise Stopped(failed(OUT_OF_TURN))
         asked_ns = time.monotonic_ns()
-        self._process.say({"advance": {"seconds": seconds, "operations": operations}})
+        slices = {"slice_seconds": slice_s} if slice_s else {}
+        self._process.say({"advance": {"seconds": seconds, "operations": operations}, **slices})
         if meanwhile is not None:
             every_s, do = meanwhile
             while not self._process.answers_within(every_s) and time.monotonic_ns() - asked_ns < limit_s * 1e9:
@@ -190,6 +198,10 @@ def _impossible(chunk: ChunkRecord, seconds: float, operations: int, elapsed_ns:
         return f"a chunk of {chunk.operations} operations, where at least {operations} were asked for"
     if chunk.wall_ns + CLOCK_SLACK_NS < seconds * 1e9:
         return f"a chunk of {chunk.wall_ns / 1e6:.3f} ms, where at least {seconds * 1e3:.3f} ms were asked for"
+    for what in ("operations", "cpu_ns", "wall_ns") if chunk.observed.slices else ():
+        said, parts = getattr(chunk, what), sum(getattr(one, what) for one in chunk.observed.slices)
+        if said != parts:
+            return f"`{what}` is {said}, and those of its slices are {parts} together"
     if chunk.observed.background_ns > chunk.cpu_ns:
         return "more CPU time between chunks than in all of it"
     if chunk.cpu_ns > (chunk.wall_ns + chunk.observed.background_ns) * MOST_CORES:

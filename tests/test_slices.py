@@ -1,0 +1,164 @@
+"""Slices of chunks: parts of one process's chunk between probes, of which the quiet ones count."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import share
+from simulated import PROBE_NS, Disturbance, Kind, Lab, Work, gamma
+from tollbar.judge import judge
+from tollbar.measure import rounds
+from tollbar.records import ChunkRecord, Observed, SliceRecord
+from tollbar.runner import Session, Stopped, engine
+from tollbar.runner import session as session_module
+from tollbar.stats import Moments, Visit, ratio
+from tollbar.warming import trend
+
+TASK: dict[str, Any] = {
+    "mode": "measure",
+    "family": "spin",
+    "op": "spin",
+    "choice": "spin-1",
+    "provider": {"kind": "spin"},
+    "setting": {"iterations": 20_000},
+    "inputs": {},
+    "seed": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def spinning() -> Iterator[Session]:
+    """A session of the engine that is ready."""
+    with Session((str(engine()), "op"), TASK) as made:
+        assert made.ready(30.0).slices
+        yield made
+
+
+def test_the_engine_slices_a_chunk_of_so_many_operations(spinning: Session) -> None:
+    """All operations are in slices, the probes of neighbouring slices are the same, and none is in a cost."""
+    chunk = spinning.advance(0.0, 300, 30.0, slice_s=0.0005)
+    slices = chunk.observed.slices
+    assert 300 == chunk.operations == sum(one.operations for one in slices)
+    assert chunk.cpu_ns == sum(one.cpu_ns for one in slices)
+    assert len(slices) > 3
+    assert all(one.probes_ns[1] == other.probes_ns[0] for one, other in itertools.pairwise(slices))
+    assert max(one.operations for one in slices) - min(one.operations for one in slices) <= 1
+
+
+@pytest.mark.parametrize(("seconds", "slice_s"), [(0.002, 0.0005), (0.0, 0.0)])
+def test_a_chunk_that_ends_by_time_is_whole(spinning: Session, seconds: float, slice_s: float) -> None:
+    """Slices that end by time would have more operations in quick moments."""
+    assert () == spinning.advance(seconds, 50, 30.0, slice_s=slice_s).observed.slices
+
+
+@pytest.mark.parametrize("what", ["operations", "cpu_ns", "wall_ns"])
+def test_slices_that_are_not_the_chunk_are_refused(what: str) -> None:
+    """A runner that counts some work in no slice, or twice, stops the session."""
+    part = SliceRecord(operations=5, cpu_ns=500, wall_ns=600, probes_ns=(20, 21))
+    whole = ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1200, observed=Observed(slices=(part, part)))
+    assert session_module._impossible(whole, 0.0, 1, 10_000) is None
+    wrong = whole.model_copy(update={what: getattr(whole, what) + 1})
+    fault = session_module._impossible(wrong, 0.0, 1, 10_000)
+    assert fault is not None
+    assert fault.startswith(f"`{what}` is ")
+
+
+def test_a_slice_without_an_end_is_refused() -> None:
+    """The engine names the bound that was broken."""
+    with Session((str(engine()), "op"), TASK) as made:
+        made.ready(30.0)
+        with pytest.raises(Stopped, match="cannot slice a chunk into parts of"):
+            made.advance(0.0, 5, 30.0, slice_s=1e-9)
+
+
+def _visit(costs: np.ndarray, rounds_of: np.ndarray, quiet: np.ndarray) -> Visit:
+    ones = np.ones(len(costs), int)
+    return Visit(0, 0, rounds_of, costs, ones, quiet, ones > 0)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
+def test_slices_meet_by_rounds(quiet: list[tuple[bool, bool]], own: int, other: int) -> None:
+    """A ratio of constant costs is theirs, whichever slices are quiet; disturbed slices are in none."""
+    numbers = range(len(quiet))
+    mine = np.repeat([one for one, _ in quiet], own)
+    theirs = np.repeat([one for _, one in quiet], other)
+    # In each round one slice more is disturbed, and ten times as expensive.
+    one = _visit(np.where(mine, 6.0, 60.0), np.repeat(numbers, own), mine)
+    two = _visit(np.where(theirs, 2.0, 30.0), np.repeat(numbers, other), theirs)
+    found = ratio([one], [two], Moments.UNDISTURBED)
+    assert (found is not None) == (mine.any() and theirs.any())
+    assert found is None or math.isclose(3.0, found.estimate)
+
+
+def test_slices_of_equal_rounds_do_not_meet_one_by_one() -> None:
+    """The first slice of one side and the second of the other are quiet: their round is, for both."""
+    of_round = np.zeros(2, int)
+    one = _visit(np.array([4.0, 9.0]), of_round, np.array([True, False]))
+    two = _visit(np.array([9.0, 2.0]), of_round, np.array([False, True]))
+    found = ratio([one], [two], Moments.UNDISTURBED)
+    assert found is not None
+    assert math.isclose(2.0, found.estimate)
+
+
+def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
+    """A round's cost is the mean over its quiet slices, as if it had been one chunk."""
+    numbers, blocks = np.repeat(range(5), 2), range(4)
+    steady = np.full(10, 2.0)
+    warming = 2.0 * np.exp(-0.1 * numbers) + np.tile([0.5, -0.5], 5)
+    quiet = np.ones(10, bool)
+    sides = [
+        [Visit(block, 0, numbers, costs, np.ones(10, int), quiet, quiet) for block in blocks]
+        for costs in (warming, steady)
+    ]
+    found = trend(*sides)
+    assert found is not None
+    assert math.isclose(math.exp(-0.4), found.estimate)
+
+
+# Quiet lasts 1.2 ms, and a neighbour 2 or 8: a chunk of 5 ms is quiet at both ends by chance only.
+SPELLS = {
+    name: Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(busy_s)))),), best_probe_ns=PROBE_NS)
+    for name, busy_s in (("a third quiet", 0.002), ("an eighth quiet", 0.008))
+}
+BASELINE, SUFFERS, HARDLY_SUFFERS = Work(100_000.0), Work(200_000.0, suffers=1.3), Work(700_000.0, suffers=0.7)
+RUNS = share.of(6, 24)
+
+
+def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
+    """Errors of ratios, in logarithms, and their moments."""
+    errors, moments = [], []
+    with mock.patch.object(rounds, "SLICE_S", slice_s):
+        for seed in range(RUNS):
+            with Lab(kind, [BASELINE, SUFFERS, HARDLY_SUFFERS], seed, blocks=4, between_s=0.2) as lab:
+                lab.measure(4)
+                (study,) = judge(lab.look()).studies
+            tolls = [toll for toll in study.tolls if toll.row.key != toll.against.key]
+            for toll, truth in zip(tolls, (2.0, 7.0), strict=True):
+                assert toll.ratio is not None
+                errors.append(math.log(toll.ratio.estimate / truth))
+                moments.append(toll.ratio.moments)
+    return np.array(errors).reshape(-1, 2), moments
+
+
+@pytest.mark.parametrize("name", SPELLS)
+def test_quiet_slices_are_found_where_no_chunk_is_quiet(name: str) -> None:
+    """Ratios of work that suffers differently are right by slices, and off by several per cent by whole chunks."""
+    sliced, moments = _errors(SPELLS[name], rounds.SLICE_S)
+    assert {Moments.UNDISTURBED} == set(moments)
+    assert abs(sliced.mean(axis=0)).max() < 0.008
+    assert sliced.std(axis=0).max() < 0.012
+    whole, _ = _errors(SPELLS[name], math.inf)
+    assert abs(whole.mean(axis=0)).max() > 0.02
