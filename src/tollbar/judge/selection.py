@@ -16,8 +16,8 @@ _VARIES_ANYWHERE = 0.35
 _ENOUGH_TO_VARY = 6
 # No neighbour makes a chunk cost so many times the median; collections do. They may be in no quiet chunk at all.
 _LUMP, _OF_LUMPS = 2.5, 0.005
-# Chunks so short are hardly selected by their length: quiet lasts longer. A slice of some operations that vary is longer, and
-# less often quiet if these are the long ones: such work came out 4 % too cheap in simulations.
+# Chunks so short are hardly selected by their length: quiet lasts longer. Slices are longer: one of operations that
+# vary is less often quiet if these are the long ones, and such work came out 4 % too cheap in simulations.
 _SHORT_NS = 0.3e6
 
 
