@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -14,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import share
+from conftest import Tollbar
 from simulated import PROBE_NS, Disturbance, Kind, Lab, Work, gamma
+from tollbar import results
 from tollbar.judge import judge
 from tollbar.measure import rounds
 from tollbar.records import ChunkRecord, Observed, SliceRecord
@@ -162,3 +167,36 @@ def test_quiet_slices_are_found_where_no_chunk_is_quiet(name: str) -> None:
     assert sliced.std(axis=0).max() < 0.012
     whole, _ = _errors(SPELLS[name], math.inf)
     assert abs(whole.mean(axis=0)).max() > 0.02
+
+
+STUDY = """
+question  = "?"
+family    = "digest"
+choices   = ["sha-256"]
+providers = ["rustcrypto"]
+baseline  = "sha-256"
+
+[vary]
+bytes = [{bytes}]
+
+[measure]
+blocks = 1
+chunk  = "5 ms"
+rounds = 3
+"""
+
+
+@pytest.mark.parametrize(("size", "is_sliced"), [("64 KiB", True), ("64 MiB", False)])
+def test_a_run_keeps_each_slice(tollbar: Tollbar, tmp_path: Path, size: str, is_sliced: bool) -> None:
+    """Each is a chunk of its round; an operation that outlasts a chunk has none, and so has a core without a probe."""
+    (tmp_path / "sliced.toml").write_text(STUDY.format(bytes=f'"{size}"'))
+    done = tollbar("run", "./sliced.toml")
+    assert 0 == done.returncode, done.stderr
+    (directory,) = (tmp_path / "runs").glob("*-sliced")
+    trials = [trial for row in results.read(directory).studies[0].rows for trial in row.all_trials]
+    assert trials
+    for trial in trials:
+        of_rounds = Counter(chunk.round for chunk in trial.chunks)
+        assert {0, 1, 2} <= {*of_rounds} or not is_sliced
+        most = max(of_rounds.values())
+        assert (most > 1) == (is_sliced and len(os.sched_getaffinity(0)) > 1)
