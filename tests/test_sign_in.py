@@ -7,7 +7,10 @@ import http.client
 import itertools
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,6 +23,7 @@ from tollbar.beds.configuration import SHOWN
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families.web_auth import accounts
 from tollbar.families.web_auth.accounts import accounts_of
+from tollbar.families.web_auth.workload import MEMBERS, _of_directory
 from tollbar.plan import Cell
 from tollbar.records import Outcome
 from tollbar.workloads.request import RequestWorkload
@@ -254,6 +258,15 @@ def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
 def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
     """To the embedded server, by what proves them; what is forged, expired, replayed or revoked is refused."""
     holds(lab, cell, bed_of(cell) == "embedded")
+
+
+def test_as_many_users_ask_whatever_their_groups() -> None:
+    """Users who come back sooner find more in a server's caches. Members of 700 groups are few: sizes alone count."""
+    server: Any = SimpleNamespace(given={})
+    asked = {groups: _of_directory({"groups": groups, "accounts": 10_000}, server) for groups in MEMBERS}
+    assert {0: 250, 50: 250, 100: 250, 700: 10} == {groups: one["count"] for groups, one in asked.items()}
+    of = sorted((one["first"], one["first"] + one["count"]) for one in asked.values())
+    assert all(end <= first for (_, end), (first, _) in pairwise(of)), "no user is of two numbers of groups"
 
 
 REVOKED = "a credential that was revoked in the store"
