@@ -126,6 +126,15 @@ def _tls(provider: str) -> tuple[str, ...]:
     )
 
 
+def _requests(bed: str) -> tuple[str, ...]:
+    """Requests in clear and under TLS on a server of its own."""
+    under_tls = 'op = ["request"]\ncertificate = ["ecdsa-p256"]\nkey-exchange = ["x25519"]'
+    return (
+        served("tls", bed, "libcrypto", ("plaintext",), 'op = ["request"]'),
+        served("tls", bed, "libcrypto", TLS, under_tls),
+    )
+
+
 # By the family: its choices, as far as one of these has them. What none has is listed with the reason.
 PARTS: Mapping[str, Sequence[str]] = {
     "digest": (
@@ -148,7 +157,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     ),
     "rsa-api": (runner("rsa-api", 'op = ["sign", "verify"]'),),
     "spin": (runner("spin", 'op = ["spin"]', provider="spin"),),
-    "tls": (*_tls("libcrypto"), *_tls("aws-lc")),
+    "tls": (*_tls("libcrypto"), *_tls("aws-lc"), *_requests("nginx"), *_requests("httpd")),
     "storage": (
         runner("storage", STORED, choices=["plaintext", "*"], provider="sqlite"),
         runner("storage", STORED, choices=["plaintext", "sqlcipher"], provider="sqlcipher"),
