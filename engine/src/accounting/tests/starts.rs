@@ -27,7 +27,9 @@ fn a_bill_does_not_have_what_came_before_its_start() {
 /// The start reads no list of processes: what a lead-in has begun is found when the bill ends, and is paid for.
 #[test]
 fn new_processes_are_found_when_a_bill_ends() {
-    let mut shell = Shell::start("(echo begun; read word; burn; echo burnt; read word) & wait");
+    // What runs in the background has no input but one that it is given.
+    let script = "exec 3<&0; (echo begun; read word <&3; burn; echo burnt; read word <&3) & wait";
+    let mut shell = Shell::start(script);
     let mut tree = Tree::open("web", shell.0.id() as i32).expect("an account");
     shell.say();
     shell.hear();
