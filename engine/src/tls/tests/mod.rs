@@ -91,7 +91,8 @@ fn libssl(libcrypto: Option<String>) -> Option<Subject> {
     Some(subject)
 }
 
-fn wheel() -> Option<String> {
+/// The libcrypto in a package of Tollbar's environment, where there is one: newer than the system's.
+pub fn wheel() -> Option<String> {
     let below = |folder: &Path, start: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
