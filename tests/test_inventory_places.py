@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from test_inventory import algorithm, made
+from test_price_weak import TODAY
+from tollbar.document.decisions.price import document
 from tollbar.errors import TollbarError
+from tollbar.inventory import price
 from tollbar.inventory.keys import twice
 from tollbar.inventory.reading import Inventory, parse
 
@@ -61,6 +64,7 @@ def test_what_an_inventory_is_of_is_none_of_its_components() -> None:
 def test_places_that_are_not_read_are_said(place: str, components: list[Any], more: dict[str, Any]) -> None:
     read = made(*components, **more)
     assert ((place,), ()) == (read.unread, read.assets)
+    assert [place] == document(price(read, (), TODAY, TODAY)).unread
     assert () == made(*components, **json.loads(json.dumps(more).replace("crypto", "x"))).unread or components
 
 

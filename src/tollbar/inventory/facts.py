@@ -11,6 +11,7 @@ from string import Formatter
 from tollbar.families import Family, fits
 from tollbar.inventory import names, sizes, unmeasured
 from tollbar.inventory.algorithms import implied, reduced, visible
+from tollbar.inventory.levels import LEVELS
 from tollbar.inventory.names import ALGORITHM, DIGEST, Name
 from tollbar.inventory.parts import shown
 from tollbar.inventory.table import Row, table
@@ -34,6 +35,7 @@ class Facts:
         """Words that are not known, each with its property."""
         self._written = texts.get("name", "") or texts.get("family", "")
         self.primitive = _PRIMITIVES.get(re.sub(r"[\s_-]", "", texts.get("primitive", "").lower()), "")
+        self.levels = {name: texts[name] for name in LEVELS if name in texts}
         self._read_names(texts)
         for name, properties in table().reads.items():
             for property_ in properties:
@@ -50,7 +52,7 @@ class Facts:
     @property
     def key(self) -> str:
         """The text of all that decides what an asset is, and of the name that a reason has."""
-        return repr((self.found, self.left, self.primitive, self._written))
+        return repr((self.found, self.left, self.primitive, self._written, self.levels))
 
     def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
         return {name: self.values[name] for name in facts if name in self.values}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from tollbar import families
 from tollbar.errors import TollbarError
 from tollbar.families import Family, Value, settings_at
-from tollbar.inventory import unmeasured
+from tollbar.inventory import levels, unmeasured
 from tollbar.inventory.facts import Facts, fields
 from tollbar.inventory.names import ALGORITHM, is_name
-from tollbar.inventory.parts import shown
+from tollbar.inventory.parts import Asset, shown
 from tollbar.inventory.reading import Inventory
+from tollbar.inventory.sizes import OF_ONE_SIZE
 from tollbar.inventory.table import Counts, Row, table
 from tollbar.inventory.texts import Followed, texts_of
 from tollbar.inventory.unmeasured import Unmeasured
@@ -21,6 +23,8 @@ from tollbar.patterns import is_like
 # To map and to judge one takes 1 ms, and up to 2 ms more with each policy. Most of an inventory's assets have one of
 # some hundred names.
 MOST_DIFFERENT = 2_000
+# A server has one for each kind of key.
+_MOST_CERTIFICATES = 8
 _KEY_SIZES = ("128", "192", "256")
 _MODULI = frozenset({"rsa", "dsa"})
 _HAS_NO = "Tollbar's family {family} has no {setting} {value}"
@@ -61,12 +65,13 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
     by_texts: dict[tuple[tuple[str, str], ...], Mapped] = {}
     by_facts: dict[str, Mapped] = {}
     followed = Followed(inventory)
+    certificates = _Certificates(followed, known)
     found = []
     for asset in inventory.assets:
         if asset.fault:
             found.append(Mapped(reason=f"not as CycloneDX has it: {asset.fault}"))
             continue
-        texts = tuple(texts_of(asset, followed).items())
+        texts = tuple({**texts_of(asset, followed), **certificates.text_of(asset)}.items())
         if texts not in by_texts:
             if len(by_texts) >= MOST_DIFFERENT:
                 many = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
@@ -83,6 +88,40 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
             _but(what, f"`{shown(twice)}`, which it refers to, stands for several components") if twice else what
         )
     return tuple(found)
+
+
+class _Certificates:
+    """The keys of the certificates that protocols refer to; each is looked up once."""
+
+    def __init__(self, followed: Followed, known: Mapping[str, Family]) -> None:
+        self._followed, self._known = followed, known
+        self._choices: dict[int, frozenset[str]] = {}
+
+    def text_of(self, asset: Asset) -> Mapping[str, str]:
+        """Return the text of the key that an asset proves itself by; none if it may be one of several, or is unknown.
+
+        A server that has keys of several kinds shows the one that the suite asks for.
+        """
+        if not (references := asset.refers.get("certificate")):
+            return {}
+        # One and the same for all suites of a protocol.
+        if id(references) not in self._choices:
+            self._choices[id(references)] = self._of(asset)
+        found = self._choices[id(references)]
+        suite = asset.said.get("suite", "").lower()
+        fitting = {one for one in found if one.startswith(("ecdsa-", "ed") if "ecdsa" in suite else "rsa-")}
+        meant = fitting if fitting and ("rsa" in suite or "ecdsa" in suite) else found
+        return {"certificate": next(iter(meant))} if len(meant) == 1 and "" not in found else {}
+
+    def _of(self, asset: Asset) -> frozenset[str]:
+        several = (one for one in self._followed.of(asset, "certificate") if one.kind == "certificate")
+        certificates = [*islice(several, _MOST_CERTIFICATES + 1)]
+        is_known = len(certificates) <= _MOST_CERTIFICATES and not any(one.fault for one in certificates)
+        found = set()
+        for one in certificates if is_known else ():
+            uses = _mapped(Facts(texts_of(one, self._followed)), self._known).uses
+            found.add(str(uses[0].coordinates["choice"]) if len(uses) == 1 else "")
+        return frozenset(found)
 
 
 def _but(what: Mapped, reason: str) -> Mapped:
@@ -114,25 +153,52 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             counts = Counts.BUT_STRENGTH if "bits" in missing and facts.values.get(ALGORITHM) in _MODULI else Counts.ALL
             return Mapped(reason=reason, at_best=_may_be(row.choices, row.settings, facts, known), counts=counts)
         found = [_use(said, row.settings, facts, known) for said in row.choices]
+        if row.settings.get("certificate") and (proof := facts.contradiction(["tls-proof"])):
+            # Which certificate it has is what is contradicted.
+            return Mapped(reason=proof, at_best=tuple(_less_certificate(one) for one in found if isinstance(one, Use)))
         absent = tuple(one for one in (*found, row.beyond, facts.cut_tag()) if isinstance(one, str))
         uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
-        return _agreed(uses, facts) if uses else Mapped(reason=absent[0])
+        return _level(_agreed(uses, facts), facts) if uses else Mapped(reason=absent[0])
     raise AssertionError("the last row fits all")
+
+
+def _less_certificate(use: Use) -> Use:
+    return replace(use, coordinates={name: value for name, value in use.coordinates.items() if name != "certificate"})
+
+
+def _level(found: Mapped, facts: Facts) -> Mapped:
+    """Return the uses, or what they are at best where a security level contradicts them."""
+    choices = [f"{one.family.name} {one.coordinates['choice']}" for one in found.uses]
+    sentences = [levels.contradiction(one, facts.levels) for one in choices]
+    if not choices or None in sentences:
+        return found
+    return Mapped(reason=sentences[0], at_best=found.uses)
 
 
 def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
     """Return the choices that a row makes of each value of a fact that is contradicted; none if one is no choice."""
-    made = {
-        template.format_map({**facts.values, name: value})
-        for template in row.choices
-        for name in fields(template)
-        if name != ALGORITHM
-        for value in facts.found.get(name, {})
-        if all(one in facts.values for one in fields(template))
-    }
-    found = [_use(one, row.settings, facts, known) for one in sorted(made)]
-    uses = tuple(one for one in found if isinstance(one, Use))
-    return () if facts.left or len(uses) < len(found) else uses
+    made: dict[str, list[str]] = {}
+    for template in row.choices or row.at_best:
+        for name in fields(template):
+            for value in _readings(name, facts) if name != ALGORITHM else ():
+                if all(one in facts.values for one in fields(template)):
+                    made.setdefault(value, []).append(template.format_map({**facts.values, name: value}))
+    uses: list[Use] = []
+    for some in made.values():
+        found = [_use(one, row.settings, facts, known) for one in some]
+        kept = [one for one in found if isinstance(one, Use)]
+        if not kept or (row.choices and len(kept) < len(found)):
+            return ()
+        uses += kept
+    return () if facts.left else tuple({str(one.coordinates): one for one in uses}.values())
+
+
+def _readings(name: str, facts: Facts) -> list[str]:
+    """Return the values that a contradicted fact may have; a size makes no other hash of one that has one size."""
+    found = facts.found.get(name, {})
+    alone = [value for value in found if value in OF_ONE_SIZE]
+    is_size = all(value in alone or value.endswith(" bits") for value in found)
+    return alone if is_size and len(alone) == 1 else sorted(found)
 
 
 def _may_be(

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from tollbar.inventory import limits
+from tollbar.inventory.levels import CLASSICAL, QUANTUM
 
 Kind = TypeVar("Kind")
 
@@ -107,6 +108,8 @@ class _Algorithm(Struct, rename="camel", frozen=True):
     mode: Text = None
     padding: Text = None
     crypto_functions: Texts = None
+    classical_security_level: Text = None
+    nist_quantum_security_level: Text = None
 
 
 class _Related(Struct, rename="camel", frozen=True):
@@ -138,6 +141,8 @@ class _Protocol(Struct, rename="camel", frozen=True):
     type: Text = None
     version: Text = None
     cipher_suites: tuple[_Suite, ...] | None = None
+    crypto_ref_array: Texts = None
+    related_cryptographic_assets: tuple[_Related, ...] | None = None
 
 
 class _Crypto(Struct, rename="camel", frozen=True):
@@ -208,6 +213,8 @@ def _algorithm(crypto: _Crypto, name: str) -> Made:
         "primitive": _text(of.primitive),
         "functions": " ".join(map(_text, _each(of.crypto_functions)[: limits.MOST_OF_PROPERTY])),
         "oid": _oid(crypto),
+        CLASSICAL: _text(of.classical_security_level),
+        QUANTUM: _text(of.nist_quantum_security_level),
     }
     yield "algorithm", name, said, {}
 
@@ -241,8 +248,10 @@ def _material(crypto: _Crypto, name: str) -> Made:
 def _protocol(crypto: _Crypto, name: str) -> Made:
     of = crypto.protocol_properties or _Protocol()
     said = {"name": name, "type": _text(of.type), "version": _text(of.version)}
+    refs = (*_each(of.crypto_ref_array), *(one.ref for one in of.related_cryptographic_assets or ()))
+    certificates = tuple(filter(None, map(_text, refs)))
     if not of.cipher_suites:
-        yield "protocol", name, said, {}
+        yield "protocol", name, said, {"certificate": certificates}
     for suite in of.cipher_suites or ():
         own = shown(_text(suite.name)) or "a cipher suite of no name"
         # Of several it is not said which is used.
@@ -254,7 +263,7 @@ def _protocol(crypto: _Crypto, name: str) -> Made:
         for group in dict.fromkeys(map(_text, _each(suite.tls_groups) or ("",))):
             parts = ", ".join(filter(None, [f"{name}: {own}", shown(group)]))
             of_suite = {**said, "suite": own, "identifiers": identifiers, "group": shown(group), "scheme": scheme}
-            yield "cipher suite", parts, of_suite, {"algorithm": algorithms}
+            yield "cipher suite", parts, of_suite, {"algorithm": algorithms, "certificate": certificates}
 
 
 def _oid(crypto: _Crypto) -> str:

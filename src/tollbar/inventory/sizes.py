@@ -12,6 +12,8 @@ Found = dict[str, dict[str, str]]
 """The values of each fact, each with the property that gives it."""
 OF_HASHES = {"md5": "128", "md4": "128", "md2": "128", "sha-1": "160", "sha0": "160", "blake3": "256", "sm3": "256"}
 """The bits of hashes whose names do not end in them."""
+OF_ONE_SIZE = frozenset({"md2", "md4", "md5"})
+"""Hashes that are broken, and that no number makes another hash: MD5 of 256 bits is MD5."""
 _WITHOUT_TAG = frozenset({"cbc", "cbc-cts", "ctr", "ecb", "cfb", "ofb", "xts", "ige"})
 _SIZE = re.compile("[0-9]+")
 # Moduli have 2,040 bits and more, or 1,968 and less; tools that make keys round to 8 bits.

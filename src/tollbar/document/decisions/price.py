@@ -141,6 +141,8 @@ class Document(Form):
     """what it is the inventory of"""
     others: int
     """components that are no cryptographic assets"""
+    unread: list[str]
+    """places with cryptographic assets that are not read, because these are no part of what the inventory is of"""
     policies: list[str]
     """those that were named"""
     on: str
@@ -173,6 +175,7 @@ def document(pricing: Pricing) -> Document:
         version=inventory.version,
         of=inventory.of,
         others=inventory.others,
+        unread=list(inventory.unread),
         policies=[one.name for one in pricing.policies],
         on=pricing.on.isoformat(),
         runs=[run.name for run in pricing.runs],
