@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from report_example import digests, judgement
@@ -89,6 +90,17 @@ def test_ratios_are_to_the_same_without_protection_and_carry_their_verdicts() ->
     judged = {t.row.key: t.ratio.estimate for t in study.tolls if t.ratio}
     for offer in Uses(study).offers:
         assert all(judged[cost.way.row.key] == cost.ratio for cost in offer.costs)
+
+
+def test_connections_have_their_difference_before_their_ratio() -> None:
+    """On loopback ratios of connections to plaintext are too high; differences are right."""
+    costs = re.compile(r"× [\d.]+(?: to × [\d.]+)?")
+    apart = re.compile(r"\+[\d.]+ (?:µs|ms)(?: to \+[\d.]+ (?:µs|ms))?, ")
+    told = [s for s in use_sentences(Uses(handshakes())) if s.startswith(("For ", "Against "))]
+    assert len(told) > 2
+    for sentence in told:
+        plain = sentence.replace("\xa0", " ")
+        assert len(costs.findall(plain)) == len(re.findall(apart.pattern + costs.pattern, plain)) > 0, plain
 
 
 def test_the_document_and_the_table_have_what_the_sentences_have() -> None:

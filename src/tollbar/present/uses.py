@@ -297,7 +297,7 @@ def _by_threat(uses: Uses, against: Against) -> str:
 
 
 def _candidate_words(uses: Uses, one: Candidate) -> str:
-    of = {offer.operation: _cost_words(offer.costs) for offer in one.offers}
+    of = {offer.operation: f"{_apart(offer)}{_cost_words(offer.costs)}" for offer in one.offers}
     costs = [f"{operation} {cost}" if len(uses.operations) > 1 else cost for operation, cost in of.items()]
     lacking = [operation for operation in uses.operations if operation not in of]
     gone = f"; {enumeration(lacking)} not measured" if lacking else ""
