@@ -89,6 +89,18 @@ def _planned(name: str) -> Sequence[Cell]:
     return found.cells
 
 
+@pytest.mark.parametrize("name", ["tls-certificates", "tls-today"])
+def test_claims_of_2014_have_the_order_of_mac_that_their_source_had(name: str) -> None:
+    """OpenSSL 1.0.1e does not have encrypt-then-MAC."""
+    found: set[Any] = set()
+    for one in loaded(name):
+        (planned,) = plan.make([one], seed=1).studies
+        for claim in (claim for claim in one.claims if claim.is_judged):
+            sides = [side.coordinates for pair in claimed(claim, planned.cells) for side in pair[:2]]
+            found |= {at.get("mac-order") for at in sides if str(at.get("cipher")).endswith("-cbc")}
+    assert {"mac-then-encrypt"} == found
+
+
 @pytest.mark.share(15)
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_a_claim_has_what_it_compares(one: Study, claim: Claim) -> None:
