@@ -13,7 +13,8 @@ from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
 from tollbar.workloads import Given, unproven
 
-# A control group knows what ended processes used to a microsecond. A sign-on takes 1 to 4 ms, a chunk of them 5 to 20.
+# A control group knows what ended processes used to a microsecond. So many cost 5 to 20 ms on a quiet machine, and up
+# to 60 on a busy one.
 SIGN_ONS = 5
 # Without one, the process of a connection ends with it and is known to clock ticks of 10 ms: so many together cost so
 # much that these matter little, and the engine leaves a chunk out that costs the server less than 120 ms.
