@@ -57,6 +57,7 @@ MISTAKES = {
     "a unit in small letters": ("digest md5 bytes=4kb", "did you mean `4 KB`?", "type `bytes=4KB`"),
     "a unit in words": ("digest md5 bytes=64bytes", "did you mean `64 B`?", "type `bytes=64B`"),
     "thousands apart": ("password-hash pbkdf2-sha-256 iterations=600,000", "is 2 values", "type `iterations=600000`"),
+    "thousands apart without a unit": ("digest md5 bytes=4,096", "`4,096` is 2 values", "type `bytes=4096B`"),
     "choices apart by commas": (
         "digest sha-256,blake3",
         "no such choice",

@@ -77,6 +77,15 @@ NAMES = [
     ("PSS-MGF1", "? the size of its key is not given"),
     ("MGF1withSHA256", "? a part of RSA-PSS and RSA-OAEP, with which it is judged"),
     ("RSASSA-PSS-SHA256-MGF1-SHA1-3072", "signature rsa-3072 digest=sha-256 padding=pss"),
+    # libsodium: 13 is the version of Argon2, and BLAKE2b has 256 bits unless another number is asked for.
+    ("crypto_pwhash_ALG_ARGON2ID13", "password-hash argon2id"),
+    ("crypto_generichash_blake2b", f"? crypto_generichash_blake2b {NOT_HAD}"),
+    ("crypto_scalarmult_curve25519", "key-exchange x25519"),
+    # Kerberos, Wi-Fi and tools.
+    ("Kerberos DES-CBC-MD5", "cipher des-cbc"),
+    ("krb5 aes256", "? its mode of operation is not given"),
+    ("WEP", "cipher rc4"),
+    ("md5sum", "digest md5"),
     # IKE and IPsec.
     ("ENCR_AES_GCM_16_256", "cipher aes-256-gcm"),
     ("AES_GCM_16-128", "cipher aes-128-gcm"),

@@ -65,6 +65,11 @@ def test_a_level_that_an_algorithm_has_changes_nothing(name: str, levels: dict[s
         ("MD4-160", {}),
         ("RC4", {"parameterSetIdentifier": "512"}),
         ("DES40", {"parameterSetIdentifier": "128"}),
+        ("MD5", {"primitive": "kdf"}),
+        ("MD5", {"primitive": "mac"}),
+        ("RC4", {"primitive": "mac"}),
+        ("DES", {"primitive": "hash"}),
+        ("DES-CBC", {"padding": "oaep"}),
     ],
 )
 def test_what_is_broken_in_each_reading_is_judged_broken(name: str, properties: dict[str, Any]) -> None:
@@ -79,6 +84,8 @@ def test_what_is_broken_in_each_reading_is_judged_broken(name: str, properties: 
         ("DH-1024", {"parameterSetIdentifier": "4096"}),
         ("SHA-1", {"parameterSetIdentifier": "256"}),
         ("P-192", {"parameterSetIdentifier": "256"}),
+        ("SHA-1", {"primitive": "mac"}),
+        ("MD5", {"primitive": "drbg"}),
     ],
 )
 def test_what_may_be_another_choice_is_not_judged(name: str, properties: dict[str, Any]) -> None:
@@ -137,3 +144,27 @@ def test_a_broken_suite_is_judged_though_its_certificate_contradicts_it() -> Non
     assert Ruling.BREAKS is suite.ruling
     (suite,) = [one for one in judged(*server(OF_ECDSA, RSA)).lines if one.kind == "cipher suite"]
     assert Ruling.CANNOT_SAY is suite.ruling
+
+
+@pytest.mark.parametrize("cipher", ["AES-128-GCM", "ChaCha20-Poly1305"])
+@pytest.mark.parametrize(("written", "padding"), [("oaep", "oaep"), ("pkcs1v15", "pkcs1"), ("pss", "pss")])
+def test_a_cipher_has_no_padding_of_rsa(cipher: str, written: str, padding: str) -> None:
+    assert [f"? its padding says {padding} besides, which is no part of it"] == words(found(cipher, padding=written))
+
+
+@pytest.mark.parametrize("version", ["1.0-1.2", "TLS 1.0 to 1.2", "TLS 1.2 - TLS 1.3", "1.0 through 1.3"])
+def test_a_span_of_versions_is_several(version: str) -> None:
+    (told,) = mapped(made(asset("server", "protocol", type="tls", version=version)))
+    assert ["? it names several versions: each is judged by itself"] == words(told)
+
+
+@pytest.mark.parametrize(("number", "version"), [("769", "1.0"), ("770", "1.1"), ("771", "1.2"), ("772", "1.3")])
+def test_a_version_may_be_the_number_of_the_wire(number: str, version: str) -> None:
+    (told,) = mapped(made(asset("server", "protocol", type="tls", version=number)))
+    assert [f"tls tls-{version}"] == words(told)
+
+
+def test_a_type_of_asset_may_have_capitals() -> None:
+    crypto = {"assetType": "Algorithm", "algorithmProperties": {}}
+    (told,) = mapped(made({"type": "cryptographic-asset", "name": "AES-128-GCM", "cryptoProperties": crypto}))
+    assert ["cipher aes-128-gcm"] == words(told)

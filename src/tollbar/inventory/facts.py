@@ -67,10 +67,10 @@ class Facts:
             found = self.found.get(name, {})
             if len(found) > 1 and name != _SEVERAL:
                 (value, property_), (other, of_other) = [*found.items()][:2]
+                says, of_other_says = ("say" if one in _LISTS else "says" for one in (property_, of_other))
                 if property_ == of_other:
-                    verb = "say" if property_ in _LISTS else "says"
-                    return f"its {_PROPERTIES.get(property_, property_)} {verb} both {value} and {other}"
-                return f"its {property_} says {value}, and its {of_other} says {other}"
+                    return f"its {_PROPERTIES.get(property_, property_)} {says} both {value} and {other}"
+                return f"its {property_} {says} {value}, and its {of_other} {of_other_says} {other}"
         return None
 
     def filled(self, template: str) -> str | None:
@@ -86,7 +86,8 @@ class Facts:
         used = {*row.where, *row.needs, *row.agree, *(field for one in templates for field in fields(one))}
         for name in _COUNTED:
             for value, property_ in self.found.get(name, {}).items():
-                if name not in used and (property_ in _OF_ALGORITHMS or value in _OF_RSA):
+                is_of_rsa = value in _OF_RSA and self.values.get("family") == "cipher"
+                if is_of_rsa or (name not in used and (property_ in _OF_ALGORITHMS or value in _OF_RSA)):
                     return f"its {_PROPERTIES.get(property_, property_)} says {value} besides, which is no part of it"
         return None
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from tollbar import families
 from tollbar.errors import TollbarError
-from tollbar.families import Family, Value, settings_at
+from tollbar.families import Family, Standing, Value, settings_at
 from tollbar.inventory import levels, unmeasured
 from tollbar.inventory.facts import Facts, fields
 from tollbar.inventory.names import ALGORITHM, is_name
@@ -225,7 +225,10 @@ def _may_be(
             fitting = [choice.replace("*", size, 1) for size in _KEY_SIZES]
         made = (_use(f"{family_name} {name}", with_, facts, known) for name in fitting)
         found += [one for one in made if isinstance(one, Use)]
-    return _agreed(tuple(found), facts).uses if agrees else tuple(found)
+    if not agrees:
+        return tuple(found)
+    agreed = _agreed(tuple(found), facts)
+    return agreed.uses or agreed.at_best
 
 
 def _agreed(uses: tuple[Use, ...], facts: Facts) -> Mapped:
@@ -236,7 +239,18 @@ def _agreed(uses: tuple[Use, ...], facts: Facts) -> Mapped:
     kept = tuple(one for one in uses if facts.primitive in agrees.get(one.family.name, (facts.primitive,)))
     if kept or not uses:
         return Mapped(kept)
-    return Mapped(reason=f"its primitive says {facts.primitive}, and its name says {uses[0].coordinates['choice']}")
+    reason = f"its primitive says {facts.primitive}, and its name says {uses[0].coordinates['choice']}"
+    return Mapped(reason=reason, at_best=uses if _is_broken_in_all(uses, facts.primitive) else ())
+
+
+def _is_broken_in_all(uses: Sequence[Use], primitive: str) -> bool:
+    """Return whether choices are broken in all that may be made of them, such as a MAC of MD5 or a hash of DES."""
+    choices = [(one.family, one.coordinates) for one in uses if primitive != "drbg"]
+    return bool(choices) and all(
+        family.standing_of(cell) is Standing.BROKEN
+        and (family.name == "cipher" or str(cell[unmeasured.CHOICE]) in OF_ONE_SIZE)
+        for family, cell in choices
+    )
 
 
 def _use(said: str, with_: Mapping[str, Sequence[str]], facts: Facts, known: Mapping[str, Family]) -> Use | str:

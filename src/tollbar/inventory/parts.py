@@ -299,7 +299,7 @@ _KINDS = {
 def made_of(raw: Raw, name: str) -> Made:
     """Make the assets that these properties are: kind, name, properties and references of each. Raises ValueError."""
     crypto = _part(raw, _Crypto, "cryptoProperties")
-    make = _KINDS.get(_text(crypto.asset_type))
+    make = _KINDS.get(_text(crypto.asset_type).lower())
     if make is None or (crypto.asset_type == "library" and crypto.algorithm_properties is None):
         # What a newer version may have, and what is misspelt.
         yield shown(_text(crypto.asset_type)) or "unknown", name, {}, {}

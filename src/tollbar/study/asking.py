@@ -198,7 +198,7 @@ def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
         raise TollbarError("a value is missing", where=word, hint=f"as in `{name}={_example(family, name)}`")
     if _THOUSANDS.fullmatch(said) and any(value.startswith("0") for value in values):
         what = f"`{said}` is {len(values)} values, because commas part values"
-        raise TollbarError(what, where=word, hint=f"type `{name}={said.replace(',', '')}`")
+        raise TollbarError(what, where=word, hint=_hint_for(family, name, said.replace(",", "")))
     found = tuple(_value(family, name, value, word) for value in values)
     setting = family.settings.get(name)
     meant = [setting.read(value) if setting else value for value in found]
@@ -208,6 +208,16 @@ def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
             also = f", as `{shown}` and `{values[place]}`" if values[place] != shown else ""
             raise TollbarError(f"the value `{shown}` is given twice{also}", where=word, hint="name each value once")
     return name, found
+
+
+def _hint_for(family: Family, name: str, said: str) -> str:
+    """Return the words to type for a value: they are accepted as they are."""
+    typed = f"{name}={said}"
+    try:
+        _value(family, name, said, typed)
+    except TollbarError as error:
+        return error.hint or f"as in `{name}={_example(family, name)}`"
+    return f"type `{typed}`"
 
 
 def _named_coordinate(family: Family, written: str) -> str:
