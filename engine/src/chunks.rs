@@ -67,6 +67,16 @@ impl Chunks {
         Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
     }
 
+    /// So many operations of a chunk, whose clocks its caller reads.
+    pub fn batch(&mut self, operations: u64) -> Result<(), Failure> {
+        self.primitive.batch(operations)
+    }
+
+    /// A chunk's operations took so much CPU time.
+    pub fn note(&mut self, cpu_ns: u64, operations: u64) {
+        self.pace.note(cpu_ns, operations);
+    }
+
     /// Works for about so long, and counts nothing.
     pub fn go_on(&mut self, time_ns: f64) -> Result<(), Failure> {
         self.primitive.batch(self.pace.filling(time_ns))

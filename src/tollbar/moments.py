@@ -57,7 +57,7 @@ _BY_CHAIN = 0.06
 _FEWEST_QUICK = 0.05
 # Fewer readings have no such quantile.
 _ENOUGH = 50
-# No processor does its 20,000 steps of eight loads in less: a file that says so is damaged.
+# No processor does its 12,000 steps of 24 operations in less: a file that says so is damaged.
 _LEAST_NS = 1_000.0
 # What a machine once gave says little after its firmware, its host or its power supply may have changed.
 _KEPT_S = 30 * 86400.0
