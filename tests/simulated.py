@@ -22,6 +22,7 @@ from unittest import mock
 
 import numpy as np
 
+import share
 from tollbar import libraries, measure, plan, results, study
 from tollbar.judge.quotients import listed
 from tollbar.measure import heat, members, probe, rounds
@@ -47,6 +48,8 @@ START_S = 0.02
 # A path that began so long ago has forgotten how.
 _BEFORE_S = 60.0
 _CORE = 0
+# A run with slices takes three times as long to simulate: `test_slices.py` has them, and all runs of `make coverage`.
+SLICED = share.of(False, True)
 _NOTHING_ELSE = Observed()
 
 
@@ -213,6 +216,8 @@ class Machine:
     """By choice."""
     source: np.random.Generator
     until_s: float
+    slices: bool = False
+    """Whether its runners slice their chunks."""
     now_s: float = 0.0
     path: _Path = field(init=False)
     chain_ns: float = field(init=False)
@@ -334,7 +339,8 @@ class _Session:
     def ready(self, limit_s: float) -> Ready:
         self._machine.sleep(START_S)
         work = self._work
-        return Ready(provider="virtual", operation_ns=work.mean_ns if work else PROBE_NS, slices=work is not None)
+        slices = work is not None and self._machine.slices
+        return Ready(provider="virtual", operation_ns=work.mean_ns if work else PROBE_NS, slices=slices)
 
     def finish(self) -> Record:
         return Record(outcome=Outcome.OK)
@@ -452,13 +458,14 @@ class Lab:
         blocks: int = 12,
         rounds: int = 10,
         between_s: float = 5.0,
+        slices: bool = SLICED,
     ) -> None:
         self._plan = replace(_planned(len(works) - 1, rounds, blocks), seed=seed)
         self._between_s = between_s
         chunks_s = 0.01 * rounds * 2 * (len(works) + 1) + sum(40 * rounds * work.ns / 1e9 for work in works)
         until_s = (blocks + 2) * (between_s + 0.5 + chunks_s)
         named = dict(zip(CHOICES, works, strict=False))
-        self.machine = Machine(kind, named, np.random.default_rng(seed), until_s)
+        self.machine = Machine(kind, named, np.random.default_rng(seed), until_s, slices)
         self._watch = Watch(kind.best_probe_ns)
         self._blocks = 0
 

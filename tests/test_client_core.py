@@ -90,12 +90,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
         servers.append(start(*given, **more))
         return servers[-1]
 
-    def advanced(session: Session, seconds: float, *more: Any) -> ChunkRecord:
+    def advanced(session: Session, seconds: float, *more: Any, **named: Any) -> ChunkRecord:
         roots = [pid for server in servers for pid in server.components.values()]
         # The probe and the chain are asked for one operation, and for no time.
         if seconds or more[0] > 1:
             found.append((seconds, cores_of(session.pid), cores_of(*roots)))
-        return advance(session, seconds, *more)
+        return advance(session, seconds, *more, **named)
 
     monkeypatch.setattr(request.driver, "start", started)
     monkeypatch.setattr(Session, "advance", advanced)

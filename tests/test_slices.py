@@ -25,7 +25,7 @@ from tollbar.measure import rounds
 from tollbar.records import ChunkRecord, Observed, SliceRecord
 from tollbar.runner import Session, Stopped, engine
 from tollbar.runner import session as session_module
-from tollbar.stats import Moments, Visit, ratio
+from tollbar.stats import Moments, Visit, cost, ratio
 from tollbar.warming import trend
 
 TASK: dict[str, Any] = {
@@ -120,6 +120,16 @@ def test_slices_of_equal_rounds_do_not_meet_one_by_one() -> None:
     assert math.isclose(2.0, found.estimate)
 
 
+def test_a_chunk_weighs_as_much_with_slices_as_without() -> None:
+    """As disturbed: a chunk that others disturbed has no slices, and would have a tenth of the others' weight."""
+    rounds_of = np.array([0, 0, 0, 0, 1])
+    costs = np.array([2.0, 2.0, 2.0, 2.0, 6.0])
+    visits = [Visit(block, 0, rounds_of, costs, np.ones(5, int), costs < 6, costs > 0) for block in range(4)]
+    found = cost(visits, Moments.AS_DISTURBED)
+    assert found is not None
+    assert math.isclose(4.0, found.estimate)
+
+
 def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
     """A round's cost is the mean over its quiet slices, as if it had been one chunk."""
     numbers, blocks = np.repeat(range(5), 2), range(4)
@@ -149,7 +159,7 @@ def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
     errors, moments = [], []
     with mock.patch.object(rounds, "SLICE_S", slice_s):
         for seed in range(RUNS):
-            with Lab(kind, [BASELINE, SUFFERS, HARDLY_SUFFERS], seed, blocks=4, between_s=0.2) as lab:
+            with Lab(kind, [BASELINE, SUFFERS, HARDLY_SUFFERS], seed, blocks=4, between_s=0.2, slices=True) as lab:
                 lab.measure(4)
                 (study,) = judge(lab.look()).studies
             tolls = [toll for toll in study.tolls if toll.row.key != toll.against.key]

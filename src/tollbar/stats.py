@@ -87,8 +87,9 @@ class Visit:
     def amounts(self, moments: Moments) -> np.ndarray:
         """For each chunk: what was spent, on how many operations, in one round.
 
-        Chunks of all moments are of one operation each, at its mean cost. A chunk that ends by time has more operations
-        in quick moments, and one long operation has not: weights by operations would differ between sides of a ratio.
+        Rounds of all moments are of one operation each, at its mean cost; the slices of a chunk share it. A chunk that
+        ends by time has more operations in quick moments, and one long operation has not: weights by operations would
+        differ between sides of a ratio. And chunks that others disturbed have no slices.
         """
         if moments not in self._amounts:
             table = np.ones((len(self.costs), 3))
@@ -96,8 +97,16 @@ class Visit:
                 table[:, 0], table[:, 1] = self.costs, self.operations
             else:
                 table[:, 0] = self.costs / self.operations
+                if not self.is_whole:
+                    _, round_of, chunks = np.unique(self.rounds, return_inverse=True, return_counts=True)
+                    table /= chunks[round_of][:, np.newaxis]
             self._amounts[moments] = table
         return self._amounts[moments]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has one chunk in each round, and no slices."""
+        return bool((self.rounds[1:] > self.rounds[:-1]).all())
 
     def selected(self, moments: Moments) -> np.ndarray:
         """Which of its chunks count."""
@@ -248,7 +257,7 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     for visit, partner in partners(of, over):
         mine, theirs = visit.selected(moments), partner.selected(moments)
         # Most often both worked in every round of their heat, and have one chunk in each.
-        if np.array_equal(visit.rounds, partner.rounds) and (visit.rounds[1:] > visit.rounds[:-1]).all():
+        if visit.is_whole and np.array_equal(visit.rounds, partner.rounds):
             here = there = mine & theirs
         else:
             here = mine & np.isin(visit.rounds, partner.rounds[theirs])

@@ -134,9 +134,10 @@ def _can_slice(member: Member, seconds: float) -> bool:
 
     Next to a longer operation the lab probes the core while it lasts.
     """
-    ready, provider = member.ready, member.visit.cell.provider
-    is_engine = provider.kind in ("libcrypto", *built_in())
-    return is_engine and ready is not None and ready.slices and ready.operation_ns <= seconds * 1e9
+    ready = member.ready
+    if ready is None or not ready.slices or ready.operation_ns > seconds * 1e9:
+        return False
+    return member.visit.cell.provider.kind in ("libcrypto", *built_in())
 
 
 def _filling_by_warm_up(member: Member, seconds: float) -> int:
