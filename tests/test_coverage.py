@@ -254,8 +254,8 @@ def timed(lab: Lab, of: type, name: str, monkeypatch: pytest.MonkeyPatch) -> lis
     return found
 
 
-@pytest.mark.share(0)
-@pytest.mark.parametrize("ratio", [1.03, pytest.param(1.0, marks=pytest.mark.coverage)])
+@pytest.mark.coverage
+@pytest.mark.parametrize("ratio", [1.03, 1.0])
 def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
     """Of three looks, each taken only because the one before was unclear, at most one in twenty is wrong in the end.
 
