@@ -240,7 +240,7 @@ def test_a_chunk_in_which_others_had_a_thread_s_core_is_disturbed(
     ]
     monkeypatch.setattr("tollbar.measure.rounds.round_of", lambda *_: chunk_of(threads))
     member = Member(Visit(cells()[1], False, 0, 0), work=Work((), {}, 1, threads=2))
-    probe = SimpleNamespace(lately=lambda: 25_000.0, read=lambda: 26_000.0)
+    probe = SimpleNamespace(is_plain=False, lately=lambda: 25_000.0, read=lambda: 26_000.0)
     watch = Watch()
     Rounds([member], Measure("cpu", 0.005, 1, 1), random.Random(1), probe, watch)._advance(member, 0)  # type: ignore[arg-type]
     (chunk,) = member.chunks
