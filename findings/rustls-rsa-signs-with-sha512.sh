@@ -6,7 +6,7 @@
 # A comparison of the two by "an RSA handshake" compares two signatures, and a policy that lists digests of signatures
 # finds another one where the server's library changes and the certificate does not.
 #
-# Seen with rustls 0.23.46 (ring) and OpenSSL 3.0.20: "Peer signing digest: SHA512" and "Peer signing digest: SHA256".
+# Seen with rustls 0.23.46 (ring) and OpenSSL 3.0.19: "Peer signing digest: SHA512" and "Peer signing digest: SHA256".
 # Needs a Rust toolchain (1.71 or later) and `openssl` 3. Ends with 0 while the two differ so.
 set -euo pipefail
 folder=$(mktemp -d)
