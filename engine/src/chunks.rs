@@ -33,7 +33,7 @@ impl Chunks {
         self.pace.each_ns()
     }
 
-    /// Whether other processes do the work: their CPU time is known to a tick.
+    /// Returns true if other processes do the work. Their CPU time is known to a tick.
     pub fn is_elsewhere(&self) -> bool {
         self.primitive.elsewhere_ns().is_some()
     }
@@ -67,7 +67,7 @@ impl Chunks {
         Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
     }
 
-    /// So many operations of a chunk, whose clocks its caller reads.
+    /// Performs operations of a chunk whose caller reads the clocks.
     pub fn batch(&mut self, operations: u64) -> Result<(), Failure> {
         self.primitive.batch(operations)
     }

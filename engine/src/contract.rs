@@ -303,7 +303,7 @@ pub struct Ready {
     /// How far resident memory rose during the first operation; absent where the kernel does not let that be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Whether chunks can be sliced.
+    /// True if the runner can slice its chunks.
     pub slices: bool,
 }
 
