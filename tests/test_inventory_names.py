@@ -96,6 +96,9 @@ def found(name: str, **properties: Any) -> Mapped:
         ("ENCR_NULL", "cipher null-cipher"),
         ("NULL", "cipher null-cipher"),
         ("NULL-SHA", "cipher null-cipher"),
+        ("ROT13", "cipher encoding"),
+        ("XOR", "cipher encoding"),
+        ("Base64", "cipher encoding"),
     ],
 )
 def test_a_name_is_its_choice(name: str, choice: str) -> None:

@@ -19,5 +19,5 @@ MOST_OF_PLACE = 240
 """Limit of a path, which is of no use without its end."""
 MOST_OF_PROPERTY = 400
 """Limit of a text: a hundred thousand assets may have one each."""
-MOST_KEYS = 2_000_000
+MOST_KEYS = 1_500_000
 """Limit of the keys that are read here, and of the braces around them: 50,000 assets have some 1,000,000."""
