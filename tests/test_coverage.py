@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import share
-from simulated import CHOICES, PROBE_NS, START_S, Disturbance, Kind, Lab, Work, gamma, lognormal, pareto
+from disturbed import Disturbance, Kind, Work, gamma, lognormal, pareto
+from simulated import CHOICES, PROBE_NS, START_S, Lab
 from tollbar import __version__
 from tollbar.judge import Judgement, Toll, Verdict, judge
 from tollbar.measure import rounds

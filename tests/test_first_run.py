@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulated import CHAIN_NS, FINGERPRINT, PROBE_NS, PROCESSOR, Disturbance, Kind, Lab, Work, lognormal
+from disturbed import Disturbance, Kind, Work, lognormal
+from simulated import CHAIN_NS, FINGERPRINT, PROBE_NS, PROCESSOR, Lab
 from test_coverage import MACHINES
 from tollbar.judge import StudyJudgement, judge
 from tollbar.judge.quotients import by_chain_ns, listed

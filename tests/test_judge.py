@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
-from simulated import Disturbance, Kind, Lab, Work, pareto
+from disturbed import Disturbance, Kind, Work, pareto
+from simulated import Lab
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
 from tollbar.judge.costs import Ledger

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 import builders
-from simulated import Disturbance, Kind, Lab, Work, pareto
+from disturbed import Disturbance, Kind, Work, pareto
+from simulated import Lab
 from tollbar import stats
 from tollbar.judge import Verdict
 from tollbar.judge.costs import Ledger, readings

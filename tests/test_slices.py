@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import share
 from conftest import Tollbar
-from simulated import PROBE_NS, Disturbance, Kind, Lab, Work, gamma
+from disturbed import Disturbance, Kind, Work, gamma
+from simulated import PROBE_NS, Lab
 from tollbar import results
 from tollbar.judge import judge
 from tollbar.measure import rounds
