@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,8 +22,10 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks, suffers
 from tollbar.judge.tolls import tolls
 from tollbar.metrics import METRICS
+from tollbar.moments import Quickness
 from tollbar.present.warnings import warnings
 from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
+from tollbar.results import Row
 from tollbar.stats import Interval
 
 TERMS = Terms(0.03, looks=1)
@@ -285,6 +288,25 @@ def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
     ratio = Ledger(rows, TERMS).undisturbed_ratio(rows[1], rows[0])
     assert ratio is not None
     assert pytest.approx(2.0) == ratio.estimate
+
+
+def test_shared_variances_make_no_noisy_ratio_of_unlike_work_narrower() -> None:
+    """A neighbour's state outlasts a run, so that blocks do not show how ratios move with it."""
+    base, twin, *costs = measured([1, 1, *[2] * 6], lognormal(0.02), random.Random(5), blocks=4)
+    rows = [row({"choice": "none"}, base, twins_ns=twin)]
+    rows += [row({"choice": f"c{number}"}, cost, against="none") for number, cost in enumerate(costs)]
+    quiet, noisy = Ledger(rows, TERMS), Ledger(rows, TERMS, quickness=Quickness())
+
+    def widths(ledger: Ledger, of: Sequence[Row]) -> list[float]:
+        found = [ledger.undisturbed_ratio(one, rows[0]) for one in of]
+        return [math.log(one.high / one.low) for one in found if one is not None]
+
+    # Two ratios share nothing.
+    own = [widths(Ledger([rows[0], one], TERMS), [one])[0] for one in rows[1:]]
+    assert all(width >= alone - 1e-9 for width, alone in zip(widths(noisy, rows[1:]), own, strict=True))
+    assert any(width < 0.9 * alone for width, alone in zip(widths(quiet, rows[1:]), own, strict=True))
+    # Twins are like work, and share in either case.
+    assert pytest.approx(widths(quiet, rows[:1]), rel=1e-3) == widths(noisy, rows[:1])
 
 
 def test_measurements_are_in_their_own_units() -> None:

@@ -371,8 +371,17 @@ class Ledger:
         return self._costs[key]
 
     def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
+        """The ratio with an interval by its own variance and the shared one.
+
+        Disturbed work suffers from neighbours' states that outlast a run, unlike work unequally: blocks of one run do
+        not show how that varies. So the wider interval counts there; twins suffer alike.
+        """
         ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
-        return ratio if ratio is None or spread is None else spread.moderate(ratio, _by_design(row, against))
+        if ratio is None or spread is None:
+            return ratio
+        moderated = spread.moderate(ratio, _by_design(row, against))
+        is_own_wider = ratio.is_bounded and ratio.high / ratio.low > moderated.high / moderated.low
+        return ratio if moments is Moments.AS_DISTURBED and row.key != against.key and is_own_wider else moderated
 
     def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         """The ratio with an interval by its own variance alone."""
