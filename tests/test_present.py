@@ -40,7 +40,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
     """A list of names that hold commas themselves stays readable, and one cell shows its interval."""
     study = passwords()
     expected = (
-        f"Against “PBKDF2-SHA256, 600,000”, “scrypt, N = 2^17, r = 8” ({X}4.12 [4.08, 4.15]) costs more, and"
+        f"Against “PBKDF2-SHA256, 600,000”, “scrypt, N = 2^17, r = 8” ({X}4.12 [4.08, 4.16]) costs more, and"
         f" “One SHA-256, salted” (disallowed, {X}1/239,000 [1/242,000, 1/237,000]) costs less.",
         "“Argon2id, 19 MiB, 2 passes” is unclear; “bcrypt, cost 10” (deprecated) was not measured.",
     )
