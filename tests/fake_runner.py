@@ -154,6 +154,8 @@ FAULTS = {
     "short": lambda line: line.update(wall_ns=1000),
     "long": lambda line: line.update(wall_ns=10**12),
     "other-clock": lambda line: line.update(cpu_ns=line["wall_ns"] * 10_000),
+    # The sums agree, and its probes say that the core was quieter than ever.
+    "sliced": lambda line: line.update(observed={"slices": [{**line, "observed": None, "probes_ns": [2000, 2000]}]}),
     "failing": lambda line: line["observed"].update(errors={"reset": 1, "timeout": 1}),
     "boasting": lambda line: line["observed"].update(requests=line["observed"]["requests"] - 1),
     "blind": lambda line: line["observed"].update(components={}),

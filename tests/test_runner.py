@@ -18,7 +18,7 @@ from tollbar.beds import proc
 from tollbar.errors import TollbarError
 from tollbar.measure import members
 from tollbar.plan import Plan
-from tollbar.records import Outcome
+from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.runner import Session, ask, engine, process, session
 from tollbar.workloads import operation
 
@@ -107,15 +107,23 @@ SESSION_FAULTS = {
     "chunk:countless": (Outcome.FAILED, "operations: Input should be less than or equal to 9007199254740991"),
     "chunk:negative": (Outcome.FAILED, "cpu_ns: Input should be"),
     "chunk:timeless": (Outcome.FAILED, "wall_ns: Input should be"),
-    "chunk:short": (Outcome.FAILED, "where at least 1.500 ms were asked for"),
+    "chunk:short": (Outcome.FAILED, "more CPU time than the machine has"),
     "chunk:long": (Outcome.FAILED, "out of turn, or with another clock: a chunk of 1000000.0 ms came"),
     "chunk:other-clock": (Outcome.FAILED, "more CPU time than the machine has"),
+    "chunk:sliced": (Outcome.FAILED, "slices, which were not asked for"),
     "last:crash": (Outcome.FAILED, "ended by SIGSEGV"),
     "last:hang": (Outcome.TIMED_OUT, "no answer within 5 s"),
     "last:twice": (Outcome.FAILED, "went on after its last line"),
     "last:nothing": (Outcome.FAILED, "ended with status 0"),
     "last:sorry": (Outcome.FAILED, "the third answer was wrong"),
 }
+
+
+def test_a_chunk_that_ends_by_time_takes_that_time() -> None:
+    """Chunks of a trial end by number; the first, which finds the number, ends by time."""
+    short = ChunkRecord(operations=9, cpu_ns=1000, wall_ns=1000, observed=Observed())
+    assert session._impossible(short, 0.0, 9, 2_000) is None
+    assert "where at least 1.500 ms were asked for" in (session._impossible(short, 0.0015, 9, 2_000) or "")
 
 
 @pytest.mark.share(12)
