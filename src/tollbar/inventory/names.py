@@ -74,7 +74,7 @@ def read(text: str) -> Name:
     """Read a text word by word, the longest known spelling first."""
     text = _less_constant(text)
     plain = _plain_numbers(text[:MOST_LETTERS])
-    keyed = tuple((key.lower(), _number(*number)) for key, *number in _KEYED.findall(plain))
+    keyed = tuple((key.lower().replace("_", "-"), _number(*number)) for key, *number in _KEYED.findall(plain))
     text = _KEYED.sub(" ", plain) + text[MOST_LETTERS:]
     squeezed, places = _squeezed(text)
     written = text[:MOST_LETTERS]
