@@ -119,7 +119,9 @@ INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
             + b"{}]}}}]}"
         ),
     ),
+    "empty formulations": (2, lambda: INVENTORY + b'"formulation": [' + b"{}," * 20_000_000 + b"{}]}"),
     "spaces": (2, lambda: b" " * 60_000_000),
+    "ends of lines": (2, lambda: b"\n" * 60_000_000),
     "XML": (2, lambda: b"<bom>" * 10_000_000),
 }
 

@@ -22,10 +22,10 @@ from bench.fleet import run_of
 from conftest import Tollbar, command
 from gather_lab import cost
 from tollbar import gathering, machine
-from tollbar.errors import ExitStatus
+from tollbar.errors import ExitStatus, TollbarError
 from tollbar.gathering import Found, Unusable
 from tollbar.gathering.kept import FILE
-from tollbar.results.database import MOST_COMPRESSED, size_of
+from tollbar.results.database import MOST_COMPRESSED, opened, size_of
 
 PRECIOUS = b"the reader's own\n"
 MIB = 1 << 20
@@ -304,6 +304,16 @@ def test_a_hole_allows_no_longer_read(hostile: Path) -> None:
     before = size_of(path)
     os.truncate(path, 1 << 32)
     assert size_of(path) <= MOST_COMPRESSED * (before + mmap.PAGESIZE)
+
+
+@pytest.mark.parametrize("name", ["results.sqlite", "results.sqlite-wal", "results.sqlite-journal"])
+def test_a_hole_is_neither_read_nor_copied(hostile: Path, name: str) -> None:
+    """SQLite reads a log first, and a copy of a hole fills the disk."""
+    (hostile / name).touch()
+    os.truncate(hostile / name, 1 << 32)
+    with pytest.raises(TollbarError, match="of which the disk has") as raised, opened(hostile / "results.sqlite"):
+        pass
+    assert raised.value.where == str(hostile / name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

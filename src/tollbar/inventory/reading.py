@@ -266,6 +266,9 @@ class _Holder(Struct):
 
     components: tuple[_Component, ...] | None = ()
 
+    def __post_init__(self) -> None:
+        _FOUND.get().count_holder()
+
 
 class _Declarations(Struct):
     targets: _Holder | None = None
@@ -291,7 +294,7 @@ class _Found:
         self.others = 0
         self.unread: dict[str, None] = {}
         self._where = where
-        self._components = self._made_assets = self._places = self._followed = 0
+        self._components = self._holders = self._made_assets = self._places = self._followed = 0
         self._references: set[str] = set()
         self._texts: dict[str, str] = {}
         # Of each component that is still held, by its identity.
@@ -321,6 +324,11 @@ class _Found:
             name = scalar(component.name)
             made = [Asset("unknown", shown(name) if isinstance(name, str) else "no name", fault=str(error))]
         self._made[id(component)] = made
+
+    def count_holder(self) -> None:
+        """Count a part of a document that has components, or may have. Raises TollbarError."""
+        self._holders += 1
+        self._refuse_more(self._holders, limits.MOST_COMPONENTS, "parts of formulations")
 
     def pass_over(self, place: str, raw: Raw) -> None:
         """Note a place that is not read, if it has cryptographic assets."""

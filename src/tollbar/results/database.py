@@ -58,6 +58,8 @@ LEAST_S, BYTES_PER_S = 4.0, 4 << 20
 # Of `st_blocks`: see stat(2). A file of 4 GiB that is a hole would allow a read of a quarter of an hour. One that the
 # file system compresses has fewer blocks than bytes: of SQLite's pages seldom less than an eighth.
 BLOCK_BYTES, MOST_COMPRESSED = 512, 8
+# What compression explains less well, but costs little to read.
+MOST_HOLE_BYTES = 16 << 20
 # A larger value is not read at all: the rounds of a trial, of which there are at most 10,000, have a tenth of it.
 MOST_VALUE_BYTES = 4 << 20
 # Seconds between two looks at a read.
@@ -79,6 +81,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     A run that was ended by force has a log next to its file, and SQLite writes before it reads that. Where nothing can
     be written, a copy is read.
     """
+    _refuse_holes(path)
     most_s = LEAST_S + size_of(path) / BYTES_PER_S
     with contextlib.ExitStack() as stack:
         reading = stack.enter_context(_Reading(path, most_s))
@@ -100,6 +103,21 @@ def size_of(path: Path) -> int:
     """Return the number of bytes of a database and its logs, as far as the disk has them. Raises OSError."""
     found = [one.stat() for one in _files(path)]
     return sum(min(one.st_size, one.st_blocks * BLOCK_BYTES * MOST_COMPRESSED) for one in found)
+
+
+def _refuse_holes(path: Path) -> None:
+    """Raises TollbarError for a file that says it is much larger than what the disk has of it.
+
+    SQLite reads a log whole before anything else, and a copy would fill the disk with it.
+    """
+    for one in _files(path):
+        found = one.stat()
+        if found.st_size > MOST_HOLE_BYTES + found.st_blocks * BLOCK_BYTES * MOST_COMPRESSED:
+            what = (
+                f"{found.st_size:,} bytes, of which the disk has {found.st_blocks * BLOCK_BYTES:,}: no results of a run"
+            )
+            hint = "copy the run again from where it was measured"
+            raise TollbarError(what, where=str(one), hint=hint)
 
 
 def _files(path: Path) -> list[Path]:
