@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import share
+import simulated
 from conftest import Tollbar
 from disturbed import Disturbance, Kind, Work, gamma
 from simulated import PROBE_NS, Lab
@@ -144,6 +145,23 @@ def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
     found = trend(*sides)
     assert found is not None
     assert math.isclose(math.exp(-0.4), found.estimate)
+
+
+def test_nobody_takes_the_core_from_a_chunk_with_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk that lasts longer than it was to, as beside a neighbour, is probed by its runner alone."""
+    asked = []
+    advance = simulated._Session.advance
+
+    def noted(*of: Any, **how: Any) -> ChunkRecord:
+        asked.append((bool(how.get("slice_s")), len(of) > 4 and of[4] is not None))
+        return advance(*of, **how)
+
+    monkeypatch.setattr(simulated._Session, "advance", noted)
+    with Lab(Kind(()), [Work(3_000_000.0), Work(9_000_000.0)], 1, blocks=4, slices=True) as lab:
+        lab.measure(1)
+    assert (True, True) not in asked
+    # An operation of 9 ms is no slice, and its core is probed while it lasts.
+    assert {(True, False), (False, True)} <= set(asked)
 
 
 # Quiet lasts 1.2 ms, and a neighbour 2 or 8: a chunk of 5 ms is quiet at both ends by chance only.

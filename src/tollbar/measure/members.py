@@ -123,6 +123,8 @@ def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_
     by_warm_up = _filling_by_warm_up(member, seconds)
     operations = by_warm_up or member.filling
     slice_s = slice_s if _can_slice(member, seconds) else 0.0
+    # A reading of the lab's probe takes the core from the chunk, which would lose its slices for that.
+    meanwhile = None if slice_s else meanwhile
     record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile, slice_s)
     if record is not None and record.wall_ns and not by_warm_up:
         member.filling = max(member.filling, math.ceil(record.operations * seconds * 1e9 / record.wall_ns))
