@@ -290,3 +290,12 @@ def test_a_rule_against_a_choice_alone_is_met_by_a_second_one(name: str, policy:
     assert advice in text
     assert "ecdsa" not in text
     assert {} == to_measure(found)
+
+
+def test_advice_that_an_asset_does_not_follow_is_printed_and_in_the_document() -> None:
+    told = judged(algorithm("HMAC-SHA-1"))
+    (use,) = document(told).lines[0].uses
+    assert ("meets", ["asvs-level-1-5.0.0"]) == (use.ruling, [one.policy for one in use.advice])
+    (table,) = brief(told).listings[0].tables
+    assert "against advice: " in " ".join(str(cell.small) for cell in table.rows[0])
+    assert [] == document(judged(algorithm("HMAC-SHA-256"))).lines[0].uses[0].advice

@@ -61,6 +61,8 @@ class UseForm(Form):
     """The same of each of these policies."""
     reasons: list[ReasonForm]
     """Why it breaks a policy, or why that cannot be said; and the rules that it need not meet, by an exception."""
+    advice: list[ReasonForm]
+    """Advice of the policies that it does not follow; it meets them all the same."""
     mitigates: dict[str, str]
     """Of each threat of the family: `yes`, `partly` or `no`; empty for a choice that no lab measures."""
     replacements: list[Values]
@@ -235,6 +237,7 @@ def _use(priced: Priced) -> UseForm:
         ruling=priced.ruling.value,
         rulings={one.policy.name: one.ruling.value for one in priced.found.judged},
         reasons=_reasons([*priced.reasons, *priced.found.excepted]),
+        advice=_reasons(priced.found.advice),
         mitigates={}
         if any(one.coordinate == CHOICE for one in use.unmeasured)
         else {name: one.degree.value for name, one in use.family.mitigations_of(use.coordinates).items()},

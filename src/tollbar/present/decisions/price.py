@@ -185,10 +185,11 @@ def _unprotected(priced: Priced) -> str | None:
 
 
 def _why(priced: Priced) -> str | None:
-    """Why it breaks a policy or that cannot be said, with the exceptions that hold and those that ended."""
+    """Return the reasons for its ruling, exceptions that hold and those that ended, and advice it does not follow."""
+    against = (f"against advice: {one.rule.clause} ({one.policy})" for one in priced.found.advice if one.rule)
     held = map(excepted_words, priced.found.excepted)
     ended = (ended_words(one.ended, f" to {one.policy} {one.ended.rule}") for one in priced.reasons if one.ended)
-    return "; ".join(filter(None, (_reasons(priced.reasons), *held, *ended))) or None
+    return "; ".join(filter(None, (_reasons(priced.reasons), *held, *ended, *against))) or None
 
 
 def _reasons(reasons: Sequence[Reason]) -> str | None:
