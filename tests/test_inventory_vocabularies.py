@@ -112,6 +112,11 @@ NAMES = [
     ("Ed25519-SHA3-512", {}, "? its name says sha3-512 besides, which is no part of it"),
 ]
 WEAK = [
+    ("SSL_CK_RC4_128_WITH_MD5", {}),
+    ("SSL_CK_DES_64_CBC_WITH_MD5", {}),
+    ("usmDESPrivProtocol", {}),
+    ("usm3DESEDEPrivProtocol", {}),
+    ("DES_ENCRYPT()", {}),
     ("CKM_AES_ECB", {}),
     ("CKM_MD5_RSA_PKCS", {}),
     ("http://www.w3.org/2000/09/xmldsig#rsa-sha1", {}),

@@ -95,7 +95,7 @@ class Facts:
         """Return the sentence about a tag that is shorter than the measured one; None: it is whole."""
         tag, of_hash = self.values.get("tag"), self.values.get(DIGEST, "").rpartition("-")[2]
         whole = {"1": "160", "md5": "128"}.get(of_hash, of_hash) if self.values.get(ALGORITHM) == "hmac" else "128"
-        is_tagged = self.values.get(ALGORITHM) == "hmac" or self.values.get("mode") in ("gcm", "ccm")
+        is_tagged = (self.values.get(ALGORITHM) == "hmac" and whole) or self.values.get("mode") in ("gcm", "ccm")
         return (
             f"its tag has {tag} bits: the one that is judged has {whole}"
             if is_tagged and tag not in (None, whole)
@@ -186,19 +186,18 @@ class Facts:
                 if fact_name == _LOGARITHM:
                     fact_name, number = "n", str(1 << int(number)) if int(number) <= _MOST_POWER else number
                 if fact_name:
-                    self._add(fact_name, number, property_)
+                    self._add(fact_name, _bits(fact_name, number), property_)
                 elif fact_name is None and property_ in _WHOLE:
                     self.left.append((property_, f"{key}={number}"))
             years = [one for one in name.numbers if property_ == "name" and sizes.is_year(one, algorithm)]
             self.left += [(property_, str(one)) for one in years]
             given, left = names.fill(slots, tuple(one for one in name.numbers if one not in years))
-            if not sizes.is_tag(given, self.found.get("mode", {})):
+            if not sizes.is_tag(given, self.found.get("mode", {}), is_pair=name.begins_with_pair):
                 left = (*left, *(int(given.pop(one)) for one in ("tag", "nonce") if one in given))
             given.pop("nonce", None)
             for fact, value in given.items():
                 if property_ != "size" or fact == "bits":
-                    is_octets = fact == "tag" and int(value) <= _MOST_OCTETS
-                    self._add(fact, str(8 * int(value)) if is_octets else value, property_)
+                    self._add(fact, _bits(fact, value), property_)
             if property_ in _WHOLE:
                 self.left += [(property_, str(number)) for number in left]
         self._size_digests()
@@ -265,7 +264,9 @@ _BY_PASSWORD = "pbes"
 _ENCLOSED = "enclosed"
 _LISTS = frozenset({"algorithms", "functions", "identifiers"})
 # The properties that are names, with the facts that are read of each.
-_FACTS = frozenset({ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter", "bits"})
+_FACTS = frozenset(
+    {ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "made", "parameter", "bits"}
+)
 _NAMES = {
     "name": _FACTS,
     "family": frozenset({ALGORITHM, DIGEST, "padding", "use"}),
@@ -313,6 +314,11 @@ _SIZED = {
     "shake": "shake-{}",
 }
 _BARE = {"sha": "sha-1", "blake2b": "blake2b-512", "blake2s": "blake2s-256"}
+
+
+def _bits(fact: str, number: str) -> str:
+    """Return the bits of a tag, which a small number gives in octets; other facts are returned unchanged."""
+    return str(8 * int(number)) if fact == "tag" and int(number) <= _MOST_OCTETS else number
 
 
 def _slots(algorithm: str, digests: Sequence[str]) -> str:

@@ -24,12 +24,14 @@ CLASSES = (
     "cipher", "mac", "kdf", "password", "sign-on", "rsa", "signature", "exchange", "key", "drbg", "other",
 )  # fmt: skip
 """Groups of algorithms, as the vocabulary has them."""
-_PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "parameter")
+_PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "made", "parameter")
 # The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message.
 _MASK = "mgf1"
 # A number that is compared is none that the name gives: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
-_KEYED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z_-]{0,11})=(2\^)?([0-9]{1,10})(?: ?([KMG]iB))?(?![0-9A-Za-z])")
+_KEYED = re.compile(
+    r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z_-]{0,19})(?:=|(:) ?)(2\^)?([0-9]{1,10})(?: ?([KMG]iB))?(?![0-9A-Za-z])"
+)
 _UNITS = {"": 1, "KiB": 1, "MiB": 1 << 10, "GiB": 1 << 20}
 """In KiB, as numbers of memory without a unit are."""
 _MOST_POWER = 63
@@ -63,6 +65,8 @@ class Name:
     """Numbers with a letter of their own, `m=65536`."""
     left: tuple[str, ...] = ()
     """Words that the vocabulary does not have."""
+    begins_with_pair: bool = False
+    """Whether nothing is between the first number and the second: `256/128`."""
 
     def values(self, fact: str) -> tuple[str, ...]:
         """The values of one fact, each once."""
@@ -74,12 +78,22 @@ def read(text: str) -> Name:
     """Read a text word by word, the longest known spelling first."""
     text = _less_constant(text)
     plain = _plain_numbers(text[:MOST_LETTERS])
-    keyed = tuple((key.lower().replace("_", "-"), _number(*number)) for key, *number in _KEYED.findall(plain))
-    text = _KEYED.sub(" ", plain) + text[MOST_LETTERS:]
+    keyed: list[tuple[str, str]] = []
+
+    def take(match: re.Match[str]) -> str:
+        key = match[1].lower().replace("_", "").replace("-", "")
+        if match[2] and key not in _keys():
+            # `RSA: 2048` has no key.
+            return match[0]
+        keyed.append((key, _number(match[3], match[4], match[5])))
+        return " "
+
+    text = _KEYED.sub(take, plain) + text[MOST_LETTERS:]
     squeezed, places = _squeezed(text)
     written = text[:MOST_LETTERS]
     found: list[tuple[int, Fact]] = []
     numbers: list[tuple[int, int]] = []
+    ends_of_numbers: list[int] = []
     left: list[str] = []
     known, longest = _spellings()
     at = start = 0
@@ -101,6 +115,7 @@ def read(text: str) -> Name:
         elif _is_digit(squeezed[at]):
             end = _end_of_number(squeezed, places, at)
             numbers.append((at, int(squeezed[at:end])))
+            ends_of_numbers.append(end)
             at = end
         else:
             end = next(
@@ -110,7 +125,14 @@ def read(text: str) -> Name:
             found = [one for one in found if one[0] < start]
             numbers = [one for one in numbers if one[0] < start]
             at = end
-    return Name(tuple(_of_message([one for _, one in found])), tuple(one for _, one in numbers), keyed, tuple(left))
+    is_pair = len(numbers) > 1 and numbers[1][0] == ends_of_numbers[0]
+    return Name(
+        tuple(_of_message([one for _, one in found])),
+        tuple(one for _, one in numbers),
+        tuple(keyed),
+        tuple(left),
+        is_pair,
+    )
 
 
 def _less_constant(text: str) -> str:
@@ -129,11 +151,11 @@ def _plain_numbers(text: str) -> str:
     return _THOUSAND.sub(r"\g<1>000", text) if _OF_ITERATIONS in text.lower() else text
 
 
-def _number(power: str, digits: str, unit: str) -> str:
+def _number(power: str | None, digits: str, unit: str | None) -> str:
     """Return a number that has a key: `2^17` is 131072, and `64MiB` is 65536, of KiB."""
     if power:
         return str(1 << int(digits)) if int(digits) <= _MOST_POWER else f"2^{digits}"
-    return str(int(digits) * _UNITS[unit])
+    return str(int(digits) * _UNITS[unit or ""])
 
 
 def is_name(text: str) -> bool:
@@ -211,8 +233,12 @@ def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[in
 
 
 def fact_of_key(algorithm: str, key: str) -> str | None:
-    """Return the fact of a number with a letter; empty: it is none. None: the letter is not known there."""
-    return _vocabulary().keyed.get(algorithm, {}).get(key)
+    """Return the fact of a number with a key; empty: it is none. None: the key is not known there.
+
+    The key is in lower case, without separators.
+    """
+    keyed = _vocabulary().keyed
+    return keyed.get(algorithm, keyed.get(class_of(algorithm), {})).get(key)
 
 
 def has_slots(slots: str) -> bool:
@@ -252,6 +278,7 @@ class _Vocabulary(wire.Wire):
     group: _Group
     use: _Group
     purpose: _Group
+    made: _Group
     parameter: _Group
     whole: dict[str, dict[str, str]]
     keyed: dict[str, dict[str, str]]
@@ -261,6 +288,11 @@ class _Vocabulary(wire.Wire):
 @cache
 def _vocabulary() -> _Vocabulary:
     return wire.read(_TABLE, _Vocabulary)
+
+
+@cache
+def _keys() -> frozenset[str]:
+    return frozenset(key for some in _vocabulary().keyed.values() for key in some)
 
 
 @cache

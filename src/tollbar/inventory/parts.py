@@ -196,6 +196,27 @@ def _each(said: Texts) -> tuple[Text, ...]:
     return said if isinstance(said, tuple) else () if said is None else (said,)
 
 
+class _Property(Struct, frozen=True):
+    name: Text = None
+    value: Text = None
+
+
+# The property in which cdxgen writes the kind of a call, and the primitives of these kinds.
+_KIND_OF_CALL = "cdx:crypto:primitive"
+_OF_CALLS = {"kdf": "kdf", "hmac": "mac", "mac": "mac"}
+
+
+def _of_call(properties: Raw) -> str:
+    """Return the primitive that a component's properties give; empty: none."""
+    if is_nothing(properties) or _KIND_OF_CALL.encode() not in bytes(memoryview(properties)):
+        return ""
+    try:
+        found = _part(properties, tuple[_Property, ...], "properties")
+    except ValueError:
+        return ""
+    return next((_OF_CALLS.get(_text(one.value).lower(), "") for one in found if one.name == _KIND_OF_CALL), "")
+
+
 Made = Iterator[tuple[str, str, Mapping[str, str], Mapping[str, tuple[str, ...]]]]
 
 
@@ -296,15 +317,20 @@ _KINDS = {
 }
 
 
-def made_of(raw: Raw, name: str) -> Made:
-    """Make the assets that these properties are: kind, name, properties and references of each. Raises ValueError."""
+def made_of(raw: Raw, name: str, properties: Raw) -> Made:
+    """Make the assets that these properties are: kind, name, properties and references of each. Raises ValueError.
+
+    `properties` are those of the component, in which a tool may write the kind of the call.
+    """
     crypto = _part(raw, _Crypto, "cryptoProperties")
     make = _KINDS.get(_text(crypto.asset_type).lower())
     if make is None or (crypto.asset_type == "library" and crypto.algorithm_properties is None):
         # What a newer version may have, and what is misspelt.
         yield shown(_text(crypto.asset_type)) or "unknown", name, {}, {}
         return
-    yield from make(crypto, name)
+    of_call = _of_call(properties)
+    for kind, own, said, refers in make(crypto, name):
+        yield kind, own, {**said, "primitive": of_call} if of_call and not said.get("primitive") else said, refers
 
 
 def places_of(raw: Raw) -> tuple[str, ...]:

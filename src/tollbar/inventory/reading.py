@@ -253,12 +253,13 @@ class _Component(Struct):
     crypto: Raw = msgspec.field(default=NOTHING, name="cryptoProperties")
     evidence: Raw = NOTHING
     pedigree: Raw = NOTHING
+    properties: Raw = NOTHING
     components: tuple[_Component, ...] | None = ()
 
     def __post_init__(self) -> None:
         _FOUND.get().look(self)
         # Each is as large as what it shows.
-        self.name = self.type = self.ref = self.crypto = self.evidence = self.pedigree = NOTHING
+        self.name = self.type = self.ref = self.crypto = self.evidence = self.pedigree = self.properties = NOTHING
 
 
 class _Holder(Struct):
@@ -361,7 +362,7 @@ class _Found:
         self._places += len(places)
         self._refuse_more(self._places, limits.MOST_PLACES, "places where assets occur")
         made = []
-        for kind, own, said, refers in made_of(component.crypto, shown(str(name)) or "no name"):
+        for kind, own, said, refers in made_of(component.crypto, shown(str(name)) or "no name", component.properties):
             self._count_asset()
             texts = {key: self._shared(text) for key, text in said.items() if text}
             to = {key: refs for key, refs in refers.items() if refs}

@@ -30,11 +30,16 @@ def contradict(found: Found, algorithm: str, of_material: Sequence[int]) -> None
     _parameters(found)
 
 
-def is_tag(given: Mapping[str, str], modes: Collection[str]) -> bool:
-    """Return whether what is said of a cipher's tag and nonce may be that: a nonce stands after something else."""
+def is_tag(given: Mapping[str, str], modes: Collection[str], *, is_pair: bool) -> bool:
+    """Return whether the numbers taken for a cipher's tag and nonce may be that: a nonce stands after another number.
+
+    A pair with nothing in between may be two sizes of keys, as in `AES-256/128-GCM`.
+    """
     tag = given.get("tag")
     if tag is None:
         return "nonce" not in given or "bits" in given
+    if is_pair and tag == "128" and "bits" in given:
+        return False
     # Blocks and initialization vectors have so many octets or bits.
     return tag in ("16", "128") or _WITHOUT_TAG.isdisjoint(modes)
 

@@ -16,6 +16,11 @@ BETWEEN_NAMES = "|"
 _CODE_POINT = re.compile(
     r"[{(\[]?0x([0-9a-f]{1,2})[\s,;:]+0x([0-9a-f]{1,2})[})\]]?|0x([0-9a-f]{4})|([1-9][0-9]{0,4})", re.IGNORECASE
 )
+_WITH_CODE_POINT = re.compile(
+    r"(?P<of_hex>.{0,80}?)[ _-]?[(\[]?0x(?P<hex>[0-9a-f]{4})[)\]]?"
+    r"|(?P<of_decimal>.{1,80}?) ?[(\[](?P<decimal>[0-9]{1,5})[)\]]",
+    re.IGNORECASE,
+)
 _OID = re.compile(r"[0-2](?:\.(?:0|[1-9][0-9]*))+")
 _MOST_REMEMBERED = 2**16
 # Texts are from elsewhere, and no name of a cipher suite is longer.
@@ -111,8 +116,9 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
             said.pop("name", None)
             said = {**more, **said, **({"name": name} if name else {})}
     if asset.kind == "algorithm":
+        said["name"] = _less_code_point(said.get("name", ""))
         # Some tools list a cipher suite as an algorithm.
-        said["suite"] = said.get("name", "")
+        said["suite"] = said["name"]
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
     if _OID.fullmatch(curve := plain_oid(said.get("curve", ""))):
         said["curve"] = _of_oid(curve)
@@ -147,6 +153,22 @@ def _named(text: str, known: Mapping[str, str]) -> str:
     high, low, whole, decimal = match.groups()
     number = int(high + low.zfill(2) if high else whole or "0", 16) if not decimal else int(decimal)
     return known.get(f"0x{number:04x}", text)
+
+
+def _less_code_point(name: str) -> str:
+    """Return the name of a group or a scheme without its code point: `x25519 (29)`, or `0x11EC` alone.
+
+    A name with the code point of another one is returned unchanged.
+    """
+    match = _WITH_CODE_POINT.fullmatch(name.strip())
+    if match is None:
+        return name
+    rest = match["of_hex"] or match["of_decimal"]
+    code = f"0x{int(match['hex'], 16) if match['hex'] else int(match['decimal']):04x}"
+    known = code_points().group.get(code) or code_points().scheme.get(code)
+    if known is None or (rest and _plain(rest).replace("-", "") != known.replace("-", "")):
+        return name
+    return rest or known
 
 
 def _names(asset: Asset) -> str:
