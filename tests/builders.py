@@ -38,7 +38,7 @@ def row_of(cell: Cell, costs: Sequence[float], twins: Sequence[float], missing: 
         reason=missing,
         trials=() if missing else trials(costs),
         twins=trials(twins, twin=True) if cell.is_baseline else (),
-        server=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
+        server_version=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
     )
 
 

@@ -208,7 +208,7 @@ def _row(study: Study, cell: _Cell, key: str, against: str, heats: Sequence[int]
         accepted=("the answer", "the certificate that was asked for") if ok else (),
         refused=("another certificate", "another suite") if ok and "certificate" in at else (),
         not_tried=("an expired certificate: this server checks none",) if ok and at["bed"] == "httpd" else (),
-        server=SERVERS.get(str(at["bed"])),
+        server_version=SERVERS.get(str(at["bed"])),
     )
 
 

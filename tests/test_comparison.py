@@ -27,10 +27,10 @@ def measured(providers: Mapping[str, tuple[str, float]], server: str | None = No
     for spec, (name, times) in providers.items():
         at = {"choice": "none", "provider": spec}
         base = [100.0 + 0.01 * block for block in range(BLOCKS)]
-        rows.append(replace(row(at, base, twins_ns=base), provider=name, server=server))
+        rows.append(replace(row(at, base, twins_ns=base), provider=name, server_version=server))
         for choice in range(choices):
             cell = row({"choice": f"c{choice}", "provider": spec}, [times * b for b in base], against=f"none {spec}")
-            rows.append(replace(cell, provider=name, server=server))
+            rows.append(replace(cell, provider=name, server_version=server))
     return run(study_run(rows, (BLOCKS,)))
 
 

@@ -38,7 +38,7 @@ STUDY = {
 }
 WHERE = {"choice", "provider", "bed", "setting"}
 RESULT = WHERE | {
-    *("server", "metric", "component", "unit", "value", "low", "high"),
+    *("server_version", "metric", "component", "unit", "value", "low", "high"),
     *("blocks", "outcome", "reason", "standing", "strength"),
 }
 TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "twin"}
@@ -169,7 +169,7 @@ def test_a_server_and_its_parts_have_columns_of_their_own() -> None:
     """The library is the provider, the server's name the bed; a part of the cost says whose it is."""
     (study,) = _read(handshakes())
     assert {("openssl 3.0.19", "httpd", "httpd 2.4.71"), ("openssl 3.0.19", "nginx", None)} < {
-        (row["provider"], row["bed"], row["server"]) for row in study["results"]
+        (row["provider"], row["bed"], row["server_version"]) for row in study["results"]
     }
     parts = {(row["metric"], row["component"]) for row in study["results"] if row["bed"] == "httpd"}
     assert {

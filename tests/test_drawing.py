@@ -277,7 +277,7 @@ def test_a_load_is_coordinates_of_its_cells() -> None:
     )
     servers = plan.Plan((one,), 4).servers
     assert {"embedded": {"version", "program"}} == {name: {*said} for name, said in servers.items()}
-    assert {f"embedded {servers['embedded']['version']}"} == {cell.server for cell in one.cells}
+    assert {f"embedded {servers['embedded']['version']}"} == {cell.server_version for cell in one.cells}
 
 
 def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:

@@ -29,7 +29,7 @@ def test_a_study_of_servers_is_planned() -> None:
     assert 6 == len(one.cells)
     users = {cell.key: cell.coordinates["users"] for cell in one.cells}
     assert all(cell.against and users[cell.against] == cell.coordinates["users"] for cell in one.cells)
-    assert {("embedded", True)} == {(c.coordinates["bed"], (c.server or "").startswith("embedded ")) for c in one.cells}
+    assert {("embedded", True)} == {(c.coordinates["bed"], (c.server_version or "").startswith("embedded ")) for c in one.cells}
 
 
 AT_RATES = SERVED.replace("users   = [1, 8]", 'shape = "open"\nrates = ["0.5 /s", "0.2/s", "200 /s"]')
@@ -82,7 +82,7 @@ def test_a_provider_has_one_name_on_every_bed() -> None:
     assert all(re.search(r"\d", name) for name in named.values())
     found = beds.find(beds.all_beds()["nginx"])
     name = f"nginx {found.version}" if isinstance(found, beds.Installed) else "nginx"
-    assert {name} == {cell.server for cell in one.cells if cell.coordinates["bed"] == "nginx"}
+    assert {name} == {cell.server_version for cell in one.cells if cell.coordinates["bed"] == "nginx"}
     said = planned.servers["nginx"]
     assert (said.get("version") or "nginx") in name
     assert {"version", "program"} == set(said) or {"unavailable"} == set(said)

@@ -79,7 +79,7 @@ def test_the_toy_goes_from_study_to_report_and_is_read_without_its_folder(
     assert {(*cell, part) for cell in cells for part in (None, "gate", "ledger")} == costs.keys()
     assert {(*cell, None) for cell in cells} == wire.keys()
     assert {("B/op", "ok", "toy 1.0", "hashlib 1.0")} == {
-        (row["unit"], row["outcome"], row["server"], row["provider"]) for row in wire.values()
+        (row["unit"], row["outcome"], row["server_version"], row["provider"]) for row in wire.values()
     }
     # `blue` is a byte longer than `red`, both ways of stamping alike.
     assert {1.0} == {

@@ -69,7 +69,7 @@ def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.
     asked = urls.with_servers([_of({"http://changing.example:8080/": "plaintext"})], (), ())
     (one,) = plan.make(asked, seed=0).studies
     assert {"127.0.0.1:8080"} == {cell.bed.address for cell in one.cells if cell.bed}
-    assert {"http://changing.example:8080/"} == {cell.server for cell in one.cells}
+    assert {"http://changing.example:8080/"} == {cell.server_version for cell in one.cells}
     assert "192.0.2.1" == next(addresses)
 
 

@@ -47,7 +47,7 @@ class CheckedBudget:
     def libraries(self) -> tuple[str, ...]:
         """What performed the two choices, with versions."""
         rows = [self.toll.row, self.toll.against] if self.toll else []
-        found = (name for row in rows for name in (row.provider, row.server) if name)
+        found = (name for row in rows for name in (row.provider, row.server_version) if name)
         return tuple(dict.fromkeys(found))
 
     @property

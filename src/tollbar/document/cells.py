@@ -39,7 +39,7 @@ def _of(
     ratio = toll.ratio if toll and not is_baseline(row) else None
     return {
         "provider_version": row.provider,
-        "server": row.server,
+        "server_version": row.server_version,
         "standing": str(row.standing),
         "strength_bits": row.strength,
         "outcome": str(row.outcome),

@@ -197,7 +197,7 @@ def _answers(judged: StudyJudgement) -> dict[str, Any]:
 
 
 def _where(row: Row) -> dict[str, Any]:
-    return _fields(row, "choice", "provider", "bed", "server", "setting")
+    return _fields(row, "choice", "provider", "bed", "server_version", "setting")
 
 
 def _known(row: Row) -> dict[str, Any]:

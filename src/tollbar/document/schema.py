@@ -48,7 +48,7 @@ class WhereForm(Form):
     choice: str
     provider: str
     bed: str | None
-    server: str | None
+    server_version: str | None
     setting: Values
 
 
@@ -232,7 +232,7 @@ class SetAsideForm(Form):
     choice: str | None = None
     provider: str | None = None
     bed: str | None = None
-    server: str | None = None
+    server_version: str | None = None
     setting: Values | None = None
     failed: int
     trials: int

@@ -93,7 +93,7 @@ class KeptCell(NamedTuple):
     """Its provider without a version, as studies name it."""
     provider: str
     """With its version."""
-    server: str | None
+    server_version: str | None
     standing: Standing
 
 
@@ -344,7 +344,7 @@ def _wrong_claims(judged: StudyJudgement) -> Iterator[str]:
 
 def _cell(row: Row) -> KeptCell:
     coordinates = {**row.coordinates, "provider": normal(str(row.coordinates["provider"]))}
-    return KeptCell(coordinates, row.provider, row.server, row.standing)
+    return KeptCell(coordinates, row.provider, row.server_version, row.standing)
 
 
 def _toll(toll: Toll, places: Mapping[str, int], noises: Mapping[KeptNoise, int]) -> KeptToll:

@@ -344,7 +344,7 @@ def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
     """What has another version in the second of two rows that stand for the same, once each."""
     found: dict[str, None] = {}
     for one, other in rows:
-        for mine, theirs in ((one.provider, other.provider), (one.server, other.server)):
+        for mine, theirs in ((one.provider, other.provider), (one.server_version, other.server_version)):
             if mine is not None and theirs is not None and mine != theirs:
                 found[upgrade(mine, theirs)] = None
     return tuple(found)

@@ -174,7 +174,7 @@ class Tried:
 
     def pace(self, cell: Cell, proof_s: float) -> Pace:
         """What a trial of the cell takes, whose proof took so many seconds."""
-        kind = cell.provider.spec, cell.server, cell.choice.name, cell.coordinates.get("op")
+        kind = cell.provider.spec, cell.server_version, cell.choice.name, cell.coordinates.get("op")
         first = self._first.get(kind)
         if first is not None and proof_s <= SLOW_PROOF * first.ready_s:
             return first

@@ -58,7 +58,7 @@ class Cell:
         return self.against == self.key
 
     @property
-    def server(self) -> str | None:
+    def server_version(self) -> str | None:
         """Which server it is measured through: `nginx 1.22.1`; the URL of one of the user's own."""
         if self.bed is None:
             return None

@@ -141,7 +141,7 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
 
 def _of_cell(row: Row) -> dict[str, Any]:
     return {
-        "server": row.server,
+        "server_version": row.server_version,
         "standing": str(row.standing),
         "strength": row.strength,
     }

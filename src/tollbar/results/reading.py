@@ -387,7 +387,7 @@ def _row(
     twins: tuple[Trial, ...],
 ) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
-    columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server")}
+    columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server_version")}
     columns |= {name: stored.words(found[name]) for name in ("accepted", "refused", "not_tried")}
     coordinates = stored.coordinates(found["coordinates"])
     if not {"choice", "provider", "op"} <= coordinates.keys():

@@ -46,7 +46,7 @@ class Row:
     """Wrong things that were refused, in words."""
     not_tried: tuple[str, ...] = ()
     """Refusals that could not be tried, each with the reason."""
-    server: str | None = None
+    server_version: str | None = None
     """Which server it was measured through, with its version (`nginx 1.22.1`), or the URL of one of the user's own."""
     set_aside: SetAside | None = None
     """Where it failed so often that no more trials of it are made until the run is resumed."""
@@ -62,7 +62,7 @@ class Row:
     @property
     def shown(self) -> Mapping[str, Value]:
         """Its coordinates as people read them: library and server with their versions."""
-        server = {"bed": self.server} if self.bed is not None and self.server is not None else {}
+        server = {"bed": self.server_version} if self.bed is not None and self.server_version is not None else {}
         return {**self.coordinates, "provider": self.provider, **server}
 
     @property

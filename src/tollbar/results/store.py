@@ -323,7 +323,7 @@ def _insert_plan(database: sqlite3.Connection, planned: StudyPlan) -> None:
     for position, cell in enumerate(planned.cells):
         values = (
             name, cell.key, position, json.dumps(dict(cell.coordinates)), cell.choice.title, cell.standing,
-            cell.strength, cell.against, cell.server, None, None, 0, "[]", "[]", "[]",
+            cell.strength, cell.against, cell.server_version, None, None, 0, "[]", "[]", "[]",
         )  # fmt: skip
         database.execute(f"insert into cell values ({_marks(values)})", values)
     for coordinates, because in planned.left_out:

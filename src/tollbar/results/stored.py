@@ -18,7 +18,7 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
     "cell": {
         **dict.fromkeys(("study", "key", "coordinates", "title", "standing"), "text"),
         **dict.fromkeys(("accepted", "refused", "not_tried"), "text"),
-        **dict.fromkeys(("against", "server", "outcome", "reason"), "text null"),
+        **dict.fromkeys(("against", "server_version", "outcome", "reason"), "text null"),
         "position": "integer",
         "known_answers": "integer",
         "strength": "integer null",

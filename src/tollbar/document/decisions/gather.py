@@ -40,7 +40,7 @@ class ObservationForm(Form):
     study: str
     provider: str
     """with its version"""
-    server: str | None
+    server_version: str | None
     ratio: Number
     low: Number
     """null, as `high`, where there were too few blocks for an interval"""
@@ -269,7 +269,7 @@ def _observed(one: Observation) -> dict[str, Any]:
         "run": one.run,
         "study": one.study.name,
         "provider": cell.provider,
-        "server": cell.server,
+        "server_version": cell.server_version,
         "ratio": toll.ratio,
         "low": toll.low,
         "high": toll.high,
