@@ -135,8 +135,15 @@ def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, plann
     assert [(), ("a", "b")] == [row.client_libraries for row in run.studies[0].rows]
     results.export(run, "json", tmp_path / "chunks.json")
     rows = json.loads((tmp_path / "chunks.json").read_text())
-    of_cell = {"study": "hashes", "choice": "sha-256", "provider": run.studies[0].rows[1].provider, "server_version": None}
-    of_cell |= {"standing": "recommended", "strength": 128, "twin": False, "outcome": "ok", "bytes_sent": 77}
+    of_cell = {"study": "hashes", "choice": "sha-256", "provider": run.studies[0].rows[1].provider}
+    of_cell |= {
+        "server_version": None,
+        "standing": "recommended",
+        "strength": 128,
+        "twin": False,
+        "outcome": "ok",
+        "bytes_sent": 77,
+    }
     of_cell |= {"client_busy": 0.25, "requests": 5, "requests_per_s": 5e6, "steal_ns": 0, "machine_load": 1.0}
     assert [of_cell] * 3 == [{name: row[name] for name in of_cell} for row in rows]
     names = ("round", "made_up", "probe_before_ns", "probe_within_ns", "probe_after_ns", "operations", "cpu_ns")

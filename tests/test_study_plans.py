@@ -29,7 +29,9 @@ def test_a_study_of_servers_is_planned() -> None:
     assert 6 == len(one.cells)
     users = {cell.key: cell.coordinates["users"] for cell in one.cells}
     assert all(cell.against and users[cell.against] == cell.coordinates["users"] for cell in one.cells)
-    assert {("embedded", True)} == {(c.coordinates["bed"], (c.server_version or "").startswith("embedded ")) for c in one.cells}
+    assert {("embedded", True)} == {
+        (c.coordinates["bed"], str(c.server_version).startswith("embedded ")) for c in one.cells
+    }
 
 
 AT_RATES = SERVED.replace("users   = [1, 8]", 'shape = "open"\nrates = ["0.5 /s", "0.2/s", "200 /s"]')

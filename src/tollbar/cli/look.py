@@ -360,7 +360,7 @@ def _choices(some: Sequence[Family], *, in_words: bool) -> list[dict[str, object
         {
             "family": family.name,
             "choice": choice.name,
-            "standing": choice.worth if in_words else str(choice.standing),
+            "standing": choice.standing_text if in_words else str(choice.standing),
             "strength": choice.strength,
             "authority": "; ".join(f"{one.by}, {one.where}" for one in choice.authority[:1]),
         }

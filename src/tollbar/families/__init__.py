@@ -1,7 +1,7 @@
 """Families: which kinds of choice there are, and what is known about each choice.
 
 A family is a folder: `family.toml`, its known answers, its keys, and where its cells need more than the general
-workloads, a `workload.py`. What a choice *costs* is measured; what it is *worth* (its standing with the authorities,
+workloads, a `workload.py`. What a choice *costs* is measured; its *standing* (what authorities say of it,
 its strength, what it protects against, the known answers that prove it) is here.
 """
 
@@ -21,7 +21,7 @@ from tollbar.families.made_of import MadeOf, Member
 from tollbar.families.preferred import default_cell, given_up, is_default
 from tollbar.families.reading import name_of, read_family
 from tollbar.families.settings import Setting, SettingValue
-from tollbar.families.worth import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
+from tollbar.families.standing import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
 from tollbar.files import folders_with
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tollbar.families.coordinates import Value, fits
 from tollbar.families.definition import Family
 from tollbar.families.settings import Setting
-from tollbar.families.worth import Standing
+from tollbar.families.standing import Standing
 
 LOADS = ("users", "rate", "utilisation")
 """Coordinates of how much is asked of a server. `rate` and `utilisation` of zero are unpaced: users ask as soon as they

@@ -1,4 +1,4 @@
-"""A choice: what it is, what it is worth with which parameters, and the known answers that prove it."""
+"""A choice: what it is, its standing by its parameters, and the known answers that prove it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tollbar.families.coordinates import Unsupported, Value
-from tollbar.families.worth import Authority, Mitigations, Standing
+from tollbar.families.standing import Authority, Mitigations, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Choice:
     unanswered: tuple[str, ...] = ()
     """Operations whose result is new each time, so that no known answer can come."""
     levels: tuple[Level, ...] = ()
-    """What it is worth by its parameters: the first that is met counts, the last always is. Its own standing and
+    """Its standing by its parameters: the first that is met counts, the last always is. Its own standing and
     authority are then those at its default parameters."""
     memory: tuple[Value, ...] = ()
     """Sizes and parameters whose product is the memory that one operation takes, in bytes; empty: not worth saying."""
@@ -41,11 +41,11 @@ class Choice:
 
     @property
     def is_set_by_study(self) -> bool:
-        """Whether its parameters are settings of a study, which decide what it is worth."""
+        """Whether its parameters are settings of a study, which decide its standing."""
         return bool(self.levels) and not self.setting
 
     @property
-    def worth(self) -> str:
+    def standing_text(self) -> str:
         """Its standing for people."""
         return "by its settings" if self.is_set_by_study else self.standing.words
 
@@ -79,10 +79,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a choice with parameters is worth from these on, and who says so."""
+    """The standing of a choice from these parameters on, and the authority for it."""
 
     at_least: Mapping[str, int]
-    """Empty: what it is worth below all other levels."""
+    """Empty: its standing below all other levels."""
     standing: Standing
     authority: tuple[Authority, ...]
 

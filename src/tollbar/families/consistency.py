@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tollbar.errors import nearest
 from tollbar.families.definition import Family
 from tollbar.families.settings import Setting
-from tollbar.families.worth import Mitigations, Standing
+from tollbar.families.standing import Mitigations, Standing
 from tollbar.metrics import METRICS
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tollbar.families.choices import Choice
 from tollbar.families.coordinates import Value, fits, is_one_of
 from tollbar.families.settings import Setting, SettingValue
-from tollbar.families.worth import (
+from tollbar.families.standing import (
     UNMITIGATED,
     WORST_FIRST,
     Authority,
@@ -145,12 +145,12 @@ class Family:
         if not self._refusal(name, {**coordinates, name: default}):
             return default
 
-        def worth(value: Value) -> int:
+        def rank(value: Value) -> int:
             known = self._value_at(name, {**coordinates, name: value})
             return WORST_FIRST.index(known.standing if known and known.standing else Standing.RECOMMENDED)
 
         possible = [value for value in others if not self._refusal(name, {**coordinates, name: value})]
-        return max(possible, key=worth, default=default)
+        return max(possible, key=rank, default=default)
 
     def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
         """Why a cell cannot be had there, and with which other values of its settings it could; None: it can."""

@@ -1,4 +1,4 @@
-"""A family that is made of others: its cells are one cell of each, worth as much as the least of these."""
+"""A family that is made of others: its cells are one cell of each, with the worst standing of these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tollbar.families.cells import OF_A_LOAD
 from tollbar.families.coordinates import Value
 from tollbar.families.definition import Family, Part
 from tollbar.families.settings import Setting, SettingValue
-from tollbar.families.worth import WORST_FIRST, Degree, Mitigation, Standing, Threat, ThreatSource
+from tollbar.families.standing import WORST_FIRST, Degree, Mitigation, Standing, Threat, ThreatSource
 from tollbar.patterns import is_like
 
 
@@ -167,7 +167,7 @@ def _settings(member: Member, whole: Family, before: Mapping[str, Setting]) -> I
         stays = name in member.given or name in before or any(is_like(name, one) for one in member.left_out)
         only = None if stays else _only(whole, member, setting.only, own)
         if only is not None:
-            # What its values are worth is asked of the member itself.
+            # The standing of its values is asked of the member itself.
             about = {value: _named(one.name, one.title, one.spec, one.note) for value, one in setting.about.items()}
             own[name] = replace(
                 setting,

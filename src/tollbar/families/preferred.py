@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from tollbar.families.cells import at_defaults
 from tollbar.families.coordinates import Value
 from tollbar.families.definition import Family
-from tollbar.families.worth import Degree, Standing
+from tollbar.families.standing import Degree, Standing
 
 _DEGREES = list(Degree)
 

@@ -20,7 +20,7 @@ from tollbar.families.coordinates import Unsupported, Value
 from tollbar.families.definition import DEFAULT_PROVIDERS, Default, Family
 from tollbar.families.made_of import Member, made_of
 from tollbar.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
-from tollbar.families.worth import Authority, Degree, Mitigation, Standing, Threat, ThreatSource
+from tollbar.families.standing import Authority, Degree, Mitigation, Standing, Threat, ThreatSource
 from tollbar.metrics import Metric
 from tollbar.patterns import is_like
 from tollbar.wire import Plain, Wire, read

@@ -10,7 +10,7 @@ from typing import Literal
 from tollbar import spelling, units
 from tollbar.errors import nearest
 from tollbar.families.coordinates import Unsupported, Value, fits
-from tollbar.families.worth import Authority, Mitigations, Standing
+from tollbar.families.standing import Authority, Mitigations, Standing
 
 Unit = Literal["bytes", "memory", "percent", "power-of-two"]
 """What a number is: the size of the data in bytes, memory that an operation takes in bytes, a share in percent, or a

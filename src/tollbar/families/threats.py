@@ -8,7 +8,7 @@ from tollbar.errors import nearest
 from tollbar.families.cells import at_defaults
 from tollbar.families.coordinates import Value
 from tollbar.families.definition import Family
-from tollbar.families.worth import Degree, Mitigations, Standing
+from tollbar.families.standing import Degree, Mitigations, Standing
 from tollbar.patterns import is_like
 
 _DEGREES = list(Degree)

@@ -112,7 +112,7 @@ class Priced:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The settings that decide what it is worth, are not given, and that its own cell has not at their defaults."""
+        """The settings that decide its standing, are not given, and that its own cell has not at their defaults."""
         if self.own is None:
             return ()
         settings = settings_at(self.use.family, self.own.coordinates)

@@ -47,9 +47,9 @@ class Offer:
     def qualifying(self) -> tuple[str, ...]:
         """Choices that meet the policies with some values of their settings, in the best standing first."""
         family = self.wanted.family
-        worth = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
+        deciding = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
         best_first = sorted(
-            cells_of(family, worth), key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True
+            cells_of(family, deciding), key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True
         )
         # Of thousands of cells the few that are asked about: the first that meets the policies settles its choice.
         found: dict[str, None] = {}
@@ -68,7 +68,7 @@ class Offer:
         places = [place for study in self.studies for place in study.places(use, platform)]
         if not places:
             return None, "nothing that meets the policies is in the runs"
-        best = max(places, key=lambda place: place.worth)
+        best = max(places, key=lambda place: place.rank)
         if best.own:
             return best, None
         if best.not_given:
@@ -86,7 +86,7 @@ class Place:
     costs: tuple[Cost, ...]
     not_given: tuple[str, ...]
     """In what the use's cell differs from all that meets the policies, though the asset does not say it."""
-    worth: tuple[bool, bool, bool, int]
+    rank: tuple[bool, bool, bool, int]
     """Whether it is beside the use, or the use was measured there, whether its operation decides, how usual it is."""
 
 

@@ -137,10 +137,10 @@ def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) ->
     """These coordinates, with each free setting at its default unless only another can be had, or lacks less."""
     at = dict(fixed)
 
-    def worth(name: str, value: Value) -> tuple[bool, tuple[int, int]]:
+    def rank(name: str, value: Value) -> tuple[bool, tuple[int, int]]:
         cell = at_defaults(wanted.family, {**at, name: value})
         return wanted.family.why_unsupported(cell) is not None, lacks(candidate(wanted, cell))
 
     for name in free:
-        at[name] = min(_values(wanted, name, at), key=lambda value, name=name: worth(name, value))  # type: ignore[misc]
+        at[name] = min(_values(wanted, name, at), key=lambda value, name=name: rank(name, value))  # type: ignore[misc]
     return at

@@ -183,7 +183,7 @@ def wanted(
 def choose(
     wanted: Wanted, study_run: StudyRun, given: Mapping[str, Value | tuple[Value, ...]], known: Quickness | None = None
 ) -> tuple[Choosing, ...]:
-    """What a run's cells are worth and cost, those with the given coordinates or one of each, place by place.
+    """The standings and costs of a run's cells, those with the given coordinates or one of each, place by place.
 
     Cells stand in one place where the same is asked of them: see `Choosing.where`. What cannot be, such as a hybrid in
     TLS 1.2, is in no run.
@@ -235,7 +235,7 @@ def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
 
 
 def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
-    """What cells are worth, without a run."""
+    """The standings of cells, without a run."""
     return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells])
 
 
@@ -333,8 +333,8 @@ def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, li
     what is done elsewhere, as the hash of what is signed, nothing is compared with what does it.
     """
     settings = wanted.family.settings
-    worth = {name for name, setting in settings.items() if setting.about and not setting.how}
-    deciding = {"choice", *wanted.family.parameters, *worth, *turned_on(wanted)} - {"op", "bed"}
+    of_standing = {name for name, setting in settings.items() if setting.about and not setting.how}
+    deciding = {"choice", *wanted.family.parameters, *of_standing, *turned_on(wanted)} - {"op", "bed"}
     names = [name for name in dict.fromkeys(name for row in rows for name in row.coordinates) if name not in deciding]
     apart: dict[tuple[tuple[str, Value], ...], list[Row]] = {(): []}
     for row in rows:

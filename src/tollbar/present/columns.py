@@ -100,7 +100,7 @@ class MainTable:
         self.widest = max(logs, default=0.0) or 1.0
         varied = varying(self.rows)
         self.row_names = [name for name in varied if name not in self.in_panels] or ["choice"]
-        # A baseline that protects nothing is no choice; any other is one, and may be worth less than the rest.
+        # A baseline that protects nothing is no choice; any other is one, and may have a worse standing than the rest.
         self.standings = {row.standing for row in self.rows if not (is_baseline(row) and row.standing is Standing.NULL)}
         told = {*varied, *self.row_names}
         constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}

@@ -77,10 +77,10 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
     # Where the places have strengths or standings of their own, none of them is the answer's.
     standing = {row.standing for row in answers} if not telling.of_one_standing else set()
     bits = {row.strength for row in answers} if telling.has_strengths else set()
-    worth = [standing_words(one) for one in standing if len(standing) == 1]
-    worth += [f"{one} bits" for one in bits if len(bits) == 1 and one is not None]
+    properties = [standing_words(one) for one in standing if len(standing) == 1]
+    properties += [f"{one} bits" for one in bits if len(bits) == 1 and one is not None]
     name, costs = telling.label(best.row), _costs(telling, finding, finding.places, said, told)
-    in_brackets = f" ({', '.join(worth)})" if worth else ""
+    in_brackets = f" ({', '.join(properties)})" if properties else ""
     shown = f"{quoted(name) if operation else name}{in_brackets}"
     said_of = f"{operation}{shown}, {costs}" if operation else f"{shown}: {costs}"
     said_of += _gives_up(telling, finding, told)

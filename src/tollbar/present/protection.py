@@ -1,4 +1,4 @@
-"""What each choice does about each threat, and who says what it is worth."""
+"""What each choice does about each threat, and its standing with its authority."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def strength_section(study: StudyJudgement, at: AtOneLoad) -> Section:
     sources = sources_table(study)
     folded = [Folded(sources.caption, [sources])] if sources.rows else []
     if not charts:
-        return Section("What each choice is worth", (Paragraph(means, "note"), *folded))
+        return Section("The standing of each choice", (Paragraph(means, "note"), *folded))
     costed = [m.row for m in by_row(study, cost_metric(study)).values() if m.row.strength is not None]
     how = (
         f"{means} Down and to the right is better. The dashed line is the least cost that was measured of a"

@@ -19,9 +19,9 @@ for (const matrix of document.querySelectorAll(".matrix")) {
   };
   const rowHead = ([, cell, over, standing, words]) => {
     const head = headed(element("th", cell, {scope: "row"}), over);
-    const worth = element("small", words, {className: "worth"});
-    worth.prepend(symbols.querySelector(`.${standing}`).cloneNode(true));
-    head.append(worth);
+    const standingText = element("small", words, {className: "standing-text"});
+    standingText.prepend(symbols.querySelector(`.${standing}`).cloneNode(true));
+    head.append(standingText);
     return head;
   };
   const cellOf = (written) => {

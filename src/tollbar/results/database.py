@@ -27,8 +27,8 @@ from tollbar.results.directory import RESULTS_FILES
 TABLES = """
 create table cell (
     study text, key text, position integer, coordinates text not null, title text not null, standing text not null,
-    strength integer, against text, server_version text, outcome text, reason text, known_answers integer, accepted text,
-    refused text, not_tried text,
+    strength integer, against text, server_version text, outcome text, reason text, known_answers integer,
+    accepted text, refused text, not_tried text,
     primary key (study, key)
 ) without rowid;
 create table heat (

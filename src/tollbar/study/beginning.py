@@ -33,7 +33,7 @@ def _lines(family: Family) -> Iterator[str]:
     yield from _key("family", family.name)
     yield from _said("What is compared; patterns such as `*` are allowed. There are:")
     width = max(map(len, family.choices))
-    yield from (f"#   {choice.name:<{width}}  {_worth(choice)}" for choice in family.choices.values())
+    yield from (f"#   {choice.name:<{width}}  {_standing(choice)}" for choice in family.choices.values())
     yield from _key("choices", head["choices"])
     if "beds" in head:
         yield from _said("The servers that perform it: `tollbar list beds` shows those that are here.")
@@ -113,8 +113,8 @@ def _examples(family: Family, names: list[str]) -> Iterator[str]:
     yield "# ratio = 2.0"
 
 
-def _worth(choice: Choice) -> str:
-    return f"{choice.title}: {choice.worth}"
+def _standing(choice: Choice) -> str:
+    return f"{choice.title}: {choice.standing_text}"
 
 
 def _said(text: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tollbar import families, workloads
 from tollbar.families import OF_A_LOAD, Standing, Value, at_defaults
-from tollbar.families.worth import WORST_FIRST
+from tollbar.families.standing import WORST_FIRST
 from tollbar.plan import Cell, key_of
 from tollbar.records import Outcome, Proven
 
@@ -28,8 +28,8 @@ def settings_instead(cell: Cell) -> Iterator[tuple[str, Value, Cell]]:
                 continue
             found.append((name, value, at, family.standing_of(at)))
     # The null choice has one standing in all of its cells.
-    worth = {standing: -rank for rank, standing in enumerate(WORST_FIRST)}
-    for name, value, at, standing in sorted(found, key=lambda one: worth.get(one[3], 0)):
+    ranks = {standing: -rank for rank, standing in enumerate(WORST_FIRST)}
+    for name, value, at, standing in sorted(found, key=lambda one: ranks.get(one[3], 0)):
         yield name, value, replace(cell, coordinates=at, standing=standing)
 
 

@@ -237,8 +237,8 @@ def _why(of: Answered, one: Candidate) -> str:
 
 def _columns(of: Answered, names: Sequence[str]) -> list[Column]:
     titles = [Column(name.replace("-", " "), names=True) for name in names]
-    worth = (*titles, *texts("standing", leaves=3))
-    return [*worth, *numbers("cost", "× cheapest"), *texts("interval", leaves=2)]
+    leading = (*titles, *texts("standing", leaves=3))
+    return [*leading, *numbers("cost", "× cheapest"), *texts("interval", leaves=2)]
 
 
 def _row(

@@ -38,7 +38,7 @@ def brief(pricing: Pricing) -> Brief:
     of = inventory.of or inventory.path.name
     to_go = f"What of the cryptography of {of} is to be replaced under {enumeration(named)}, and what does that cost?"
     return Brief(
-        question=to_go if named else f"What is the cryptography of {of}, and what is it worth?",
+        question=to_go if named else f"What is the cryptography of {of}, and what is its standing?",
         headline=_headline(pricing),
         how=tuple(_how(pricing)),
         listings=tuple(_listings(pricing)),
@@ -139,14 +139,14 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     family, cell = priced.use.family, priced.use.coordinates
     what = place_of(family, cell, cell)
     standing = family.standing_of(cell)
-    worth = standing_words(standing) if priced.is_standing_sure else _open(priced)
+    words = standing_words(standing) if priced.is_standing_sure else _open(priced)
     replaced = [
         str(place_of(family, one.coordinates, _differing(one.coordinates, priced))) for one in priced.replacements
     ]
     cost, others = (priced.costs[0], priced.costs[1:]) if priced.costs else (None, ())
     return [
         TableCell(what, small=_unprotected(priced), stays=what),
-        TableCell(worth, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=worth),
+        TableCell(words, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=words),
         TableCell(_some(replaced, MOST_REPLACEMENTS, "or") or _none(priced), small=_also(priced, cost, others)),
         TableCell(_times(cost.toll) if cost else "", verdict=_verdict(cost)),
     ]
@@ -156,7 +156,7 @@ def _open(priced: Priced) -> str:
     """Its standing, where what is not given may lower it, or decides it."""
     family, cell = priced.use.family, priced.use.coordinates
     choice = family.choices[str(cell["choice"])]
-    return choice.worth if choice.is_set_by_study else f"at best {standing_words(family.standing_of(cell))}"
+    return choice.standing_text if choice.is_set_by_study else f"at best {standing_words(family.standing_of(cell))}"
 
 
 def _verdict(cost: Cost | None) -> Verdict | None:

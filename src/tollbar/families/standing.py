@@ -1,4 +1,4 @@
-"""What a choice is worth: its standing with the authorities, who says so, and which threats it mitigates how far."""
+"""The standing of a choice with the authorities, its sources, and how far it mitigates each threat."""
 
 from __future__ import annotations
 
