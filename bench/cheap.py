@@ -21,7 +21,7 @@ from typing import Any
 from bench.figures import ENGINE, TOLLBAR, Figure, timed, unmeasured
 from bench.studies import Unmeasured
 from tollbar import libraries, machine, plan, results, study
-from tollbar.plan import heats
+from tollbar.plan import batches
 from tollbar.records import CONTRACT, RUNNER, Chunk, Outcome, Proven, Trial
 from tollbar.results.store import Store
 
@@ -143,10 +143,11 @@ def _asked(*lines: Mapping[str, Any]) -> tuple[float, list[dict[str, Any]]]:
 
 
 def _lab_ms(run: Path) -> float:
-    """Of a heat's time what was not spent in chunks, shared among its trials: start, warm-up, probes, commit, end."""
+    """Of a batch's time what was not spent in chunks, shared among its trials: start, warm-up, probes, commit, end."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         rows = database.execute(
-            "select study, started_s, count(*), max(load is not null) from trial group by study, block, heat order by 2"
+            "select study, started_s, count(*), max(load is not null) from trial group by study, block, batch"
+            " order by 2"
         ).fetchall()
         spent_ns: dict[float, float] = defaultdict(float)
         for started_s, values in database.execute(
@@ -187,14 +188,14 @@ def _make_up(store: Store, planned: plan.StudyPlan) -> None:
     order = 0
     for cell in planned.cells:
         store.record_proof(Proven(cell.study, cell.key, Outcome.OK, None, 1, (), ("a tampered message",)))
-    for block in heats.blocks(planned, 1, measure.blocks):
-        for heat in block:
-            trials = [_trial(visit, order + place, measure.rounds, noise) for place, visit in enumerate(heat.visits)]
+    for block in batches.blocks(planned, 1, measure.blocks):
+        for batch in block:
+            trials = [_trial(visit, order + place, measure.rounds, noise) for place, visit in enumerate(batch.visits)]
             store.record(trials)
             order += len(trials)
 
 
-def _trial(visit: heats.Visit, order: int, rounds: int, noise: random.Random) -> Trial:
+def _trial(visit: batches.Visit, order: int, rounds: int, noise: random.Random) -> Trial:
     ns = 1000 * (1 + len(visit.cell.choice.name) % 7)
     costs = [round(5000 * ns * noise.lognormvariate(0, 0.02)) for _ in range(rounds)]
     return Trial(
@@ -202,7 +203,7 @@ def _trial(visit: heats.Visit, order: int, rounds: int, noise: random.Random) ->
         cell=visit.cell.key,
         twin=visit.twin,
         block=visit.block,
-        heat=visit.heat,
+        batch=visit.batch,
         order=order,
         started_s=float(order),
         outcome=Outcome.OK,

@@ -123,7 +123,7 @@ def _trial(
         probes_ns = QUIET_NS if quiet else (4 * QUIET_NS[0], 4 * QUIET_NS[1])
         chunks.append(Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns))
     return Trial(
-        study=cell.study, cell=cell.key, twin=twin, block=block, heat=0, order=order, started_s=began_s,
+        study=cell.study, cell=cell.key, twin=twin, block=block, batch=0, order=order, started_s=began_s,
         outcome=Outcome.OK, reason=None, chunks=tuple(chunks), paid_by=(RUNNER,), memory_bytes=0, steal_ns=0,
         machine_load=1.0,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from bench.figures import TOLLBAR
 from tollbar.beds import proc, sandbox
 
 BEDS = ("embedded", "nginx", "httpd")
-# So few that a heat is mostly starts and ends, where most can go wrong.
+# So few that a batch is mostly starts and ends, where most can go wrong.
 ROUNDS = 4
 
 STUDY = """
@@ -359,7 +359,7 @@ class Kept(NamedTuple):
     cell: str
     twin: bool
     block: int
-    heat: int
+    batch: int
     outcome: str
     reason: str | None
     observed: str
@@ -367,7 +367,7 @@ class Kept(NamedTuple):
 
 
 TRIALS = """
-select ord, study, cell, twin, block, heat, outcome, reason,
+select ord, study, cell, twin, block, batch, outcome, reason,
     (select json_group_array(json_array(component, metric, by_round)) from observation where trial = id)
 from trial order by ord
 """

@@ -1,6 +1,6 @@
 """Fleet: clusters that Ray makes, simulated on this machine. Some ten minutes.
 
-How long a cluster of three takes to its first heat, what `quick` on its nodes takes of each beside one run here, and
+How long a cluster of three takes to its first batch, what `quick` on its nodes takes of each beside one run here, and
 what chunks cost through Ray beside those of a run here. `fleet_kills` ends parts of them.
 """
 
@@ -16,7 +16,7 @@ from bench.figures import TOLLBAR, Figure, Finished, timed, unmeasured
 from bench.studies import Unmeasured
 from tollbar import results
 
-FIRST_HEAT_GOAL_S = 20.0
+FIRST_BATCH_GOAL_S = 20.0
 OVER_ONE_GOAL = 1.2
 PARITY_GOAL = 0.005
 NODES = 3
@@ -46,7 +46,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _start(place: Path) -> Figure:
-    """From the command to the first heat of the first node, as its journal has it. Raises Unmeasured."""
+    """From the command to the first batch of the first node, as its journal has it. Raises Unmeasured."""
     began_s = time.time()
     runs = place / "start"
     _run(place, "spin.toml", "--on", "ray", "--simulate", str(NODES), "--runs", str(runs))
@@ -54,10 +54,10 @@ def _start(place: Path) -> Figure:
     # The first node alone would be there as soon: of each as many trials as of the others.
     if len(works) != NODES or len({*works}) > 1:
         raise Unmeasured(f"{NODES} nodes have {works} trials")
-    took_s = min(_first_heat_s(run) for run in _runs(runs)) - began_s
+    took_s = min(_first_batch_s(run) for run in _runs(runs)) - began_s
     return Figure(
-        f"fleet: from the command to the first heat, {NODES} simulated nodes", f"at most {FIRST_HEAT_GOAL_S:.0f} s",
-        f"{took_s:.1f} s", took_s <= FIRST_HEAT_GOAL_S,
+        f"fleet: from the command to the first batch, {NODES} simulated nodes", f"at most {FIRST_BATCH_GOAL_S:.0f} s",
+        f"{took_s:.1f} s", took_s <= FIRST_BATCH_GOAL_S,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _quick(place: Path) -> Figure:
     one = _run(place, "quick", "--runs", str(place / "alone"))
     alone_s = max(map(_span_s, _runs(place / "alone")))
     _run(place, "quick", "--on", "ray", "--simulate", str(NODES), "--runs", str(place / "three"))
-    what = f"fleet: `quick`, the slowest of {NODES} simulated nodes over a run here, from first heat to last"
+    what = f"fleet: `quick`, the slowest of {NODES} simulated nodes over a run here, from first batch to last"
     goal = f"at most × {OVER_ONE_GOAL}"
     # A node that ended early would make the slowest quicker.
     (work,), works = (_works(place / folder) for folder in ("alone", "three"))
@@ -122,7 +122,7 @@ def _moments_s(run: Path) -> list[float]:
     return [trial.started_s for study in results.read(run).studies for row in study.rows for trial in row.all_trials]
 
 
-def _first_heat_s(run: Path) -> float:
+def _first_batch_s(run: Path) -> float:
     return min(_moments_s(run))
 
 

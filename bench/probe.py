@@ -23,7 +23,7 @@ from bench import work
 from bench.figures import Figure, unmeasured
 from tollbar import machine, measure, plan, study
 from tollbar.beds import NotStarted
-from tollbar.measure import heat
+from tollbar.measure import batch
 from tollbar.measure.probe import Probe
 from tollbar.moments import Quickness, quickness_of
 from tollbar.runner import Stopped
@@ -61,7 +61,7 @@ class Seen:
 def figures(
     kinds: Sequence[str] = KINDS, blocks: int = BLOCKS, rounds: int = ROUNDS, measured: Sequence[str] = MEASURED
 ) -> Iterator[Figure]:
-    """For each kind of work what the probe explains, and what it does; then its share of the time of real heats."""
+    """For each kind of work what the probe explains, and what it does; then its share of the time of real batches."""
     work.core()
     machine.keep_off(work.core())
     seen: dict[str, list[Seen]] = {kind: [] for kind in kinds}
@@ -196,7 +196,7 @@ def _does(what: str) -> str:
 class _Timed(Probe):
     """A probe that says what it took of the time between its start and its end."""
 
-    taken: list[_Timed] = []  # noqa: RUF012 - one list for all that a heat makes, and none else sees them
+    taken: list[_Timed] = []  # noqa: RUF012 - one list for all that a batch makes, and none else sees them
 
     def __enter__(self) -> _Timed:
         super().__enter__()
@@ -216,22 +216,22 @@ class _Timed(Probe):
 
 
 def _shares(names: Sequence[str]) -> Iterator[Figure]:
-    """Of the time that the heats of a study's first block take once all are ready, what the probe takes.
+    """Of the time that the batches of a study's first block take once all are ready, what the probe takes.
 
     Waiting for a quiet moment is a probe every half millisecond, and that is in it.
     """
     for name in names:
         path = files("tollbar.study") / "studies" / "quick" / f"{name}.toml"
         planned = plan.make(study.load([str(path)]), seed=1)
-        heats = measure.heats_left(planned, counts={name: 1}, done=(), excluded=())
+        batches = measure.batches_left(planned, counts={name: 1}, done=(), excluded=())
         _Timed.taken.clear()
-        with measure.sandbox_for(planned) as sandbox, patch.object(heat, "Probe", _Timed):
-            taken = measure.measured(planned, heats, core=work.core(), sandbox=sandbox)
+        with measure.sandbox_for(planned) as sandbox, patch.object(batch, "Probe", _Timed):
+            taken = measure.measured(planned, batches, core=work.core(), sandbox=sandbox)
             chunks = sum(len(trial.chunks) for trials, _ in taken for trial in trials)
         lasted_s = sum(one.lasted_s for one in _Timed.taken)
         what = f"probe: its share of the measuring time of quick's `{name}`"
         if not lasted_s:
-            yield Figure(what, f"at most {SHARE_GOAL:.0%}", "no heat had one", False)
+            yield Figure(what, f"at most {SHARE_GOAL:.0%}", "no batch had one", False)
             continue
         asked_s = sum(one.asked_s for one in _Timed.taken)
         readings = sum(one.readings for one in _Timed.taken)

@@ -50,18 +50,19 @@ def figures() -> Iterator[Figure]:
 
 
 def gaps(run: Run) -> Iterator[tuple[Row, float]]:
-    """Of each heat but a study's last, for each of its trials: what of its time was not spent in chunks, shared evenly.
+    """Of each batch but a study's last, for each of its trials: what of its time was not spent in chunks, shared
+    evenly.
 
     That is start, readiness, proof of the library, warm-up, probes and waiting for quiet moments, the stretch, the end,
     and the commit.
     """
     for one in run.studies:
-        heats: dict[tuple[int, int], list[tuple[Row, Trial]]] = {}
+        batches: dict[tuple[int, int], list[tuple[Row, Trial]]] = {}
         for row in one.rows:
             for trial in (*row.trials, *row.twins):
-                heats.setdefault((trial.block, trial.heat), []).append((row, trial))
-        ordered = sorted(heats.values(), key=lambda heat: heat[0][1].started_s)
-        for heat, after in pairwise(ordered):
-            spent_s = sum(trial.wall_ns for _, trial in heat) / 1e9
-            each_s = (after[0][1].started_s - heat[0][1].started_s - spent_s) / len(heat)
-            yield from ((row, each_s) for row, _ in heat)
+                batches.setdefault((trial.block, trial.batch), []).append((row, trial))
+        ordered = sorted(batches.values(), key=lambda batch: batch[0][1].started_s)
+        for batch, after in pairwise(ordered):
+            spent_s = sum(trial.wall_ns for _, trial in batch) / 1e9
+            each_s = (after[0][1].started_s - batch[0][1].started_s - spent_s) / len(batch)
+            yield from ((row, each_s) for row, _ in batch)

@@ -19,7 +19,7 @@ from tollbar.records import Chunk, Outcome, Trial
 from tollbar.results import Row, StudyRun
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, Visit
 
-CELLS_A_HEAT = 4
+CELLS_A_BATCH = 4
 
 Disturbed = Mapping[str, float]
 """By how much neighbours raise each cell's cost, by its key."""
@@ -30,15 +30,15 @@ def key(coordinates: Mapping[str, Value]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(coordinates.items()))
 
 
-def heats(against: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-    """The heats of a block that each cell is in, given each one's baseline: a few cells in each, and the baseline."""
+def batches(against: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    """The batches of a block that each cell is in, given each one's baseline: a few cells in each, and the baseline."""
     found: dict[str, tuple[int, ...]] = {}
     number = 0
     for baseline in dict.fromkeys(against.values()):
         cells = [one for one, its in against.items() if its == baseline and one != baseline]
         first = number
-        for i in range(0, max(1, len(cells)), CELLS_A_HEAT):
-            found |= dict.fromkeys(cells[i : i + CELLS_A_HEAT], (number,))
+        for i in range(0, max(1, len(cells)), CELLS_A_BATCH):
+            found |= dict.fromkeys(cells[i : i + CELLS_A_BATCH], (number,))
             number += 1
         found[baseline] = tuple(range(first, number))
     return found
@@ -50,21 +50,21 @@ def trials(
     *,
     twin: bool,
     blocks: int,
-    heats: Sequence[int],
+    batches: Sequence[int],
     chunks: Callable[[int], Sequence[Chunk]],
     paid_by: Sequence[str],
     chance: random.Random,
     memory: int = 0,
 ) -> Iterator[Trial]:
-    """One trial in each block for each of its heats; of a twin in the first of them."""
+    """One trial in each block for each of its batches; of a twin in the first of them."""
     for block in range(blocks):
-        for heat in heats[:1] if twin else heats:
+        for batch in batches[:1] if twin else batches:
             yield Trial(
                 study=study,
                 cell=cell,
                 twin=twin,
                 block=block,
-                heat=heat,
+                batch=batch,
                 order=block,
                 started_s=1.8e9 + block,
                 outcome=Outcome.OK,
@@ -72,7 +72,7 @@ def trials(
                 chunks=tuple(chunks(block)),
                 paid_by=tuple(paid_by),
                 memory_bytes=memory + chance.randrange(4096) if memory else 0,
-                steal_ns=10_000_000 if (block + heat) % 4 == 0 else 0,
+                steal_ns=10_000_000 if (block + batch) % 4 == 0 else 0,
                 machine_load=1.25 if block else 0.5,
             )
 
@@ -114,7 +114,7 @@ def judged(
 
 def _trust(run: StudyRun, ledger: Ledger) -> Trust:
     blocks = len(ledger.blocks())
-    return Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, heats=2 * blocks, stolen_heats=1)
+    return Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, batches=2 * blocks, stolen_batches=1)
 
 
 def _undisturbed(toll: Toll, disturbed: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:

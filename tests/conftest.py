@@ -117,7 +117,7 @@ Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
 # Modules whose laboratories of servers are made once for all of their tests: by one worker, so that it is once.
 ONE_LABORATORY = ("gssapi", "labs", "negotiate", "samba", "services", "sign_in", "sign_in_faults", "storage_elsewhere")
 # Modules that plan every study that ships, which takes longer than their tests: by one worker for the same reason.
-OF_ALL_STUDIES = ("document", "headlines", "heats", "published", "sets", "terminal_width")
+OF_ALL_STUDIES = ("document", "headlines", "batches", "published", "sets", "terminal_width")
 # Begun last, what takes longest would keep one worker busy after the others are done: by the longest test of each. Of
 # the laboratories those with most tests are begun first, by pytest-xdist itself.
 LONGEST = (
@@ -134,12 +134,12 @@ LONGEST = (
         "precision",
     ),
     *("client_core", "conformance", "check", "compare", "engine_replaced", "report_browser", "gather_sent", "secrets"),
-    *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "heats", "run_read"),
+    *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "batches", "run_read"),
 )
 # What starts nothing, and is still no test to wait for while one writes, by its module or its own name: hundreds of
 # runs on machines that are made up, and whatever is asked of each study, policy and choice that ships.
 LONG = {
-    *("coverage", "heats", "published", "sets", "source_pages", "the_documents_are_what_the_schema_says"),
+    *("coverage", "batches", "published", "sets", "source_pages", "the_documents_are_what_the_schema_says"),
     *("every_shipped_study_has_a_line", "whatever_components_hold_each_is_an_asset_or_none"),
     *("many_choices_are_told_by_the_least_and_the_greatest", "a_thousand_cells", "toll_scales_with_its_cell"),
     *("shipped_policies_say_of_every_choice_what_was_reviewed", "estimate_of_more_blocks_is_about_right"),

@@ -292,8 +292,8 @@ def judge(
     chance = random.Random(seed)
     found = {by_hand.key(cost.coordinates): cost for cost in costs}
     against = {key: by_hand.key({**cost.coordinates, **study.baseline}) for key, cost in found.items()}
-    heats = by_hand.heats(against)
-    rows = tuple(_row(study, cost, key, against[key], heats[key], chance) for key, cost in found.items())
+    batches = by_hand.batches(against)
+    rows = tuple(_row(study, cost, key, against[key], batches[key], chance) for key, cost in found.items())
     return by_hand.judged(
         StudyRun(study, rows, left_out, looks=(10, BLOCKS)),
         {key: cost.disturbed for key, cost in found.items()},
@@ -306,7 +306,7 @@ def _memory(row: Row) -> Iterable[Measurement]:
     return [by_hand.measurement(row, "memory", "B", by_hand.interval(held, CONFIDENCE))] if held else []
 
 
-def _row(study: Study, cost: _Cost, key: str, against: str, heats: Sequence[int], chance: random.Random) -> Row:
+def _row(study: Study, cost: _Cost, key: str, against: str, batches: Sequence[int], chance: random.Random) -> Row:
     choice = study.family.choices[str(cost.coordinates["choice"])]
     ok = cost.nanoseconds is not None
     failed = Outcome.UNSUPPORTED if "no digest" in (cost.reason or "") else Outcome.FAILED
@@ -326,7 +326,7 @@ def _row(study: Study, cost: _Cost, key: str, against: str, heats: Sequence[int]
                 key,
                 twin=twin,
                 blocks=study.measure.blocks,
-                heats=heats,
+                batches=batches,
                 chunks=chunks,
                 paid_by=(RUNNER,),
                 chance=chance,

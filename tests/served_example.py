@@ -176,8 +176,8 @@ def _judged(study: Study, cells: Sequence[_Cell], seed: int) -> StudyJudgement:
     chance = random.Random(seed)
     keys = {by_hand.key(cell.coordinates): cell for cell in cells}
     against = {key: _against(cell) for key, cell in keys.items()}
-    heats = by_hand.heats(against)
-    rows = tuple(_row(study, cell, key, against[key], heats[key], chance) for key, cell in keys.items())
+    batches = by_hand.batches(against)
+    rows = tuple(_row(study, cell, key, against[key], batches[key], chance) for key, cell in keys.items())
     return by_hand.judged(
         StudyRun(study, rows, (), (BLOCKS,)),
         {key: DISTURBED[str(cell.coordinates["choice"])] for key, cell in keys.items()},
@@ -190,7 +190,7 @@ def _against(cell: _Cell) -> str:
     return by_hand.key({"choice": "plaintext", **{n: at[n] for n in kept if n in at}})
 
 
-def _row(study: Study, cell: _Cell, key: str, against: str, heats: Sequence[int], chance: random.Random) -> Row:
+def _row(study: Study, cell: _Cell, key: str, against: str, batches: Sequence[int], chance: random.Random) -> Row:
     at, family = cell.coordinates, study.family
     ok = cell.outcome is Outcome.OK
     return Row(
@@ -203,8 +203,8 @@ def _row(study: Study, cell: _Cell, key: str, against: str, heats: Sequence[int]
         against=against,
         outcome=cell.outcome,
         reason=cell.reason,
-        trials=tuple(_trials(study, cell, key, False, heats, chance)) if ok else (),
-        twins=tuple(_trials(study, cell, key, True, heats, chance)) if ok and key == against else (),
+        trials=tuple(_trials(study, cell, key, False, batches, chance)) if ok else (),
+        twins=tuple(_trials(study, cell, key, True, batches, chance)) if ok and key == against else (),
         accepted=("the answer", "the certificate that was asked for") if ok else (),
         refused=("another certificate", "another suite") if ok and "certificate" in at else (),
         not_tried=("an expired certificate: this server checks none",) if ok and at["bed"] == "httpd" else (),
@@ -213,7 +213,7 @@ def _row(study: Study, cell: _Cell, key: str, against: str, heats: Sequence[int]
 
 
 def _trials(
-    study: Study, cell: _Cell, key: str, twin: bool, heats: Sequence[int], chance: random.Random
+    study: Study, cell: _Cell, key: str, twin: bool, batches: Sequence[int], chance: random.Random
 ) -> Iterator[Trial]:
     disturbed = DISTURBED[str(cell.coordinates["choice"])]
     paid_by = tuple(cell.components) if study.measure.cost == "server-cpu" else (CLIENT,)
@@ -227,7 +227,7 @@ def _trials(
         key,
         twin=twin,
         blocks=BLOCKS,
-        heats=heats,
+        batches=batches,
         chunks=chunks,
         paid_by=paid_by,
         chance=chance,

@@ -130,21 +130,21 @@ class Lab:
         proven = measure.prove(cells, plan.seed, sandbox=self.sandbox, **more)
         return {cell.coordinates["bytes"]: one for cell, one in zip(cells, proven, strict=True)}
 
-    def heats(self, plan: Plan) -> list[list[Trial]]:
-        """The trials of each heat."""
+    def batches(self, plan: Plan) -> list[list[Trial]]:
+        """The trials of each batch."""
         counts = {one.study.name: one.study.measure.blocks for one in plan.studies}
-        left = measure.heats_left(plan, counts=counts, done=(), excluded=())
+        left = measure.batches_left(plan, counts=counts, done=(), excluded=())
         return [trials for trials, _ in measure.measured(plan, left, sandbox=self.sandbox)]
 
     def trials(self, plan: Plan) -> dict[object, list[Trial]]:
         """The trials of each cell, by its bytes, in the order they were made."""
-        return by_bytes(plan, self.heats(plan))
+        return by_bytes(plan, self.batches(plan))
 
 
-def by_bytes(plan: Plan, heats: list[list[Trial]]) -> dict[object, list[Trial]]:
+def by_bytes(plan: Plan, batches: list[list[Trial]]) -> dict[object, list[Trial]]:
     """The trials of each cell, by its bytes, in the order they were made."""
     size = {cell.key: cell.coordinates["bytes"] for cell in plan.studies[0].cells}
     made: dict[object, list[Trial]] = {}
-    for trial in (trial for heat in heats for trial in heat):
+    for trial in (trial for batch in batches for trial in batch):
         made.setdefault(size[trial.cell], []).append(trial)
     return made

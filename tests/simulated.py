@@ -1,6 +1,6 @@
 """A virtual machine whose truth is known, on which the lab measures as it does on a real one.
 
-Its sessions and its clock take the place of processes and of time below `tollbar.measure`; the probe, heats, rounds,
+Its sessions and its clock take the place of processes and of time below `tollbar.measure`; the probe, batches, rounds,
 waiting, store and judge are those of a run. What disturbs it follows other laws than what the method was found with:
 durations with heavy tails, several levels, steps that hit all work alike, bursts that no probe sees.
 """
@@ -27,7 +27,7 @@ import share
 from disturbed import Kind, Work
 from tollbar import libraries, measure, plan, results, study
 from tollbar.judge.quotients import listed
-from tollbar.measure import heat, members, probe, rounds
+from tollbar.measure import batch, members, probe, rounds
 from tollbar.moments import CHAIN, PROBE, Watch
 from tollbar.plan import Plan
 from tollbar.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, SliceRecord, failed
@@ -122,7 +122,7 @@ class Machine:
     def in_place(self) -> Iterator[None]:
         """While this lasts, the lab measures on this machine."""
         with ExitStack() as stack:
-            for module in (heat, rounds, probe):
+            for module in (batch, rounds, probe):
                 stack.enter_context(mock.patch.object(module, "time", self))
             for module in (members, probe):
                 stack.enter_context(mock.patch.object(module, "Session", self.session))
@@ -134,7 +134,7 @@ class Machine:
                 starting_cores=lambda core: (core,),
                 available_memory_bytes=lambda: sys.maxsize,
             )
-            for module in (heat, members):
+            for module in (batch, members):
                 stack.enter_context(mock.patch.object(module, "machine", there))
             yield
 
@@ -343,7 +343,9 @@ class Lab:
     def measure(self, blocks: int) -> None:
         """Goes on until there are so many blocks."""
         store = self._store
-        left = measure.heats_left(self._plan, counts={"virtual": blocks}, done=store.done(), excluded=store.excluded())
+        left = measure.batches_left(
+            self._plan, counts={"virtual": blocks}, done=store.done(), excluded=store.excluded()
+        )
         with self.machine.in_place():
             order = store.next_order()
             for trials in measure.measured(self._plan, left, first_order=order, core=_CORE, watch=self._watch):

@@ -17,10 +17,10 @@ from tollbar.beds.driver import Server
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.measure import heat, members
+from tollbar.measure import batch, members
 from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell
-from tollbar.plan.heats import Heat, Visit
+from tollbar.plan.batches import Batch, Visit
 from tollbar.records import ChunkRecord, LoadRecord, Observed, Outcome, Record, Steady, Totals, Trial
 from tollbar.runner import Session
 from tollbar.workloads import request
@@ -126,13 +126,13 @@ def measured(text: str, core: int | None) -> Trial:
     (cell,) = cells(text)
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
     with Sandbox() as sandbox:
-        visits = (Visit(cell, twin=False, block=0, heat=0),)
-        heat_ = Heat("some", 0, 0, visits)
-        (trial,) = heat.measure(heat_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
+        visits = (Visit(cell, twin=False, block=0, batch=0),)
+        batch_ = Batch("some", 0, 0, visits)
+        (trial,) = batch.measure(batch_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
     return trial
 
 
-HEATS = {
+BATCHES = {
     "operation": """
 question  = "What does a hash cost?"
 family    = "digest"
@@ -157,12 +157,12 @@ vary      = { op = ["read"], rows = [100] }
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("name", HEATS)
+@pytest.mark.parametrize("name", BATCHES)
 def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Every second member becomes ready on another core; no thread of any is there any more when rounds begin."""
     if name in ("postgresql", "a service of the run"):
         here("postgresql")
-    (one,) = plan.make([study.read("some", HEATS[name], where="some.toml")], seed=1).studies
+    (one,) = plan.make([study.read("some", BATCHES[name], where="some.toml")], seed=1).studies
     begun: list[Cores] = []
     found: list[Cores] = []
     ready, first_tries = Session.ready, Rounds.first_tries
@@ -179,10 +179,10 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
 
     monkeypatch.setattr(Session, "ready", become_ready)
     monkeypatch.setattr(Rounds, "first_tries", tried)
-    visits = tuple(Visit(cell, twin=False, block=0, heat=0) for cell in one.cells)
+    visits = tuple(Visit(cell, twin=False, block=0, batch=0) for cell in one.cells)
     with Sandbox() as sandbox:
-        heat_ = Heat("some", 0, 0, visits)
-        trials = heat.measure(heat_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
+        batch_ = Batch("some", 0, 0, visits)
+        trials = batch.measure(batch_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
     assert [(Outcome.OK, None)] * len(visits) == [(trial.outcome, trial.reason) for trial in trials]
     places = [{core}, {machine.client_core(core)}]
     assert [places[number % 2] for number in range(len(visits))] == begun[: len(visits)]
@@ -196,13 +196,13 @@ def test_what_does_not_fit_into_memory_twice_becomes_ready_in_turn(core: int, mo
     begun: list[int | None] = []
     start = members._start
     monkeypatch.setattr(members, "_start", lambda *given: (begun.append(given[4]), start(*given)))
-    (one,) = plan.make([study.read("some", HEATS["operation"], where="some.toml")], seed=1).studies
-    visits = tuple(Visit(cell, twin=False, block=0, heat=0) for cell in one.cells)
+    (one,) = plan.make([study.read("some", BATCHES["operation"], where="some.toml")], seed=1).studies
+    visits = tuple(Visit(cell, twin=False, block=0, batch=0) for cell in one.cells)
     for free, expected in ((0, {None}), (1 << 40, {None, machine.client_core(core)})):
         begun.clear()
         monkeypatch.setattr(machine, "available_memory_bytes", lambda free=free: free)
         monkeypatch.setattr(Cell, "memory_bytes", property(lambda cell: 1024))
-        heat.measure(Heat("some", 0, 0, visits), one.study.measure, 1, first_order=0, core=core)
+        batch.measure(Batch("some", 0, 0, visits), one.study.measure, 1, first_order=0, core=core)
         assert expected == set(begun)
 
 

@@ -18,12 +18,12 @@ from tollbar import study as studies
 from tollbar.errors import TollbarError
 from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Verdict, judge_study
 from tollbar.judge.company import verdict_of
-from tollbar.measure import heat
+from tollbar.measure import batch
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
 from tollbar.moments import Watch
 from tollbar.plan import Cell
-from tollbar.plan.heats import Visit
+from tollbar.plan.batches import Visit
 from tollbar.present.answer import answer
 from tollbar.present.company import company_listing, company_section, company_sentences
 from tollbar.records import ChunkRecord, Observed, Outcome
@@ -256,9 +256,9 @@ def test_each_core_of_a_thread_is_probed() -> None:
         work = Work((), {}, paid_on, paid_on=paid_on, cores=cores)
         return Member(Visit(cells()[0], False, 0, 0), session=SimpleNamespace(), work=work)  # type: ignore[arg-type]
 
-    assert [1] == heat._probed_cores([member(1), member(1, 1)])
-    assert [1, 0, 2] == heat._probed_cores([member(1, 1), member(1, 1, 0), member(1, 1, 0, 2)])
-    assert [] == heat._probed_cores([member(None), member(None)])
+    assert [1] == batch._probed_cores([member(1), member(1, 1)])
+    assert [1, 0, 2] == batch._probed_cores([member(1, 1), member(1, 1, 0), member(1, 1, 0, 2)])
+    assert [] == batch._probed_cores([member(None), member(None)])
 
 
 # The engine.

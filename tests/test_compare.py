@@ -72,9 +72,9 @@ def failed(choice: str) -> tuple[str, str]:
     )
 
 
-EVERY, FEW = "spin-%", ("delete from trial where block > 0", "delete from heat where block > 0")
-# Without a trial there is no heat either.
-NOTHING = (*failed(EVERY), "delete from heat")
+EVERY, FEW = "spin-%", ("delete from trial where block > 0", "delete from batch where block > 0")
+# Without a trial there is no batch either.
+NOTHING = (*failed(EVERY), "delete from batch")
 ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement in failed(choice))
 COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could show it"
 

@@ -244,7 +244,7 @@ def test_waiting_and_made_up_rounds_keep_to_the_budget(name: str, monkeypatch: p
         lab.measure(one.blocks)
     print(f"{name}: {sum(extra_s):.2f} s of {sum(extra_s) + sum(tries_s):.2f} s")
     assert sum(extra_s) > 0
-    # What is earned before the last heat counts the sessions' start too: that is measuring as planned.
+    # What is earned before the last batch counts the sessions' start too: that is measuring as planned.
     starts_s = one.blocks * (len(one.of) + 3) * START_S
     # The chain's session.
     starts_s += START_S

@@ -86,14 +86,14 @@ def test_each_cell_is_a_multiple_of_the_one_that_differs_in_this_alone() -> None
     assert found.at("go", "der") is None
 
 
-def test_two_cells_that_never_met_in_a_heat_have_a_ratio_with_its_interval() -> None:
+def test_two_cells_that_never_met_in_a_batch_have_a_ratio_with_its_interval() -> None:
     """It is made of both cells' costs, and is no narrower than what is known of either."""
     one, other = rows_of(
         ({"choice": "kept", "provider": "go", "api": "new"}, 1.0), ({"choice": "pem", "provider": "go"}, 3.0)
     )
     together = cell(result([one, other]), "go", "pem")
     for met in (0, 3):
-        elsewhere = tuple(replace(t, heat=0 if t.block < met else 1) for t in other.trials)
+        elsewhere = tuple(replace(t, batch=0 if t.block < met else 1) for t in other.trials)
         apart = cell(result([one, replace(other, trials=elsewhere)]), "go", "pem")
         assert together.ratio is not None
         assert apart.ratio is not None
@@ -109,7 +109,7 @@ def test_a_few_blocks_in_which_two_cells_met_do_not_take_the_interval_away() -> 
         ({"choice": "kept", "provider": "go", "api": "new"}, 1.0), ({"choice": "pem", "provider": "go"}, 3.0)
     )
     six = [replace(each, trials=each.trials[:6]) for each in (one, other)]
-    met = replace(six[1], trials=tuple(replace(t, heat=t.block // 3) for t in six[1].trials))
+    met = replace(six[1], trials=tuple(replace(t, batch=t.block // 3) for t in six[1].trials))
     found = cell(result([six[0], met]), "go", "pem")
     assert found.ratio is not None
     assert (True, 6) == (found.ratio.is_bounded, found.ratio.n)

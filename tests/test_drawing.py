@@ -1,5 +1,5 @@
-"""Which heats are drawn, to the last place: a run that is resumed draws them anew, by whatever version is installed by
-then, and a heat that comes out otherwise would be measured twice or never."""
+"""Which batches are drawn, to the last place: a run that is resumed draws them anew, by whatever version is installed
+by then, and a batch that comes out otherwise would be measured twice or never."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from builders import claim
 from tollbar import plan, study
 from tollbar.errors import TollbarError
 from tollbar.families import Value
-from tollbar.plan import Cell, StudyPlan, heats
-from tollbar.plan.heats import blocks
+from tollbar.plan import Cell, StudyPlan, batches
+from tollbar.plan.batches import blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
 
 SMALL = """
@@ -112,13 +112,13 @@ def digest(value: object) -> str:
     ("text", "seed", "expected"),
     [(SMALL, 7, "fd20f103c55f581c"), (SMALL, 8, "6fedbc24db173076"), (WIDE, 7, "4bcddce7ee3ab76b")],
 )
-def test_the_heats_of_a_seed_are_these(text: str, seed: int, expected: str) -> None:
+def test_the_batches_of_a_seed_are_these(text: str, seed: int, expected: str) -> None:
     """Six blocks, in the order in which cells and twins start."""
     one = planned(text)
     found = [
-        [heat.study, heat.block, heat.number, [[name(v.cell), v.twin, v.block, v.heat] for v in heat.visits]]
+        [batch.study, batch.block, batch.number, [[name(v.cell), v.twin, v.block, v.batch] for v in batch.visits]]
         for block in blocks(one, seed, 6)
-        for heat in block
+        for batch in block
     ]
     assert expected == digest(found)
 
@@ -144,10 +144,10 @@ ratio  = 2
 
 @pytest.mark.parametrize("text", [SMALL, WIDE, FETCHED, CROWDED])
 def test_a_crowd_is_drawn_from_like_a_few(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking at the first of each kind draws the same heats as looking at all cells."""
+    """Looking at the first of each kind draws the same batches as looking at all cells."""
     drawn = []
     for crowd in (10**9, 0, 2):
-        monkeypatch.setattr(heats, "CROWD", crowd)
+        monkeypatch.setattr(batches, "CROWD", crowd)
         drawn.append([[*blocks(planned(text), seed, 8)] for seed in range(20)])
     assert drawn[0] == drawn[1]
     assert drawn[0] == drawn[2]
@@ -158,7 +158,7 @@ def test_what_could_not_be_proved_has_no_twin_for_its_kind() -> None:
     one = planned(SMALL)
     struck = next(cell.key for cell in one.cells if name(cell) == "md5/rustcrypto/64")
     twins = [
-        {name(visit.cell) for heat in next(blocks(one, 7, 1, excluded)) for visit in heat.visits if visit.twin}
+        {name(visit.cell) for batch in next(blocks(one, 7, 1, excluded)) for visit in batch.visits if visit.twin}
         for excluded in ((), [("small", struck)], [("other", struck)])
     ]
     assert twins[0] == twins[2]

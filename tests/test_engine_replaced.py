@@ -12,7 +12,7 @@ import pytest
 from bench.ground import trials_of
 
 from patience import PATIENCE_S
-from test_run import HEAT, heats_there, runs_in, wait_for
+from test_run import BATCH, batches_there, runs_in, wait_for
 from tollbar.runner import engine
 
 # `tollbar`, as it is where the engine is in this folder.
@@ -40,14 +40,14 @@ def _put_an_empty_one(engine: Path) -> None:
 @pytest.mark.share(0)
 @pytest.mark.parametrize("why", REPLACED)
 def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: Path, why: str) -> None:
-    """It ends with one line and a hint, keeps its heats, and can be taken up when the engine is back."""
+    """It ends with one line and a hint, keeps its batches, and can be taken up when the engine is back."""
     own = tmp_path / "bin" / "tollbar-engine"
     own.parent.mkdir()
     shutil.copy(engine(), own)
     words = [sys.executable, "-c", WITH_ENGINE_IN, str(own.parent), "run"]
     begun = [*words, str(short_study), "--no-report", "--blocks", "40"]
     with subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as lab:
-        wait_for(lambda: heats_there(tmp_path / "runs"))
+        wait_for(lambda: batches_there(tmp_path / "runs"))
         REPLACED[why](own)
         _, talk = lab.communicate(timeout=PATIENCE_S)
     assert 2 == lab.returncode, talk
@@ -64,4 +64,4 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     on = subprocess.run(resumed, capture_output=True, text=True, timeout=PATIENCE_S)
     assert 0 == on.returncode, on.stderr
     assert kept == trials_of(run)[: len(kept)]
-    assert 40 * HEAT == len(trials_of(run))
+    assert 40 * BATCH == len(trials_of(run))

@@ -1,4 +1,4 @@
-"""Factors: all combinations meet in one heat, and parts and whole are told apart as they were made."""
+"""Factors: all combinations meet in one batch, and parts and whole are told apart as they were made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tollbar.families import Value
 from tollbar.judge import FactorsResult, StudyJudgement, Together, judge_study
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
-from tollbar.plan.heats import blocks
+from tollbar.plan.batches import blocks
 from tollbar.plan.pairs import factored
 from tollbar.present.answer import answer
 from tollbar.present.factors import factor_sentences, factors_listing, factors_section
@@ -152,7 +152,7 @@ def test_a_sum_of_means_is_linear(costs: list[list[float]], data: st.DataObject)
     assert twice.high - twice.low == pytest.approx(2 * (once.high - once.low), rel=1e-6, abs=scale)
 
 
-# From a study's file to heats.
+# From a study's file to batches.
 
 STUDY = """
 question = "What do they cost together?"
@@ -175,21 +175,21 @@ def planned(tmp_path: Path, factors: str = '"first", "second", "third"', second:
 
 
 @pytest.mark.parametrize("factors", ['"first", "second", "third"', '"first", "third"'])
-def test_all_combinations_share_a_heat(tmp_path: Path, factors: str) -> None:
-    """Each cell once a block, and its baseline beside it; cells of another place in another heat."""
+def test_all_combinations_share_a_batch(tmp_path: Path, factors: str) -> None:
+    """Each cell once a block, and its baseline beside it; cells of another place in another batch."""
     (one,) = planned(tmp_path, factors).studies
     groups = [{cell.key for cell in group} for group in factored(one.study, one.cells)]
     assert 8 == sum(map(len, groups))
     for block in blocks(one, 5, 6):
-        heats = [{visit.cell.key for visit in heat.visits} for heat in block]
+        batches = [{visit.cell.key for visit in batch.visits} for batch in block]
         for group in groups:
-            assert any(group <= heat for heat in heats)
-        real = [visit.cell.key for heat in block for visit in heat.visits if not visit.twin]
+            assert any(group <= batch for batch in batches)
+        real = [visit.cell.key for batch in block for visit in batch.visits if not visit.twin]
         for cell in one.cells:
             assert cell.is_baseline or 1 == real.count(cell.key)
 
 
-def test_the_order_within_a_heat_is_drawn(tmp_path: Path) -> None:
+def test_the_order_within_a_batch_is_drawn(tmp_path: Path) -> None:
     (one,) = planned(tmp_path).studies
     orders = {tuple(visit.cell.key for visit in block[0].visits) for block in blocks(one, 5, 6)}
     assert len(orders) > 1

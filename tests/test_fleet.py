@@ -68,7 +68,7 @@ def test_each_node_measures_and_its_run_comes_home(place: Path) -> None:
 
 @pytest.mark.share(0)
 def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone(place: Path) -> None:
-    """It dies once a heat is home; the other ends; what it has by itself is newer, and the run has all at the end."""
+    """It dies once a batch is home; the other ends; what it has by itself is newer, and the run has all at the end."""
     fleets = begun(place, blocks=LONG)
     run_of_one = fleets.directory / "one"
 
@@ -120,7 +120,7 @@ def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
 @pytest.mark.share(0)
 @pytest.mark.parametrize("is_named", [True, False], ids=["named", "unnamed"])
 def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path, is_named: bool) -> None:
-    """The node dies before the first bring, or the driver before it heard of a run: the node's heats are kept."""
+    """The node dies before the first bring, or the driver before it heard of a run: the node's batches are kept."""
     fleets = begun(place, blocks=LONG)
     nodes = at_once(1)[0][:1]
 

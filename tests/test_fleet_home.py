@@ -181,10 +181,10 @@ def test_a_copy_has_what_is_in_the_log_beside_the_file(tmp_path: Path) -> None:
     path = tmp_path / "results.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.execute("pragma journal_mode = wal")
-        database.execute("create table heat (number)")
-        database.execute("insert into heat values (1)")
+        database.execute("create table batch (number)")
+        database.execute("insert into batch values (1)")
         database.commit()
         (tmp_path / "copy").write_bytes(_copy(path))
     with closing(sqlite3.connect(tmp_path / "copy")) as copy:
-        assert [(1,)] == copy.execute("select * from heat").fetchall()
+        assert [(1,)] == copy.execute("select * from batch").fetchall()
         assert [("delete",)] == copy.execute("pragma journal_mode").fetchall()

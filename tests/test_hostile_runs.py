@@ -168,12 +168,12 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
     "a table without end": (endless, "of CPU time"),
     "a table without end that is read": (partial(endless, table="left_out"), "of CPU time"),
     **{f"{table}.{column} is {name}": (sql(statement), f"`{column}` of a {table}")
-       for table, column in (("trial", "started_s"), ("trial", "machine_load"), ("heat", "started_s"))
+       for table, column in (("trial", "started_s"), ("trial", "machine_load"), ("batch", "started_s"))
        for name, value in VALUES.items() if name != "null" or (table, column) == ("trial", "machine_load")
        for statement in [f"update {table} set {column} = {value}"]},
     **{f"trial.{column} is huge": (sql(f"update trial set {column} = {2**63 - 1 - 10**6} + id"),
                                    f"`{column}` of a trial")
-       for column in ("block", "heat", "ord", "memory_bytes", "steal_ns")},
+       for column in ("block", "batch", "ord", "memory_bytes", "steal_ns")},
     "a load of many lists": (partial(loaded, latency_us=[[]] * 200_000), "not as Tollbar writes it"),
     "a load of a huge number": (partial(loaded, requests=10**400, steady={"requests": 1, "wall_ns": 1}),
                                 "not as Tollbar writes it"),
@@ -222,7 +222,7 @@ READERS: Mapping[str, Sequence[str]] = {
 }
 HERE = Path(__file__).parent
 # Nothing that is in the database is looked at to say what would be measured.
-OF_THE_DATABASE = ("view", "trigger", "index", "virtual", "computed", "schema", "end", "trial.", "heat.", "load",
+OF_THE_DATABASE = ("view", "trigger", "index", "virtual", "computed", "schema", "end", "trial.", "batch.", "load",
                    "rounds", "coordinate", "results are a folder", "results are another's")  # fmt: skip
 
 
@@ -348,7 +348,7 @@ EXTREME: Mapping[str, Spoil] = {
     "a component": sql("update observation set component = 'x' where metric = 'cpu'"),
     "a load": partial(loaded, requests=2**53 - 1, wall_ns=1, latency_us=[[2**53 - 1, 2**53 - 1]] * 3, errors={"x": -1}),
     "a load of nothing": partial(loaded, wall_ns=0, requests=0),
-    "negative counts": sql("update trial set block = -block, heat = -heat, ord = -ord, steal_ns = -1"),
+    "negative counts": sql("update trial set block = -block, batch = -batch, ord = -ord, steal_ns = -1"),
     "the first moment": sql("update trial set started_s = 0.0"),
     "a moment beyond all": sql(f"update trial set started_s = {2**53 - 1}.0, machine_load = {2**53 - 1}.0"),
     "strengths": sql(f"update cell set strength = {2**53 - 1}, position = -position, known_answers = -1"),

@@ -278,12 +278,12 @@ def test_chunks_without_an_operation_are_left_out() -> None:
 
 
 def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
-    """Of a baseline in several heats, the ratio is made of those that the cell was in."""
+    """Of a baseline in several batches, the ratio is made of those that the cell was in."""
     blocks = range(8)
-    base = tuple(trial(100.0 if heat else 300.0, block=b, heat=heat) for b in blocks for heat in (0, 1))
+    base = tuple(trial(100.0 if batch else 300.0, block=b, batch=batch) for b in blocks for batch in (0, 1))
     rows = [
         replace(row({"choice": "none"}, against="none"), trials=base),
-        replace(row({"choice": "x"}, against="none"), trials=tuple(trial(200.0, block=b, heat=1) for b in blocks)),
+        replace(row({"choice": "x"}, against="none"), trials=tuple(trial(200.0, block=b, batch=1) for b in blocks)),
     ]
     ratio = Ledger(rows, TERMS).undisturbed_ratio(rows[1], rows[0])
     assert ratio is not None

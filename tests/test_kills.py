@@ -98,7 +98,7 @@ def test_each_kind_is_a_study_of_the_fewest_blocks(kind: str) -> None:
 
 
 # Strikes when about two thirds of the measuring are done.
-WITH_HEATS = 21
+WITH_BATCHES = 21
 
 
 def leave_a_process(kill: Kill) -> None:
@@ -108,7 +108,7 @@ def leave_a_process(kill: Kill) -> None:
 
 
 def lose_a_trial(kill: Kill) -> None:
-    """Half of the first heat that was committed is gone."""
+    """Half of the first batch that was committed is gone."""
     kill.run.kill()
     kill.run.wait()
     with contextlib.closing(sqlite3.connect(kill.ground.runs[0] / "results.sqlite")) as database:
@@ -144,9 +144,9 @@ def test_what_is_left_or_lost_is_noticed(
     monkeypatch.setitem(MEANS, "wrong", Means(strike, (0, -signal.SIGKILL)))  # type: ignore[arg-type]
     # What is left on purpose is waited for as long; what ends, ends within that on a busy machine too.
     monkeypatch.setattr(ground, "PATIENCE_S", 5.0)
-    # However busy the machine is, there is a heat to lose.
+    # However busy the machine is, there is a batch to lose.
     monkeypatch.setattr(striking, "committed_in", committed_in_time)
-    line = survivors.kill("primitives", "wrong", WITH_HEATS)
+    line = survivors.kill("primitives", "wrong", WITH_BATCHES)
     assert any(found in wrong for wrong in line["wrong"]), line
     survivors.clear()
 

@@ -115,8 +115,8 @@ def proved(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Proven:
 def measured(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Trial:
     """A short trial of the cell."""
     made = planned(choice, said)
-    left = measure.heats_left(made, counts={"some": 1}, done=(), excluded=())
-    trials = [trial for heat, _ in measure.measured(made, left, sandbox=at) for trial in heat]
+    left = measure.batches_left(made, counts={"some": 1}, done=(), excluded=())
+    trials = [trial for batch, _ in measure.measured(made, left, sandbox=at) for trial in batch]
     (trial,) = (trial for trial in trials if trial.cell == made.studies[0].cells[-1].key and not trial.twin)
     assert Outcome.OK == trial.outcome, trial.reason
     return trial

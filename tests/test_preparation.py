@@ -198,7 +198,7 @@ def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeBed, monke
 
 
 def test_two_starts_at_once_prepare_once(fake: FakeBed) -> None:
-    """Trials of one heat, and two runs at once, wait for the one that prepares."""
+    """Trials of one batch, and two runs at once, wait for the one that prepares."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     with Sandbox() as one, Sandbox() as other, ThreadPoolExecutor(4) as pool:
         for server in pool.map(lambda at: start(at, found), (one, other, one, other)):

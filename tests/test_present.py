@@ -129,12 +129,14 @@ def test_trust_is_told_in_numbers() -> None:
     assert loaded == machine_load(study)
 
 
-def test_what_others_took_of_a_heat_is_counted_once() -> None:
+def test_what_others_took_of_a_batch_is_counted_once() -> None:
     """Its trials share the time, and each of them says the same of it."""
     study = digests()
-    heats = {(t.block, t.heat): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.twins)}
-    touched = sum(steal_ns > 0 for steal_ns in heats.values())
-    expected = f"The hypervisor gave {10 * touched} ms of CPU time to others during {touched} of {len(heats)} heats,"
+    batches = {(t.block, t.batch): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.twins)}
+    touched = sum(steal_ns > 0 for steal_ns in batches.values())
+    expected = (
+        f"The hypervisor gave {10 * touched} ms of CPU time to others during {touched} of {len(batches)} batches,"
+    )
     assert steal(study).startswith(expected)
 
 
@@ -151,8 +153,8 @@ def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
 
 
 def test_drift_reads_each_block_s_chunks_together() -> None:
-    """A baseline is in several heats of a block, and a chunk that was disturbed moves no median."""
-    row = next(r for r in digests().study.rows if len({t.heat for t in r.trials}) > 1)
+    """A baseline is in several batches of a block, and a chunk that was disturbed moves no median."""
+    row = next(r for r in digests().study.rows if len({t.batch for t in r.trials}) > 1)
     chunks = [c for t in row.trials if t.block == 3 for c in t.chunks]
     trial = row.trials[0]
     assert median(trial.cost_of(c) for c in chunks) == block_costs(row)[3]

@@ -57,7 +57,7 @@ def test_one_that_is_interrupted_while_it_starts_leaves_nothing(
 
 
 def test_one_that_dies_says_nothing_more() -> None:
-    """Chunks beside it then have no witness; the heat goes on."""
+    """Chunks beside it then have no witness; the batch goes on."""
     with Probe(min(os.sched_getaffinity(0))) as probe:
         for pid in proc.tree(next(iter(probe._sessions.values())).pid):
             with suppress(ProcessLookupError):
@@ -100,7 +100,7 @@ def test_a_chain_that_is_interrupted_while_it_starts_leaves_nothing(
     assert (before, None) == (children(), watch.chain_ns)
 
 
-def test_a_chain_that_dies_starts_again_in_the_next_heat() -> None:
+def test_a_chain_that_dies_starts_again_in_the_next_batch() -> None:
     watch, cores = Watch(), [min(os.sched_getaffinity(0))]
     with Chain(watch) as chain:
         chain.read(cores)
@@ -123,8 +123,8 @@ class Machines:
         monkeypatch.setattr(probe_module, "Session", self._session)
         self._best_of: dict[Core, float] = {}
 
-    def heat(self, *cores: Core, **slower: float) -> float:
-        """What the probe of a new heat tells."""
+    def batch(self, *cores: Core, **slower: float) -> float:
+        """What the probe of a new batch tells."""
         self.slower = {(name,): times for name, times in slower.items()}
         with Probe(*cores, best_of=self._best_of, base_ns=BASE_NS) as probe:
             return probe.read() or 0.0
@@ -142,19 +142,19 @@ class Machines:
 def test_machines_are_held_each_against_its_own_best(monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...]) -> None:
     """In whichever order they come, quiet moments read alike."""
     machines = Machines(monkeypatch)
-    assert machines.heat(*cores) == machines.heat(*reversed(cores)) == BASE_NS
+    assert machines.batch(*cores) == machines.batch(*reversed(cores)) == BASE_NS
 
 
 @pytest.mark.parametrize("cores", [(FAST, SLOW), (SLOW, FAST)])
 @pytest.mark.parametrize("disturbed", ["fast", "slow"])
-def test_a_machine_disturbed_for_a_whole_heat_shows(
+def test_a_machine_disturbed_for_a_whole_batch_shows(
     monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...], disturbed: str
 ) -> None:
-    """Its best is the run's, and not the heat's."""
+    """Its best is the run's, and not the batch's."""
     machines = Machines(monkeypatch)
-    machines.heat(*cores)
-    assert machines.heat(*cores, **{disturbed: 1.5}) == pytest.approx(1.5 * BASE_NS)
-    assert machines.heat(*reversed(cores)) == BASE_NS
+    machines.batch(*cores)
+    assert machines.batch(*cores, **{disturbed: 1.5}) == pytest.approx(1.5 * BASE_NS)
+    assert machines.batch(*reversed(cores)) == BASE_NS
 
 
 def test_the_cores_of_one_machine_read_as_its_first(monkeypatch: pytest.MonkeyPatch) -> None:

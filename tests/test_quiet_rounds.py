@@ -122,12 +122,12 @@ def slowed(of: Trial) -> Trial:
 
 
 def test_the_difference_has_the_sign_of_the_ratio() -> None:
-    """It is what the ratio comes to at the baseline's cost, whatever other heats the baseline was in."""
+    """It is what the ratio comes to at the baseline's cost, whatever other batches the baseline was in."""
     blocks = range(8)
-    base = tuple(trial(100.0 if heat else 300.0, block=b, heat=heat) for b in blocks for heat in (0, 1))
+    base = tuple(trial(100.0 if batch else 300.0, block=b, batch=batch) for b in blocks for batch in (0, 1))
     rows = [
         replace(row({"choice": "none"}, against="none"), trials=base),
-        replace(row({"choice": "x"}, against="none"), trials=tuple(trial(110.0, block=b, heat=1) for b in blocks)),
+        replace(row({"choice": "x"}, against="none"), trials=tuple(trial(110.0, block=b, batch=1) for b in blocks)),
     ]
     toll = judge_study(study_run(rows, (8,))).tolls[1]
     assert toll.ratio is not None

@@ -79,14 +79,14 @@ def recording(path: Path) -> Recording:
 def read(said: dict[str, Any]) -> Recording:
     """What `record.py` wrote."""
     chunks: dict[tuple[int, bool, int, int], list[Chunk]] = defaultdict(list)
-    for cell, twin, block, heat, number, made_up, operations, cost_ns, *probes in said["chunks"]:
+    for cell, twin, block, batch, number, made_up, operations, cost_ns, *probes in said["chunks"]:
         probes_ns = tuple(float(ns) for ns in probes if ns is not None) or None
-        chunks[cell, bool(twin), block, heat].append(
+        chunks[cell, bool(twin), block, batch].append(
             Chunk(number, operations, cost_ns, {RUNNER: cost_ns}, probes_ns=probes_ns, is_made_up=bool(made_up))
         )
     trials: dict[tuple[int, bool], list[Trial]] = defaultdict(list)
-    for (cell, twin, block, heat), found in sorted(chunks.items(), key=lambda item: item[0]):
-        one = builders.trial(1.0, block=block, heat=heat, twin=twin)
+    for (cell, twin, block, batch), found in sorted(chunks.items(), key=lambda item: item[0]):
+        one = builders.trial(1.0, block=block, batch=batch, twin=twin)
         trials[cell, twin].append(replace(one, chunks=tuple(found)))
     names = [f"{place} {title}" for place, (title, _) in enumerate(said["cells"])]
     rows = tuple(

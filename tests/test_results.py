@@ -63,7 +63,7 @@ def trial(planned: Plan, cell: int = 0, **changes: object) -> Trial:
             cell=planned.studies[0].cells[cell].key,
             twin=False,
             block=0,
-            heat=0,
+            batch=0,
             order=cell,
             started_s=5.0 + cell,
             outcome=Outcome.OK,
@@ -95,10 +95,10 @@ def test_a_trial_is_read_back_as_it_was_stored(planned: Plan, store: Store) -> N
         Chunk(1, 2, 20, {"web": 5, "directory": 7, CLIENT: 3}),
     )
     served = trial(planned, 1, chunks=chunks, paid_by=("web", "directory"), load=load)
-    heat = [trial(planned), trial(planned, twin=True, order=9), served, failed(planned, 2)]
-    store.record(heat)
+    batch = [trial(planned), trial(planned, twin=True, order=9), served, failed(planned, 2)]
+    store.record(batch)
     first, second, third = rows_of(store)
-    assert heat == [*first.trials, *first.twins, *second.trials, *third.trials]
+    assert batch == [*first.trials, *first.twins, *second.trials, *third.trials]
     assert (1, ("right",), ("wrong",), ("other: why",)) == (
         first.known_answers,
         first.accepted,
@@ -107,33 +107,33 @@ def test_a_trial_is_read_back_as_it_was_stored(planned: Plan, store: Store) -> N
     )
 
 
-def test_trials_come_in_the_order_of_blocks_and_heats(planned: Plan, store: Store) -> None:
-    """Whatever order their heats were measured in."""
-    for order, (block, heat) in enumerate([(1, 1), (0, 3), (1, 0)]):
-        store.record([trial(planned, block=block, heat=heat, order=order)])
-    assert [(0, 3), (1, 0), (1, 1)] == [(one.block, one.heat) for one in rows_of(store)[0].trials]
+def test_trials_come_in_the_order_of_blocks_and_batches(planned: Plan, store: Store) -> None:
+    """Whatever order their batches were measured in."""
+    for order, (block, batch) in enumerate([(1, 1), (0, 3), (1, 0)]):
+        store.record([trial(planned, block=block, batch=batch, order=order)])
+    assert [(0, 3), (1, 0), (1, 1)] == [(one.block, one.batch) for one in rows_of(store)[0].trials]
     assert {("hashes", 1, 1), ("hashes", 0, 3), ("hashes", 1, 0)} == store.done()
     assert 3 == store.next_order()
 
 
-def test_a_heat_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> None:
-    """Where one of its trials cannot be written, none of them is there, and the heat is still to be measured."""
+def test_a_batch_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> None:
+    """Where one of its trials cannot be written, none of them is there, and the batch is still to be measured."""
     with pytest.raises(TollbarError, match="cannot write the results"):
         store.record([trial(planned), trial(planned, 1), trial(planned)])
     assert set() == store.done()
     assert 0 == sum(len(row.trials) for row in rows_of(store))
 
 
-def test_a_heat_that_was_left_out_leaves_nothing(store: Store) -> None:
+def test_a_batch_that_was_left_out_leaves_nothing(store: Store) -> None:
     """It may be measured when the run is taken up again."""
     store.record([])
     assert set() == store.done()
 
 
-def test_trials_of_two_heats_are_not_one(planned: Plan, store: Store) -> None:
+def test_trials_of_two_batches_are_not_one(planned: Plan, store: Store) -> None:
     """What is committed together was measured together."""
-    with pytest.raises(ValueError, match="more than one heat"):
-        store.record([trial(planned), trial(planned, 1, heat=1)])
+    with pytest.raises(ValueError, match="more than one batch"):
+        store.record([trial(planned), trial(planned, 1, batch=1)])
 
 
 # Outcomes of a cell's trials in order, and what becomes of the cell.
@@ -184,8 +184,8 @@ def test_each_look_is_noted_once(planned: Plan, store: Store) -> None:
     assert () == looks_of(store)
     store.look()
     assert [] == noted(store)
-    for heat, expected in ((0, [1]), (1, [1, 1])):
-        store.record([trial(planned, block=0, heat=heat, order=heat)])
+    for batch, expected in ((0, [1]), (1, [1, 1])):
+        store.record([trial(planned, block=0, batch=batch, order=batch)])
         for _ in range(2):
             store.look()
             assert tuple(expected) == looks_of(store)
@@ -305,15 +305,15 @@ def test_receipts_are_kept(planned: Plan, store: Store) -> None:
 
 
 def test_every_chunk_is_exported(planned: Plan, store: Store, tmp_path: Path) -> None:
-    """A row each, with its block, heat and round and each component's CPU time; a trial without chunks has one too."""
+    """A row each, with its block, batch and round and each component's CPU time; a trial without chunks has one too."""
     served = trial(planned, 1, chunks=(Chunk(0, 4, 50, {"web": 30, CLIENT: 9}),), paid_by=("web",))
-    store.record([trial(planned, block=3, heat=2), replace(served, block=3, heat=2)])
+    store.record([trial(planned, block=3, batch=2), replace(served, block=3, batch=2)])
     store.record([failed(planned, 2, block=4)])
     run = results.read(store.directory)
     results.export(run, "json", tmp_path / "chunks.json")
     rows = json.loads((tmp_path / "chunks.json").read_text())
     assert [(3, 2, 0, 10, 900), (3, 2, 2, 12, 1200), (3, 2, 0, 4, 30), (4, 0, None, None, None)] == [
-        (row["block"], row["heat"], row["round"], row["operations"], row["cpu_ns"]) for row in rows
+        (row["block"], row["batch"], row["round"], row["operations"], row["cpu_ns"]) for row in rows
     ]
     assert [(900, None, None), (1200, None, None), (None, 30, 9), (None, None, None)] == [
         (row.get("runner_cpu_ns"), row.get("web_cpu_ns"), row.get("client_cpu_ns")) for row in rows

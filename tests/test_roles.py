@@ -171,7 +171,7 @@ def _words(pid: int) -> list[bytes]:
 
 @pytest.mark.share(0)
 def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path: Path) -> None:
-    """The heat under way is lost, the run says so, nothing is left there, and it is resumed with the same roles."""
+    """The batch under way is lost, the run says so, nothing is left there, and it is resumed with the same roles."""
     (tmp_path / "one.toml").write_text(STUDY)
     lab = _run(machines, tmp_path, "one.toml", "--blocks", "5")
     os.kill(_until_served(machines), signal.SIGKILL)

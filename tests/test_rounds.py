@@ -1,4 +1,5 @@
-"""Rounds of a heat on a virtual core: waiting for a quiet moment, rounds that stand for lost ones, and who is where."""
+"""Rounds of a batch on a virtual core: waiting for a quiet moment, rounds that stand for lost ones, and who is
+where."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 
 from tollbar import measure
-from tollbar.measure import heat, members, rounds
+from tollbar.measure import batch, members, rounds
 from tollbar.measure.members import Member, stretch_of
 from tollbar.measure.rounds import Budget, Rounds
-from tollbar.plan.heats import Visit
+from tollbar.plan.batches import Visit
 from tollbar.records import ChunkRecord, ComponentRecord, LoadRecord, Observed, Outcome
 from tollbar.runner.confined import Account
 from tollbar.study import Measure
@@ -215,9 +216,9 @@ def test_a_server_s_memory_is_that_of_its_components() -> None:
         work: Any = SimpleNamespace(load=lambda last, stretch, seen, of=of: of)
         member.work, member.ready = work, SimpleNamespace(memory_bytes=7)  # type: ignore[assignment]
         member.chunks = [SimpleNamespace(cpu_ns={"web": 1, "db": 2, "client": 3})]  # type: ignore[list-item]
-        trial = heat._trial(member, HOW, 5, 1.0, 2, 0.5)
+        trial = batch._trial(member, HOW, 5, 1.0, 2, 0.5)
         assert (expected, ("client", "db", "web"), 5) == (trial.memory_bytes, trial.paid_by, trial.order)
-    of_server = heat._trial(member, Measure("server-cpu", 0.005, 4, 4), 5, 1.0, 2, 0.5)
+    of_server = batch._trial(member, Measure("server-cpu", 0.005, 4, 4), 5, 1.0, 2, 0.5)
     assert ("db", "web") == of_server.paid_by
 
 

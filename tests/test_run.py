@@ -58,7 +58,7 @@ def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fa
 def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
     """What was measured in the planned blocks, but for rounds that were made up, of which the machine decides."""
     rows = json.loads(tollbar("export", run, "--format", "json").stdout)
-    names = ("choice", "twin", "block", "heat", "round", "operations", "cpu_ns")
+    names = ("choice", "twin", "block", "batch", "round", "operations", "cpu_ns")
     return [tuple(row[name] for name in names) for row in rows if not row["made_up"] and row["block"] < BLOCKS]
 
 
@@ -95,17 +95,17 @@ def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path)
     assert "SIGSEGV" in (fake_study.parent / document["run"] / "report.html").read_text()
 
 
-# So many, from a run's start to its end: each a random while after so many heats as were there at the last one, or one
-# more. Each run is ended twice, and then goes on.
+# So many, from a run's start to its end: each a random while after so many batches as were there at the last one, or
+# one more. Each run is ended twice, and then goes on.
 KILLS = share.of(6, 20)
 MOST_LATER_S = 0.5
 # Two cells and a twin.
-HEAT = 3
+BATCH = 3
 
 
 @pytest.mark.share(0)
 def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -> None:
-    """After SIGKILL every committed heat is there, no process is left, and the run can be finished."""
+    """After SIGKILL every committed batch is there, no process is left, and the run can be finished."""
     chance = random.Random(11)
     with_trials = 0
     for number in range(KILLS):
@@ -120,9 +120,11 @@ def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        heats = number * SHORT_BLOCKS // KILLS
+        batches = number * SHORT_BLOCKS // KILLS
         wait_for(
-            lambda process=process, runs=runs, heats=heats: process.poll() is not None or heats_there(runs) >= heats
+            lambda process=process, runs=runs, batches=batches: (
+                process.poll() is not None or batches_there(runs) >= batches
+            )
         )
         # Some at once, when the run is certainly not at its end.
         time.sleep(chance.uniform(0.0, MOST_LATER_S) if number % 4 else 0.0)
@@ -135,12 +137,12 @@ def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -
         after = trials_of(run)
         assert before == after[: len(before)]
         # There whole or not at all.
-        assert 0 == len(after) % HEAT
-        with_trials += 0 < len(after) < HEAT * SHORT_BLOCKS
+        assert 0 == len(after) % BATCH
+        with_trials += 0 < len(after) < BATCH * SHORT_BLOCKS
         if number % 2:
             finish(run)
             assert after == trials_of(run)[: len(after)]
-            assert HEAT * SHORT_BLOCKS == len(trials_of(run))
+            assert BATCH * SHORT_BLOCKS == len(trials_of(run))
     # Kills that all came too early, or too late, would have shown nothing.
     assert with_trials >= 1
 
@@ -150,9 +152,9 @@ def runs_in(folder: Path) -> list[Path]:
     return [path.parent for path in folder.glob("*/run.json")]
 
 
-def heats_there(folder: Path) -> int:
-    """How many heats of the one run are on the disk."""
-    return max((len(trials_of(run)) // HEAT for run in runs_in(folder)), default=0)
+def batches_there(folder: Path) -> int:
+    """How many batches of the one run are on the disk."""
+    return max((len(trials_of(run)) // BATCH for run in runs_in(folder)), default=0)
 
 
 def finish(run: Path) -> None:
@@ -203,7 +205,7 @@ def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    # The lab, and for each runner of the heat its guard, itself and what it has started in each chunk but two.
+    # The lab, and for each runner of the batch its guard, itself and what it has started in each chunk but two.
     wait_for(lambda: len(proc.tree(process.pid)) > 1 + 4 * 3)
     process.send_signal(how)
     process.wait(PATIENCE_S)

@@ -71,7 +71,7 @@ def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
 MANY = {
     "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has 100,000 at most"),
     "set_aside": (("fake", "c", 1, 1, 1, "", 1.0, None), 10_000, "rows of a set_aside"),
-    "heat": (("fake", None, None, 1.0), 10_000, "rows of a heat"),
+    "batch": (("fake", None, None, 1.0), 10_000, "rows of a batch"),
 }
 
 
@@ -82,7 +82,7 @@ def test_more_rows_than_any_run_has_are_not_read(fake_runs: Path, table: str) ->
     row, count, words = MANY[table]
     with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
         rows = (
-            [number if value is None and table == "heat" else value for value in row]
+            [number if value is None and table == "batch" else value for value in row]
             for number in range(1000, 1000 + count)
         )
         database.executemany(f"insert into {table} values ({', '.join('?' * len(row))})", rows)

@@ -129,11 +129,12 @@ def test_a_chunk_that_ends_by_time_takes_that_time() -> None:
 @pytest.mark.share(12)
 @pytest.mark.parametrize("fault", SESSION_FAULTS)
 def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runner that goes wrong at any moment fails its trial with a reason; the others of its heat go on to the end."""
+    """A runner that goes wrong at any moment fails its trial with a reason; the others of its batch go on to the
+    end."""
     strike(monkeypatch, fault, "spin-2")
     outcome, words = SESSION_FAULTS[fault]
-    (heat,) = measure.heats_left(planned, counts={"fake": 1}, done=(), excluded=())
-    ((trials, _),) = measure.measured(planned, [heat])
+    (batch,) = measure.batches_left(planned, counts={"fake": 1}, done=(), excluded=())
+    ((trials, _),) = measure.measured(planned, [batch])
     struck = [trial for trial in trials if '"spin-2"' in trial.cell]
     others = [trial for trial in trials if trial not in struck]
     assert [outcome] == [trial.outcome for trial in struck]
@@ -145,10 +146,10 @@ def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, mon
 
 
 def test_a_cell_that_fails_again_is_set_aside(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One failed trial leaves a cell its other blocks; after a second of two it is left out of the next heats."""
+    """One failed trial leaves a cell its other blocks; after a second of two it is left out of the next batches."""
     monkeypatch.setenv("FAKE_FAULT", "chunk:crash:spin-2")
-    heats = measure.heats_left(planned, counts={"fake": 4}, done=(), excluded=())
-    found = [trial for heat, _ in measure.measured(planned, heats) for trial in heat]
+    batches = measure.batches_left(planned, counts={"fake": 4}, done=(), excluded=())
+    found = [trial for batch, _ in measure.measured(planned, batches) for trial in batch]
     assert 2 == sum('"spin-2"' in trial.cell for trial in found)
     assert 4 == sum('"spin-1-again"' in trial.cell for trial in found)
 

@@ -114,7 +114,7 @@ def test_sandbox_are_locked_while_they_are_kept() -> None:
 
 
 def test_servers_start_and_stop_at_the_same_time(at: Sandbox, system: Provider) -> None:
-    """Those of a heat are all up at once: each has its work_dir and port, and all one certificate of a kind."""
+    """Those of a batch are all up at once: each has its work_dir and port, and all one certificate of a kind."""
     settings = {**SETTINGS, "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"}
     with ThreadPoolExecutor(6) as pool:
         started = [pool.submit(start, at, here("embedded"), system, settings) for _ in range(6)]

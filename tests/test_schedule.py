@@ -13,7 +13,7 @@ from tollbar import measure, plan, study
 from tollbar.measure import schedule
 from tollbar.measure.schedule import Pace, Tried, adapted
 from tollbar.plan import Cell, Plan
-from tollbar.plan.heats import blocks
+from tollbar.plan.batches import blocks
 from tollbar.records import Outcome, failed
 from tollbar.runner import Stopped
 from tollbar.study import Measure
@@ -35,7 +35,7 @@ HOW = Measure("cpu", 0.005, 10, 8)
 
 @pytest.fixture(scope="module")
 def planned() -> Plan:
-    """A baseline, which has a twin, and two cells beside it: one heat of four visits a block."""
+    """A baseline, which has a twin, and two cells beside it: one batch of four visits a block."""
     return plan.make([study.read("hashes", TEXT, where="hashes.toml")], seed=1)
 
 
@@ -94,13 +94,15 @@ def test_what_a_plan_takes(planned: Plan) -> None:
     assert pytest.approx(8 * (2 * 1.06 + 10.06)) == schedule.of_plan(planned, paces(planned, 1.0, 10.0))
 
 
-def test_what_heats_take(planned: Plan) -> None:
+def test_what_batches_take(planned: Plan) -> None:
     """Visit by visit, of cells whose pace is known or usual."""
     (one,) = planned.studies
-    heats = [heat for block in blocks(one, 1, 3) for heat in block]
+    batches = [batch for block in blocks(one, 1, 3) for batch in block]
     usual_s = planned.cells[0].provider.ready_s + 0.06
-    assert pytest.approx(3 * (2 * 1.06 + 10.06 + usual_s)) == schedule.of_heats(planned, heats, paces(planned, 1, 10))
-    assert 0 == schedule.of_heats(planned, [], {})
+    assert pytest.approx(3 * (2 * 1.06 + 10.06 + usual_s)) == schedule.of_batches(
+        planned, batches, paces(planned, 1, 10)
+    )
+    assert 0 == schedule.of_batches(planned, [], {})
 
 
 def test_how_many_blocks_fit(planned: Plan) -> None:
@@ -194,38 +196,38 @@ def test_what_cannot_be_tried_takes_what_is_usual(
     assert Pace(2.5, 4.0) == tried.pace(planned.cells[0], 99.0)
 
 
-def test_heats_that_are_left_are_of_the_blocks_that_were_asked_for(planned: Plan) -> None:
+def test_batches_that_are_left_are_of_the_blocks_that_were_asked_for(planned: Plan) -> None:
     """All at first; without those that are there; and what is made up for has a number of its own."""
     (one,) = planned.studies
-    drawn = [heat for block in blocks(one, planned.seed, 3) for heat in block]
+    drawn = [batch for block in blocks(one, planned.seed, 3) for batch in block]
     asked = {"counts": {"hashes": 3}, "excluded": ()}
-    assert drawn == measure.heats_left(planned, done=(), **asked)
-    assert drawn[1:] == measure.heats_left(planned, done={("hashes", 0, 0)}, **asked)
-    assert drawn[1:] == measure.heats_left(planned, done={("hashes", 0, 0)}, made=_trials(drawn[0]), **asked)
-    again = measure.heats_left(planned, done={("hashes", 0, 0), ("hashes", 0, 1)}, made=set(), **asked)
+    assert drawn == measure.batches_left(planned, done=(), **asked)
+    assert drawn[1:] == measure.batches_left(planned, done={("hashes", 0, 0)}, **asked)
+    assert drawn[1:] == measure.batches_left(planned, done={("hashes", 0, 0)}, made=_trials(drawn[0]), **asked)
+    again = measure.batches_left(planned, done={("hashes", 0, 0), ("hashes", 0, 1)}, made=set(), **asked)
     assert [("hashes", 0, 2), ("hashes", 1, 0), ("hashes", 2, 0)] == [
         (one.study, one.block, one.number) for one in again
     ]
-    assert [(v.cell, v.twin, 2) for v in drawn[0].visits] == [(v.cell, v.twin, v.heat) for v in again[0].visits]
+    assert [(v.cell, v.twin, 2) for v in drawn[0].visits] == [(v.cell, v.twin, v.batch) for v in again[0].visits]
 
 
-def _trials(heat: Any) -> set[Any]:
-    return {(heat.study, v.cell.key, v.twin, heat.block, heat.number) for v in heat.visits}
+def _trials(batch: Any) -> set[Any]:
+    return {(batch.study, v.cell.key, v.twin, batch.block, batch.number) for v in batch.visits}
 
 
-def test_a_cell_that_was_not_proved_is_in_no_heat(planned: Plan) -> None:
-    """A heat of which nothing is left but baselines is none, unless a twin is among them."""
+def test_a_cell_that_was_not_proved_is_in_no_batch(planned: Plan) -> None:
+    """A batch of which nothing is left but baselines is none, unless a twin is among them."""
     md5, sha1, sha256 = (("hashes", cell.key) for cell in planned.cells)
     asked = {"counts": {"hashes": 1}, "done": ()}
-    (heat,) = measure.heats_left(planned, excluded={sha1, sha256}, **asked)
-    assert [(False, "md5"), (True, "md5")] == sorted((v.twin, v.cell.choice.name) for v in heat.visits)
-    (heat,) = measure.heats_left(planned, excluded={md5}, **asked)
-    assert ["sha-1", "sha-256"] == sorted(v.cell.choice.name for v in heat.visits)
-    assert [] == measure.heats_left(planned, excluded={md5, sha1, sha256}, **asked)
+    (batch,) = measure.batches_left(planned, excluded={sha1, sha256}, **asked)
+    assert [(False, "md5"), (True, "md5")] == sorted((v.twin, v.cell.choice.name) for v in batch.visits)
+    (batch,) = measure.batches_left(planned, excluded={md5}, **asked)
+    assert ["sha-1", "sha-256"] == sorted(v.cell.choice.name for v in batch.visits)
+    assert [] == measure.batches_left(planned, excluded={md5, sha1, sha256}, **asked)
 
 
 def test_quick_operations_of_the_engine_have_short_chunks() -> None:
-    """Where every trial of a heat is quick, and the study names neither chunk nor rounds."""
+    """Where every trial of a batch is quick, and the study names neither chunk nor rounds."""
     usual = TEXT.partition("[measure]")[0] + "[measure]\n"
     planned = study.read("s", usual + "blocks = 4\n", where="s")
     cells = plan.make((planned,), seed=1).studies[0].cells

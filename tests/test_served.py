@@ -221,7 +221,7 @@ MIDDLE = ROUNDS // 2
 @pytest.mark.share(2)
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that fails in mid-round: what was let down is counted by its kind, and the heat's others go on."""
+    """A server that fails in mid-round: what was let down is counted by its kind, and the batch's others go on."""
     lab.bed(waited_for(fault, monkeypatch), after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
@@ -253,7 +253,7 @@ def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypat
 
 
 def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it has no turn a server may die as well: its own cell fails, with how, and the heat's others go on."""
+    """While it has no turn a server may die as well: its own cell fails, with how, and the batch's others go on."""
     lab.bed()
     servers: dict[object, list[int]] = {}
     up = RequestWorkload.up
@@ -393,14 +393,14 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
     """Every cell once a block, the baseline twice; each with what was negotiated, paid and done, chunk by chunk."""
     lab.bed()
     planned = lab.study("tls-1.3", "connect", blocks=2)
-    heats = lab.heats(planned)
-    # The baseline is its own twin in the one heat of each block.
-    assert [[(block, 0)] * 3 for block in range(2)] == [[(t.block, t.heat) for t in trials] for trials in heats]
-    trials = by_bytes(planned, heats)
+    batches = lab.batches(planned)
+    # The baseline is its own twin in the one batch of each block.
+    assert [[(block, 0)] * 3 for block in range(2)] == [[(t.block, t.batch) for t in trials] for trials in batches]
+    trials = by_bytes(planned, batches)
     assert [(0, False), (1, False)] == [(trial.block, trial.twin) for trial in trials[STRUCK]]
     twice = sorted((trial.block, trial.twin) for trial in trials[BASELINE])
     assert [(0, False), (0, True), (1, False), (1, True)] == twice
-    every = [trial for heat in heats for trial in heat]
+    every = [trial for batch in batches for trial in batch]
     assert [0, 1, 2, 3, 4, 5] == [trial.order for trial in every]
     for trial in every:
         load = trial.load
@@ -433,13 +433,13 @@ def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None
     """Nothing of what a load client saw is lost on the disk, of a chunk or of a trial."""
     lab.bed()
     planned = lab.study("tls-1.3", "connect", blocks=2)
-    heats = lab.heats(planned)
+    batches = lab.batches(planned)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
         for proven in lab.prove(planned).values():
             store.record_proof(proven)
-        for trials in heats:
+        for trials in batches:
             store.record(trials)
-    made = by_bytes(planned, heats)
+    made = by_bytes(planned, batches)
     (back,) = results.read(store.directory).studies
     for row in back.rows:
         again = [*row.trials, *row.twins]
@@ -451,7 +451,7 @@ def test_a_trial_without_a_load_is_read_back_without_one(lab: Lab, tmp_path: Pat
     """A cell whose server never came has no load, then and later."""
     lab.bed("leave")
     planned = lab.study()
-    (trials,) = lab.heats(planned)
+    (trials,) = lab.batches(planned)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
         store.record(trials)
     (back,) = results.read(store.directory).studies

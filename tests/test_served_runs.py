@@ -88,7 +88,7 @@ def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_pa
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
         for proven in lab.prove(planned).values():
             store.record_proof(proven)
-        for trials in lab.heats(planned):
+        for trials in lab.batches(planned):
             store.record([busy(trial) for trial in trials])
     (document,) = of_run(judge.judge(results.read(store.directory)))["studies"]
     limits = {result["metric"]: result.get("limit") for result in document["results"]}

@@ -16,7 +16,7 @@ from tollbar import measure, plan, results, study
 from tollbar.judge import judge_study
 from tollbar.measure import Aside
 from tollbar.plan import Plan
-from tollbar.plan.heats import Heat, blocks
+from tollbar.plan.batches import Batch, blocks
 from tollbar.present.trust import trust
 from tollbar.present.warnings import warnings
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
@@ -78,67 +78,71 @@ def test_what_was_not_proven_is_not_made_up_for(planned: Plan) -> None:
     """It is missing for good: a study whose baseline was refused is whole, however often it is resumed."""
     (one,) = planned.studies
     baselines = {("fake", cell.key) for cell in one.cells if cell.is_baseline}
-    left = measure.heats_left(planned, counts={"fake": 4}, done=(), excluded=baselines)
+    left = measure.batches_left(planned, counts={"fake": 4}, done=(), excluded=baselines)
     assert left
-    assert not baselines & {("fake", visit.cell.key) for heat in left for visit in heat.visits}
-    made = {("fake", v.cell.key, v.twin, v.block, v.heat) for heat in left for v in heat.visits}
-    done = {(heat.study, heat.block, heat.number) for heat in left}
-    assert [] == measure.heats_left(planned, counts={"fake": 4}, done=done, made=made, excluded=baselines)
+    assert not baselines & {("fake", visit.cell.key) for batch in left for visit in batch.visits}
+    made = {("fake", v.cell.key, v.twin, v.block, v.batch) for batch in left for v in batch.visits}
+    done = {(batch.study, batch.block, batch.number) for batch in left}
+    assert [] == measure.batches_left(planned, counts={"fake": 4}, done=done, made=made, excluded=baselines)
 
 
-def heats_after(planned: Plan, made: set[TrialKey]) -> list[Heat]:
+def batches_after(planned: Plan, made: set[TrialKey]) -> list[Batch]:
     """What is left of four blocks, where these trials are there."""
-    done = {(study, block, heat) for study, _, _, block, heat in made}
-    return measure.heats_left(planned, counts={"fake": 4}, done=done, made=made, excluded=())
+    done = {(study, block, batch) for study, _, _, block, batch in made}
+    return measure.batches_left(planned, counts={"fake": 4}, done=done, made=made, excluded=())
 
 
-def test_what_was_left_out_of_a_heat_is_made_up_for(planned: Plan) -> None:
+def test_what_was_left_out_of_a_batch_is_made_up_for(planned: Plan) -> None:
     """A cell that was set aside has its trials of those blocks when it is tried again, beside its baseline."""
     (one,) = planned.studies
-    drawn = [heat for block in blocks(one, planned.seed, 4) for heat in block]
+    drawn = [batch for block in blocks(one, planned.seed, 4) for batch in block]
     struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
-    visits = [("fake", v.cell.key, v.twin, v.block, v.heat) for heat in drawn for v in heat.visits]
+    visits = [("fake", v.cell.key, v.twin, v.block, v.batch) for batch in drawn for v in batch.visits]
     made = {visit for visit in visits if visit[1] != struck or visit[3] == 0}
-    found = heats_after(planned, made)
-    assert [1, 2, 3] == [heat.block for heat in found]
-    for heat in found:
-        names = sorted((v.cell.choice.name, v.twin) for v in heat.visits)
+    found = batches_after(planned, made)
+    assert [1, 2, 3] == [batch.block for batch in found]
+    for batch in found:
+        names = sorted((v.cell.choice.name, v.twin) for v in batch.visits)
         assert [("spin-1", False), ("spin-2", False)] == names
         # Its number is its own: what is there of the block stays as it is.
-        assert heat.number not in {other.number for other in drawn if other.block == heat.block}
-    again = made | {("fake", v.cell.key, v.twin, v.block, v.heat) for heat in found for v in heat.visits}
-    assert [] == heats_after(planned, again)
+        assert batch.number not in {other.number for other in drawn if other.block == batch.block}
+    again = made | {("fake", v.cell.key, v.twin, v.block, v.batch) for batch in found for v in batch.visits}
+    assert [] == batches_after(planned, again)
 
 
-def test_a_heat_of_which_only_baselines_are_missing_is_measured_again(planned: Plan) -> None:
+def test_a_batch_of_which_only_baselines_are_missing_is_measured_again(planned: Plan) -> None:
     """A cell whose baseline was set aside has no partner there, and needs a second trial beside one."""
     (one,) = planned.studies
-    drawn = [heat for block in blocks(one, planned.seed, 4) for heat in block]
+    drawn = [batch for block in blocks(one, planned.seed, 4) for batch in block]
     made = {
-        ("fake", v.cell.key, v.twin, v.block, v.heat)
-        for heat in drawn
-        for v in heat.visits
+        ("fake", v.cell.key, v.twin, v.block, v.batch)
+        for batch in drawn
+        for v in batch.visits
         if not (v.cell.is_baseline and v.block == 2)
     }
-    (heat,) = heats_after(planned, made)
-    assert 2 == heat.block
-    assert Counter({"spin-1": 2, "spin-2": 1, "spin-1-again": 1}) == Counter(v.cell.choice.name for v in heat.visits)
+    (batch,) = batches_after(planned, made)
+    assert 2 == batch.block
+    assert Counter({"spin-1": 2, "spin-2": 1, "spin-1-again": 1}) == Counter(v.cell.choice.name for v in batch.visits)
 
 
-def test_heats_after_one_of_which_nothing_is_left_are_measured(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heat whose cells are all set aside gives nothing, and ends nothing."""
+def test_batches_after_one_of_which_nothing_is_left_are_measured(
+    planned: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch whose cells are all set aside gives nothing, and ends nothing."""
     (one,) = planned.studies
-    ((heat,),) = blocks(one, planned.seed, 1)
+    ((batch,),) = blocks(one, planned.seed, 1)
     struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
-    of_it = [visit for visit in heat.visits if visit.cell.key == struck]
-    others = [visit for visit in heat.visits if visit.cell.key != struck]
-    heats = [replace(heat, visits=tuple(of_it)), replace(heat, visits=tuple(others))]
-    asked: list[Heat] = []
-    monkeypatch.setattr("tollbar.measure.heats_of.measure", lambda heat, *_, **__: asked.append(heat) or [trial(1.0)])
+    of_it = [visit for visit in batch.visits if visit.cell.key == struck]
+    others = [visit for visit in batch.visits if visit.cell.key != struck]
+    batches = [replace(batch, visits=tuple(of_it)), replace(batch, visits=tuple(others))]
+    asked: list[Batch] = []
+    monkeypatch.setattr(
+        "tollbar.measure.batches_of.measure", lambda batch, *_, **__: asked.append(batch) or [trial(1.0)]
+    )
     aside = Aside(())
     aside.set_aside["fake", struck] = replace(ASIDE, study="fake", cell=struck)
-    assert [0, 1] == [len(trials) for trials, _ in measure.measured(planned, heats, aside=aside)]
-    assert [heats[1]] == asked
+    assert [0, 1] == [len(trials) for trials, _ in measure.measured(planned, batches, aside=aside)]
+    assert [batches[1]] == asked
 
 
 ASIDE = SetAside("study", "double", 7, 2, 3, "ended by SIGSEGV", 5.0)

@@ -61,7 +61,7 @@ def test_a_component_of_the_run_is_measured_on_the_servers_core(at: Sandbox, fak
 
 
 def test_threads_that_want_the_same_component_start_it_once(at: Sandbox, fake: FakeBed) -> None:
-    """The trials of a heat may be started at the same time."""
+    """The trials of a batch may be started at the same time."""
     found = shared_bed(fake)
     with ThreadPoolExecutor(4) as pool:
         servers = list(pool.map(lambda users: start(at, found, {"users": users}), range(4)))

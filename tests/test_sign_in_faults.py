@@ -395,7 +395,7 @@ def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> list[Trial]:
 
 def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
     """Of one block; the cell's own is the last."""
-    left = measure.heats_left(made, counts={"some": 1}, done=(), excluded=())
+    left = measure.batches_left(made, counts={"some": 1}, done=(), excluded=())
     trials = [trial for found, _ in measure.measured(made, left, sandbox=lab) for trial in found]
     return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key and not trial.twin)
 
@@ -409,7 +409,7 @@ def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
 def test_a_directory_in_trouble_fails_the_trials_that_ask_it(
     lab: Sandbox, strikes: Strikes, choice: str, said: Settings, reason: str | None
 ) -> None:
-    """Slow, it is waited for; silent or gone, the row says so. Others of the heat go on, and so does the next."""
+    """Slow, it is waited for; silent or gone, the row says so. Others of the batch go on, and so does the next."""
     made = planned(choice, said, users=1)
     *others, trial = struck(lab, made, strikes)
     # The baseline asks no directory.

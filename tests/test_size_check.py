@@ -18,7 +18,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.judge import judge_study
 from tollbar.lab.measuring import _lacks_quiet_blocks
-from tollbar.plan.heats import blocks
+from tollbar.plan.batches import blocks
 from tollbar.present.decisions.size import size_answer
 from tollbar.records import Chunk, ComponentRecord, LoadRecord, Trial
 from tollbar.results import Run, StudyRun
@@ -81,15 +81,17 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_what_is_taken_off_is_up_beside_its_term(tmp_path: Path) -> None:
-    """In every heat, as where it was predicted: they differ by less than moments do."""
+    """In every batch, as where it was predicted: they differ by less than moments do."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80).replace("op ", 'bed = "embedded"\nop '))
     there = {name: {**cell, "bed": "embedded", "provider": "libcrypto"} for name, cell in HANDSHAKES.items()}
     found = sized(of, made("tls", there, dict.fromkeys(there, 1e5) | {"bare": 3e4}))
     (planned,) = plan.make(_studies(to_ask(found)), seed=1).studies
     assert {"tls-1.3", "plaintext"} == {cell.choice.name for cell in planned.cells}
     assert 2 == len(planned.cells)
-    for heats in blocks(planned, 1, 3):
-        assert [{cell.key for cell in planned.cells}] == [{visit.cell.key for visit in heat.visits} for heat in heats]
+    for batches in blocks(planned, 1, 3):
+        assert [{cell.key for cell in planned.cells}] == [
+            {visit.cell.key for visit in batch.visits} for batch in batches
+        ]
 
 
 def _beside_neighbours(quiet: Collection[int], chunks: int = 1) -> StudyRun:

@@ -42,11 +42,11 @@ def test_a_block_is_one_measurement() -> None:
     assert 4 == found.blocks
 
 
-def test_a_baseline_of_several_heats_is_one_measurement_a_block() -> None:
+def test_a_baseline_of_several_batches_is_one_measurement_a_block() -> None:
     """All its chunks of the block together; a trial that failed is not among them."""
     one = row(BASELINE, [100.0, 200.0])
-    more = replace(trials([300.0])[0], heat=1)
-    failed = replace(trials([900.0])[0], heat=2, outcome=Outcome.FAILED)
+    more = replace(trials([300.0])[0], batch=1)
+    failed = replace(trials([900.0])[0], batch=2, outcome=Outcome.FAILED)
     found = mean_error_deviation(replace(one, trials=(*one.trials, more, failed)), one)
     assert pytest.approx(200.0, rel=1e-3) == found.mean
     assert pytest.approx(4 / 3, rel=1e-3) == found.ratio
@@ -79,15 +79,16 @@ def test_a_cell_over_itself_is_once_itself_without_a_twin() -> None:
     assert (1.0, 6) == (found.by_source.ratio, found.by_source.blocks)
 
 
-def served(name: str, walls_s: Sequence[float | None], *, heats: int = 1) -> Row:
-    """A row whose load takes so long for a thousand requests in each block, and in each heat of it; None: it failed."""
+def served(name: str, walls_s: Sequence[float | None], *, batches: int = 1) -> Row:
+    """A row whose load takes so long for a thousand requests in each block, and in each batch of it; None: it
+    failed."""
     made = row({"choice": name}, [100.0] * len(walls_s))
     trials = [
-        replace(trial, heat=heat, outcome=Outcome.FAILED)
+        replace(trial, batch=batch, outcome=Outcome.FAILED)
         if wall_s is None
-        else replace(trial, heat=heat, load=LoadRecord(requests=1000, wall_ns=round(wall_s * 1e9)))
+        else replace(trial, batch=batch, load=LoadRecord(requests=1000, wall_ns=round(wall_s * 1e9)))
         for trial, wall_s in zip(made.trials, walls_s, strict=True)
-        for heat in range(heats)
+        for batch in range(batches)
     ]
     return replace(made, trials=tuple(trials))
 
@@ -102,12 +103,12 @@ def test_the_first_run_is_dropped_and_the_times_of_the_others_are_averaged() -> 
 
 
 def test_a_run_that_failed_is_none() -> None:
-    """Then the next one is the first; and a baseline that stood in two heats of a block ran once there."""
+    """Then the next one is the first; and a baseline that stood in two batches of a block ran once there."""
     usual = served("other", [9.0, 1.0, 1.0])
     later = rate_after_first(served("one", [None, 9.0, 2.0, 2.0]), usual)
     assert later is not None
     assert (pytest.approx(500), 2) == (later.mean, later.blocks)
-    beside = rate_after_first(served("one", [9.0, 2.0, 2.0], heats=2), usual)
+    beside = rate_after_first(served("one", [9.0, 2.0, 2.0], batches=2), usual)
     assert beside is not None
     assert (pytest.approx(500), 2) == (beside.mean, beside.blocks)
 

@@ -30,7 +30,7 @@ def visits(
     costs: Sequence[Sequence[float]],
     operations: Sequence[Sequence[int]] | None = None,
     *,
-    heat: int = 0,
+    batch: int = 0,
     quiet: Sequence[Sequence[bool]] | None = None,
     rounds: Sequence[int] | None = None,
 ) -> list[Visit]:
@@ -38,7 +38,7 @@ def visits(
     return [
         Visit(
             block,
-            heat,
+            batch,
             rounds=np.array(rounds if rounds is not None else range(len(spent))),
             costs=np.array(spent, float),
             operations=np.array(operations[block] if operations else [1] * len(spent)),
@@ -49,9 +49,9 @@ def visits(
     ]
 
 
-def drawn(chunks: Sequence[Sequence[tuple[float, int]]], *, heat: int = 0) -> list[Visit]:
+def drawn(chunks: Sequence[Sequence[tuple[float, int]]], *, batch: int = 0) -> list[Visit]:
     """The visits of these chunks."""
-    return visits([[c for c, _ in block] for block in chunks], [[n for _, n in block] for block in chunks], heat=heat)
+    return visits([[c for c, _ in block] for block in chunks], [[n for _, n in block] for block in chunks], batch=batch)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_only_what_the_probe_says_is_selected() -> None:
     assert math.isclose(25, known(stats.cost(blocks, DISTURBED)).estimate)
 
 
-def test_pairs_are_of_one_block_heat_and_round() -> None:
+def test_pairs_are_of_one_block_batch_and_round() -> None:
     """A chunk counts where the other side was measured milliseconds apart, and was selected there too."""
     of = visits([[2, 900, 2, 900]] * 4)
     over = visits([[1, 1]] * 4, rounds=[0, 2])
@@ -117,14 +117,14 @@ def test_pairs_are_of_one_block_heat_and_round() -> None:
     busy = visits([[1, 50, 1, 50]] * 4, quiet=[[True, False, True, False]] * 4)
     assert math.isclose(2, known(stats.ratio(of, busy, QUIET)).estimate)
     assert math.isclose(1804 / 102, known(stats.ratio(of, busy, DISTURBED)).estimate)
-    # Those of another heat are of another moment, and of other processes.
-    elsewhere = [*visits([[1, 1, 1, 1]] * 4), *visits([[700] * 4] * 4, heat=1)]
+    # Those of another batch are of another moment, and of other processes.
+    elsewhere = [*visits([[1, 1, 1, 1]] * 4), *visits([[700] * 4] * 4, batch=1)]
     assert math.isclose(451, known(stats.ratio(of, elsewhere, QUIET)).estimate)
 
 
 def test_two_that_never_met_are_compared_by_all_that_each_has() -> None:
-    """Without a heat in common there are no pairs: the ratio is that of the costs, and blocks are left out of both."""
-    one, other = visits([[3, 3], [3, 4], [2, 3], [3, 3]], heat=1), visits([[1, 1.1], [1, 1], [1, 1.2], [1, 1]])
+    """Without a batch in common there are no pairs: the ratio is that of the costs, and blocks are left out of both."""
+    one, other = visits([[3, 3], [3, 4], [2, 3], [3, 3]], batch=1), visits([[1, 1.1], [1, 1], [1, 1.2], [1, 1]])
     apart = known(stats.ratio(one, other, QUIET))
     costs = [known(stats.cost(side, QUIET)) for side in (one, other)]
     assert math.isclose(costs[0].estimate / costs[1].estimate, apart.estimate)
@@ -135,8 +135,8 @@ def test_two_that_never_met_are_compared_by_all_that_each_has() -> None:
 def test_two_that_seldom_met_are_not_judged_by_those_blocks_alone() -> None:
     """Pairs count where they are in half of the blocks of the one that has fewer."""
     of = visits([[2.0 + block / 10] for block in range(10)])
-    often = [replace(visit, heat=int(visit.block >= 5)) for visit in visits([[1.0]] * 10)]
-    seldom = [replace(visit, heat=int(visit.block >= 4)) for visit in visits([[1.0]] * 10)]
+    often = [replace(visit, batch=int(visit.block >= 5)) for visit in visits([[1.0]] * 10)]
+    seldom = [replace(visit, batch=int(visit.block >= 4)) for visit in visits([[1.0]] * 10)]
     assert math.isclose(2.2, known(stats.ratio(of, often, QUIET)).estimate)
     assert 5 == known(stats.ratio(of, often, QUIET)).n
     assert math.isclose(2.45, known(stats.ratio(of, seldom, QUIET)).estimate)
@@ -388,7 +388,7 @@ def test_costs_without_drift_are_little_wider() -> None:
 
 
 def test_a_baseline_measured_twice_counts_twice() -> None:
-    """Both of its trials in a heat stand on its side, so that its own noise is less of the ratio's."""
+    """Both of its trials in a batch stand on its side, so that its own noise is less of the ratio's."""
     source = np.random.default_rng(13)
     narrower = []
     for _ in range(60):

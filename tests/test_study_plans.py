@@ -15,7 +15,7 @@ from tollbar import beds, libraries, plan, study
 from tollbar.errors import TollbarError
 from tollbar.families import MadeOf, families
 from tollbar.libraries import Broken
-from tollbar.plan import heats
+from tollbar.plan import batches
 from tollbar.present.names import value_words
 from tollbar.workloads.request import _shape
 
@@ -182,16 +182,16 @@ def test_a_good_study_is_planned(tmp_path: Path) -> None:
     assert all(cell.against and baselines[cell.against] == cell.coordinates["bytes"] for cell in one.cells)
 
 
-def test_a_block_visits_every_cell_in_heats_of_its_own(tmp_path: Path) -> None:
-    """Each block has each cell once and each twin once, in other heats, which depend on the seed and nothing else."""
+def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None:
+    """Each block has each cell once and each twin once, in other batches, which depend on the seed and nothing else."""
     path = tmp_path / "good.toml"
     path.write_text(GOOD)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
 
     def drawn(seed: int) -> list[tuple[frozenset[tuple[str, bool]], ...]]:
         return [
-            tuple(frozenset((visit.cell.key, visit.twin) for visit in heat.visits) for heat in block)
-            for block in heats.blocks(one, seed, 6)
+            tuple(frozenset((visit.cell.key, visit.twin) for visit in batch.visits) for batch in block)
+            for block in batches.blocks(one, seed, 6)
         ]
 
     first = drawn(1)
@@ -201,11 +201,11 @@ def test_a_block_visits_every_cell_in_heats_of_its_own(tmp_path: Path) -> None:
     compared = {(cell.key, False) for cell in one.cells if not cell.is_baseline}
     twins = {(cell.key, True) for cell in one.cells if cell.is_baseline}
     for block in first:
-        there = [visit for heat in block for visit in heat]
+        there = [visit for batch in block for visit in batch]
         assert sorted(compared | twins) == sorted(visit for visit in there if visit in compared | twins)
         # What is compared with a baseline is beside it, and so is its twin.
         against = {cell.key: (cell.against, False) for cell in one.cells}
-        assert all(against[key] in heat for heat in block for key, _ in heat)
+        assert all(against[key] in batch for batch in block for key, _ in batch)
 
 
 @pytest.mark.share(8)

@@ -50,9 +50,9 @@ def ground() -> Iterator[Ground]:
 # So many moments: every other one in a run that has just begun, the others in that same run when it is gone on with.
 KILLS = share.of(6, 20)
 BLOCKS = 3
-# Trials of a heat: a cell that is its own baseline, and its twin.
-HEAT = 2
-TRIALS = BLOCKS * HEAT * len(BEDS)
+# Trials of a batch: a cell that is its own baseline, and its twin.
+BATCH = 2
+TRIALS = BLOCKS * BATCH * len(BEDS)
 
 
 def is_proving(ground: Ground, known: list[Path], run: subprocess.Popen[bytes]) -> bool:
@@ -73,7 +73,7 @@ STAGES = {0: is_proving, 1: is_measuring}
 
 @pytest.mark.share(0)
 def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
-    """SIGKILL leaves nothing within seconds, loses no heat that was committed, and the run can be finished."""
+    """SIGKILL leaves nothing within seconds, loses no batch that was committed, and the run can be finished."""
     study, chance = ground.study(BLOCKS), random.Random(3)
     measuring_s, whole_s = undisturbed(ground, study)
     assert ground.left() == NOTHING
@@ -105,8 +105,8 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
             continue  # Killed before there was a run.
         trials, outcomes = trials_of(unfinished), {outcome for outcome, _ in cells_of(unfinished)}
         assert before == trials[: len(before)], moment
-        # A heat is a cell and its twin, there whole or not at all.
-        assert 0 == len(trials) % HEAT, moment
+        # A batch is a cell and its twin, there whole or not at all.
+        assert 0 == len(trials) % BATCH, moment
         assert {"ok"} >= {trial.outcome for trial in trials}, moment
         assert {"ok", None} >= outcomes, moment
         assert status != 0 or len(trials) == TRIALS, moment
@@ -206,8 +206,8 @@ PART_BLOCKS = 6
 
 @pytest.mark.share(0)
 @pytest.mark.parametrize("part", PARTS)
-def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) -> None:
-    """A part of a heat is killed in mid-round: its trial fails, the others go on, and nothing is left."""
+def test_a_killed_part_of_a_batch_is_a_failed_trial(ground: Ground, part: str) -> None:
+    """A part of a batch is killed in mid-round: its trial fails, the others go on, and nothing is left."""
     chance = random.Random(part)
     study = ground.study(PART_BLOCKS, rounds=20)
     killed: list[str] = []
@@ -218,8 +218,8 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
         until(lambda before=before: trials_there(ground) and len(trials_of(ground.runs[0])) > len(before), run)
         while len(failed_of(trials := trials_of(ground.runs[0]))) == failed:
             killed.append(kill_part(ground, run, part, chance))
-            # What is killed when its trial is over does no harm, which shows when the heat after it is there.
-            shown = len(trials) + 2 * HEAT
+            # What is killed when its trial is over does no harm, which shows when the batch after it is there.
+            shown = len(trials) + 2 * BATCH
             until(lambda: len(failed_of(now := trials_of(ground.runs[0]))) > failed or len(now) >= shown, run)  # noqa: B023
         time.sleep(chance.uniform(0.0, 0.3))
         ground.under_way(run)
@@ -231,7 +231,7 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
     assert 0 == ground.finish("--resume", ground.runs[0], "--blocks", PART_BLOCKS), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
     trials = trials_of(ground.runs[0])
-    assert PART_BLOCKS * HEAT * len(BEDS) == len(trials)
+    assert PART_BLOCKS * BATCH * len(BEDS) == len(trials)
     assert PART_KILLS <= len(failed_of(trials)) <= len(killed)
     assert ground.left() == NOTHING
 

@@ -51,7 +51,7 @@ def closed(connections: int) -> LoadRecord:
         (
             [replace(r, trials=tuple(replace(t, steal_ns=t.wall_ns) for t in r.trials)) for r in example()],
             (20,),
-            "In 20 of 20 heats",
+            "In 20 of 20 batches",
         ),
         (
             [

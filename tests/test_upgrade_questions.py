@@ -15,7 +15,7 @@ from tollbar import study as studies
 from tollbar.errors import TollbarError
 from tollbar.families import Value, at_defaults, families
 from tollbar.libraries import Provider, open_provider
-from tollbar.plan.heats import blocks
+from tollbar.plan.batches import blocks
 from tollbar.present.decisions.upgrade import upgrade_answer
 from tollbar.records import Outcome, Record, failed
 from tollbar.upgrading import Thing, changed, questions
@@ -23,7 +23,7 @@ from tollbar.upgrading.shared import with_shared
 from upgrade_lab import NEW, OLD, of, pair, side
 
 
-def test_all_four_cells_meet_in_one_heat() -> None:
+def test_all_four_cells_meet_in_one_batch() -> None:
     """Old and new, by default and held: in each block together."""
     other = open_provider("libcrypto:psycopg")
     if not isinstance(other, Provider):
@@ -32,8 +32,8 @@ def test_all_four_cells_meet_in_one_heat() -> None:
     (asked,) = upgrading.studies(*sides, ["tls"], 4)
     (planned,) = plan.make([asked], seed=1).studies
     assert 4 == len(planned.cells)
-    for heats in blocks(planned, 1, 4):
-        assert any(len({visit.cell.key for visit in heat.visits}) == 4 for heat in heats)
+    for batches in blocks(planned, 1, 4):
+        assert any(len({visit.cell.key for visit in batch.visits}) == 4 for batch in batches)
 
 
 @pytest.mark.parametrize("bed", ["nginx", "httpd"])

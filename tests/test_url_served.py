@@ -210,7 +210,7 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
 
 def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_path: Path) -> None:
     """Its cells have failed, with the reason, and so has the run."""
-    # Heats of some seconds, so that it ends within the first.
+    # Batches of some seconds, so that it ends within the first.
     text = text_of({server.http: "plaintext"}, (2,), counts_server=True) + 'rounds = 100\nchunk = "20 ms"\n'
     (tmp_path / "own.toml").write_text(text)
     with _run(tmp_path, "own.toml", "--server-pid", str(server.pid), "--json", "--no-report") as lab:
@@ -229,7 +229,7 @@ def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path:
     with _run(tmp_path, *words, "--json", "--no-report") as lab:
         (run,) = (tmp_path / "runs").iterdir()
         with closing(sqlite3.connect(f"file:{run}/results.sqlite?mode=ro", uri=True)) as database:
-            while database.execute("select count(*) from heat").fetchone()[0] < 5:
+            while database.execute("select count(*) from batch").fetchone()[0] < 5:
                 time.sleep(0.05)
         os.kill(server.pid, signal.SIGTERM)
         said, _ = lab.communicate(timeout=PATIENCE_S)

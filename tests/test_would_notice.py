@@ -31,7 +31,7 @@ from tollbar.measure import members, rounds
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
 from tollbar.moments import Watch
-from tollbar.plan.heats import Visit
+from tollbar.plan.batches import Visit
 from tollbar.records import ChunkRecord, Observed, Trial
 from tollbar.runner import Session
 from tollbar.stats import Moments
@@ -82,7 +82,7 @@ class Answering:
         return ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1000, observed=next(self._observed))
 
 
-def heat_of(names: str, turns: list[str], observed: Iterator[Observed]) -> list[Member]:
+def batch_of(names: str, turns: list[str], observed: Iterator[Observed]) -> list[Member]:
     """A member for each letter, which is up and warm."""
     made = []
     for name in names:
@@ -100,7 +100,7 @@ def forever(*observed: Observed) -> Iterator[Observed]:
 @pytest.mark.parametrize("inexact", [Observed(ticks=True), Observed(unsettled=True)])
 def test_a_chunk_that_is_not_exact_is_no_chunk(inexact: Observed) -> None:
     """One known to a clock tick only, or with an account that was never closed, is seen and does not count."""
-    (member,) = found = heat_of("a", [], forever(Observed(), inexact))
+    (member,) = found = batch_of("a", [], forever(Observed(), inexact))
     Rounds(found, HOW, random.Random(1), None, Watch()).first_tries()
     assert HOW.rounds == len(member.seen)
     assert [0, 2, 4, 6, 8] == [chunk.round for chunk in member.chunks]
@@ -110,7 +110,7 @@ def test_each_round_has_an_order_of_its_own() -> None:
     """Each member has one turn a round, and each order comes about as often: what the coverage proof assumes."""
     turns: list[str] = []
     how = replace(HOW, rounds=600)
-    Rounds(heat_of("abc", turns, forever(Observed())), how, random.Random(7), None, Watch()).first_tries()
+    Rounds(batch_of("abc", turns, forever(Observed())), how, random.Random(7), None, Watch()).first_tries()
     orders = Counter("".join(turns[place : place + 3]) for place in range(0, len(turns), 3))
     assert {"abc", "acb", "bac", "bca", "cab", "cba"} == set(orders)
     # 100 each, with a standard deviation of 9.
@@ -120,7 +120,7 @@ def test_each_round_has_an_order_of_its_own() -> None:
 def test_slow_members_go_first_as_often_as_last() -> None:
     """They do not come between quick ones, and are not always what these find before them."""
     turns: list[str] = []
-    members_of = heat_of("abS", turns, forever(Observed()))
+    members_of = batch_of("abS", turns, forever(Observed()))
     members_of[2].ready = SimpleNamespace(operation_ns=1e9, memory_bytes=0)  # type: ignore[assignment]
     source = random.Random(7)
     how = replace(HOW, chunk_s=0.005)

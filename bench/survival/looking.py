@@ -29,7 +29,7 @@ class Undisturbed(NamedTuple):
 
     study: Path
     starting_s: float
-    """From its start to its first heat."""
+    """From its start to its first batch."""
     measuring_s: float
     """From there to its end."""
     trials: int
@@ -51,9 +51,9 @@ def tolls_of(ground: Ground) -> dict[str, Any]:
     }
 
 
-def heat_sizes(trials: list[Kept]) -> Counter[tuple[str, int, int]]:
-    """How many trials there are of each heat: all are committed at once."""
-    return Counter((trial.study, trial.block, trial.heat) for trial in trials)
+def batch_sizes(trials: list[Kept]) -> Counter[tuple[str, int, int]]:
+    """How many trials there are of each batch: all are committed at once."""
+    return Counter((trial.study, trial.block, trial.batch) for trial in trials)
 
 
 def committed_in(runs: Path) -> list[Kept]:
@@ -110,9 +110,9 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
         yield f"left by the resumed run: { {what: value for what, value in left.items() if value} }"
     if after[: len(before)] != before:
         yield "trials that were committed have changed"
-    sizes, whole = heat_sizes(before), heat_sizes(after)
-    if parts := [heat for heat, size in sizes.items() if size != whole[heat]]:
-        yield f"of the heats {parts} a part was there"
+    sizes, whole = batch_sizes(before), batch_sizes(after)
+    if parts := [batch for batch, size in sizes.items() if size != whole[batch]]:
+        yield f"of the batches {parts} a part was there"
     if reasons:
         kill.note["harmed"] = [str(reason)[:200] for reason in reasons]
     # What failed stands beside what was made up for it; a cell that failed has no trials.

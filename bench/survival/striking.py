@@ -27,7 +27,7 @@ from bench.survival.looking import (
 from bench.survival.means import MEANS, NO_MEMORY, TOLD, Kill, entered
 
 SHIM = Path(__file__).with_name("shim.c")
-# What the lab says when it has proved its cells and begins with the first heat.
+# What the lab says when it has proved its cells and begins with the first batch.
 MEASURES = "\n  measure "
 # Of a traceback: it has come from the command itself.
 IN_MAIN = "in main\n"
@@ -191,7 +191,7 @@ class Survivors:
             shutil.rmtree(self.ground.folder / folder, ignore_errors=True)
 
     def _wait_until_measuring(self, run: subprocess.Popen[bytes]) -> None:
-        """Returns with the first heat, or with the run. Raises subprocess.TimeoutExpired."""
+        """Returns with the first batch, or with the run. Raises subprocess.TimeoutExpired."""
         deadline = time.monotonic() + RUN_LIMIT_S
         while run.poll() is None and MEASURES not in self.ground.output():
             if time.monotonic() > deadline:

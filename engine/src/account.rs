@@ -18,7 +18,7 @@ use crate::accounting::{Accounts, Opening};
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
 /// A tag in hexadecimal, and the words around it.
 const MOST_PROOF_BYTES: usize = 256;
-/// A heat has a client for each of its trials.
+/// A batch has a client for each of its trials.
 const MOST_CONNECTIONS: usize = 256;
 
 /// What an agent is told on the first line of its standard input.
@@ -281,7 +281,7 @@ mod tests {
         assert!(refused.ends_with("the token is not this run's"), "{refused}");
     }
 
-    /// In the order of a heat, and not without what comes before.
+    /// In the order of a batch, and not without what comes before.
     #[test]
     fn what_was_not_opened_or_begun_is_not_billed() {
         let (mut accounts, mut opening) = (None, None);

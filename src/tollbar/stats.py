@@ -71,10 +71,10 @@ class Visit:
     """The chunks of one trial: one fresh process. All arrays have one entry for each chunk."""
 
     block: int
-    heat: int
+    batch: int
     rounds: np.ndarray
-    """The round of each chunk, ascending: one for each of its slices. Chunks of one block, heat and round were measured
-    milliseconds apart."""
+    """The round of each chunk, ascending: one for each of its slices. Chunks of one block, batch and round were
+    measured milliseconds apart."""
     costs: np.ndarray
     """What a chunk's operations cost together, in nanoseconds (or another amount that adds up)."""
     operations: np.ndarray
@@ -256,7 +256,7 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     one, other = Sums(), Sums()
     for visit, partner in partners(of, over):
         mine, theirs = visit.selected(moments), partner.selected(moments)
-        # Most often both worked in every round of their heat, and have one chunk in each.
+        # Most often both worked in every round of their batch, and have one chunk in each.
         if visit.is_whole and np.array_equal(visit.rounds, partner.rounds):
             here = there = mine & theirs
         else:
@@ -268,12 +268,12 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
 
 
 def partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit, Visit]]:
-    """Pairs of visits that shared a heat; a baseline that was measured twice there makes two pairs."""
+    """Pairs of visits that shared a batch; a baseline that was measured twice there makes two pairs."""
     at = defaultdict(list)
     for visit in over:
-        at[visit.block, visit.heat].append(visit)
+        at[visit.block, visit.batch].append(visit)
     for visit in of:
-        for partner in at[visit.block, visit.heat]:
+        for partner in at[visit.block, visit.batch]:
             yield visit, partner
 
 

@@ -66,7 +66,7 @@ class Progress:
                 self._bar.update(self._rows[name], completed=done, total=total, now=" ".join(said.split()))
         elif rows and now - self._last_line >= SECONDS_BETWEEN_LINES:
             for name, (done, total, said) in rows.items():
-                say(f"  {name}: {f'{done} of {total} heats' if total else ' '.join(said.split()) or 'starting'}")
+                say(f"  {name}: {f'{done} of {total} batches' if total else ' '.join(said.split()) or 'starting'}")
             self._last_line = now
 
     def follow(self, what: str, steps: Iterable[T], total: int, names: Sequence[str] = ()) -> Iterator[T]:

@@ -252,7 +252,7 @@ class Fleets:
             came = sum(trials for _, trials in results.present(at_home).values())
             if one.part.call("trials", fleet, run) < came:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
-        # Whichever it began where that was never said here: its heats are not measured anew.
+        # Whichever it began where that was never said here: its batches are not measured anew.
         resume = one.part.call("trials", fleet, run) >= 0
         if not resume and at_home is None:
             one.home.give_up()
@@ -277,7 +277,7 @@ class Fleets:
         lines = [shown(line) for line in str(found["said"]).splitlines() if line.strip()]
         one.said = lines[-1] if lines else ""
         ended = found["status"] is not None
-        # The first heats at once: by then a node may be worth going on with.
+        # The first batches at once: by then a node may be worth going on with.
         is_first = one.done > 0 and one.home.whole is None
         if ended or is_first or time.monotonic() - one.brought_s > BROUGHT_S:
             self._bring(one)

@@ -30,7 +30,7 @@ KEPT_LOG_BYTES = 4000
 STOP_LIMIT_S = 15.0
 # More than a kernel is built for (x86: 8,192).
 MOST_CORES = 8192
-_HEATS = re.compile(r"^  measure    (\d+) heats", re.MULTILINE)
+_BATCHES = re.compile(r"^  measure    (\d+) batches", re.MULTILINE)
 
 
 class Node:
@@ -98,15 +98,15 @@ class Node:
         _keep_off(self._core)
 
     def progress(self, fleet: str) -> dict[str, Any]:
-        """How far the run is: its name, heats done and planned, its last line, and its status once it has ended."""
+        """How far the run is: its name, batches done and planned, its last line, and its status once it has ended."""
         if self._core is not None:
             # Ray starts threads when it wants them.
             _keep_off(self._core)
         log = self._log(fleet)
         run = self._run(fleet)
-        planned = [int(number) for number in _HEATS.findall(log)]
+        planned = [int(number) for number in _BATCHES.findall(log)]
         status = None if self._process is None else self._process.poll()
-        done = max(0, _count(run / RESULTS, "heat")) if run else 0
+        done = max(0, _count(run / RESULTS, "batch")) if run else 0
         return {
             "run": run.name if run else None, "status": status, "done": done,
             "planned": planned[-1] if planned else None, "said": log[-KEPT_LOG_BYTES:],

@@ -19,7 +19,7 @@ from tollbar.policies import Ruling
 
 # In how many settings a cell may differ from the nearest that meets what is wanted.
 MOST_APART = 2
-# Of what is measured so much is kept for what does not qualify, one heat at most: its cost says what a rule asks.
+# Of what is measured so much is kept for what does not qualify, one batch at most: its cost says what a rule asks.
 FOR_OTHERS, MOST_OTHERS = 1 / 3, 4
 
 # An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.

@@ -237,7 +237,7 @@ class Ledger:
     def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
         """Visits of both sides of a ratio; both empty if no block has both cells.
 
-        A baseline that was measured twice in each heat has both trials on its side, except against itself.
+        A baseline that was measured twice in each batch has both trials on its side, except against itself.
         """
         is_twin = row.key == against.key
         own = self.twins(row) if is_twin else self.visits(row)
@@ -252,7 +252,7 @@ class Ledger:
             if told.chunks:
                 costs = np.array(amount(trial, told.chunks), float)
                 operations = told.operations if is_per_operation else np.ones(len(costs), int)
-                made.append(Visit(trial.block, trial.heat, told.rounds, costs, operations, told.quiet, told.first))
+                made.append(Visit(trial.block, trial.batch, told.rounds, costs, operations, told.quiet, told.first))
         return tuple(made)
 
     def _told_of(self, trial: Trial) -> _Told:
@@ -275,7 +275,7 @@ class Ledger:
         """One value of each trial. What was not seen is no value."""
         one = np.ones(1)
         return tuple(
-            Visit(trial.block, trial.heat, np.zeros(1, int), np.array([of]), one, one > 0, one > 0)
+            Visit(trial.block, trial.batch, np.zeros(1, int), np.array([of]), one, one > 0, one > 0)
             for trial in trials
             if (of := value(trial)) > 0
         )

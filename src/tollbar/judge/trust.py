@@ -56,8 +56,8 @@ class Trust:
     """Evidence for what a quiet core's probe takes; None: no core was probed, or all machines are those of roles."""
     lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
-    heats: int = 0
-    stolen_heats: int = 0
+    batches: int = 0
+    stolen_batches: int = 0
     """In which the hypervisor gave others much of the time."""
     loads: int = 0
     stretches: int = 0
@@ -108,7 +108,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
     # In rounds the server and its client wait for each other, on the one core that they have.
     waits = [max(_others(load), load.client_run_queue_wait) for load in settled(trials)]
     blocks = ledger.blocks()
-    heats, stolen_heats = _stolen(trials)
+    batches, stolen_batches = _stolen(trials)
     good = (row for row in ledger.rows if row.outcome is Outcome.OK)
     failed = [trial for row in good for trial in row.all_trials if trial.outcome is not Outcome.OK]
     return Trust(
@@ -124,8 +124,8 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         slower_than_known=ledger.quickness.slower_than_known,
         known_by=ledger.quickness.known_by if ledger.quickness.is_known else None,
         lattices=_lattices(ledger),
-        heats=heats,
-        stolen_heats=stolen_heats,
+        batches=batches,
+        stolen_batches=stolen_batches,
         loads=len(loads),
         stretches=len(waits),
         contended_loads=sum(wait > MUCH_WAIT for wait in waits),
@@ -190,17 +190,17 @@ def _lattices(ledger: Ledger) -> Mapping[str, tuple[str, ...]]:
 
 
 def _stolen(trials: Sequence[Trial]) -> tuple[int, int]:
-    """How many heats there were, and in how many of them much time was stolen.
+    """How many batches there were, and in how many of them much time was stolen.
 
-    The trials of a heat took their turns on one core, and each says what was stolen in all of that time.
+    The trials of a batch took their turns on one core, and each says what was stolen in all of that time.
     """
     wall_ns: dict[tuple[int, int], int] = defaultdict(int)
     steal_ns: dict[tuple[int, int], int] = defaultdict(int)
     for trial in trials:
-        heat = trial.block, trial.heat
-        wall_ns[heat] += trial.wall_ns
-        steal_ns[heat] = max(steal_ns[heat], trial.steal_ns)
-    return len(wall_ns), sum(steal_ns[heat] > MUCH_STEAL * wall_ns[heat] for heat in wall_ns)
+        batch = trial.block, trial.batch
+        wall_ns[batch] += trial.wall_ns
+        steal_ns[batch] = max(steal_ns[batch], trial.steal_ns)
+    return len(wall_ns), sum(steal_ns[batch] > MUCH_STEAL * wall_ns[batch] for batch in wall_ns)
 
 
 def _change(visits: Visits) -> float | None:

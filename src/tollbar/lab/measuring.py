@@ -20,7 +20,7 @@ from tollbar.measure.rounds import BUDGET, Budget
 from tollbar.measure.schedule import Paces, Tried, usual
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan
-from tollbar.plan.heats import Heat
+from tollbar.plan.batches import Batch
 from tollbar.present.names import counted
 from tollbar.present.numbers import percent, percent_of
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
@@ -48,7 +48,7 @@ def measure_into(
     exactly: bool = False,
     places: Sequence[Place] = (),
 ) -> None:
-    """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes.
+    """Proves and measures what the store does not have yet, and keeps each proof and each batch as it comes.
 
     `within_s` has each study take about so many seconds, by as many blocks as that needs; with a precision, by so many
     at most. `until_s` has all of them be done at about this moment of the monotonic clock, the proofs included, with a
@@ -123,12 +123,12 @@ def _prove(store: Store, planned: Plan, progress: Progress, sandbox: Sandbox | N
 
 
 Measured = tuple[list[Trial], list[SetAside]]
-"""The trials of a heat, and the cells that they set aside."""
+"""The trials of a batch, and the cells that they set aside."""
 
 
 @dataclass(slots=True)
 class _Lab:
-    """What measures heats into a store, until there are enough."""
+    """What measures batches into a store, until there are enough."""
 
     store: Store
     planned: Plan
@@ -146,10 +146,10 @@ class _Lab:
         """The blocks that the studies have by themselves."""
         counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
         # What is taken up again makes up for what an earlier stretch left out.
-        heats = self._left(counts, self.store.made())
-        left_s = WITH_LOST_ROUNDS * schedule.of_heats(self.planned, heats, self.paces)
-        console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
-        self._measure(heats)
+        batches = self._left(counts, self.store.made())
+        left_s = WITH_LOST_ROUNDS * schedule.of_batches(self.planned, batches, self.paces)
+        console.say(f"  measure    {len(batches)} batches, about {units.show_seconds(left_s)} by what the proofs took")
+        self._measure(batches)
 
     def go_on(self, one: StudyPlan, exactly: bool) -> None:
         """Adds blocks to a study that its planned ones do not answer.
@@ -214,16 +214,16 @@ class _Lab:
         said = results.about(self.store.directory)["studies"]
         results.update_about(self.store.directory, {"studies": {**said, name: {**said[name], **said_now}}})
 
-    def _left(self, counts: dict[str, int], made: Collection[TrialKey] | None = None) -> list[Heat]:
+    def _left(self, counts: dict[str, int], made: Collection[TrialKey] | None = None) -> list[Batch]:
         planned = replace(self.planned, studies=tuple(o for o in self.planned.studies if o.study.name in counts))
-        return measure.heats_left(
+        return measure.batches_left(
             planned, counts=counts, done=self.store.done(), made=made, excluded=self.store.excluded()
         )
 
-    def _measure(self, heats: Sequence[Heat]) -> None:
+    def _measure(self, batches: Sequence[Batch]) -> None:
         trials = measure.measured(
             self.planned,
-            heats,
+            batches,
             first_order=self.store.next_order(),
             core=self.core,
             sandbox=self.sandbox,
@@ -231,31 +231,31 @@ class _Lab:
             budgets=self.budgets,
             aside=self.aside,
         )
-        names = [_named(heat) for heat in heats]
-        followed = self.progress.follow("measure", self._timed(heats, trials), max(len(heats), 1), names)
+        names = [_named(batch) for batch in batches]
+        followed = self.progress.follow("measure", self._timed(batches, trials), max(len(batches), 1), names)
         try:
-            for heat, set_aside in followed:
-                self.store.record(heat, set_aside)
+            for batch, set_aside in followed:
+                self.store.record(batch, set_aside)
         finally:
             trials.close()
             self.store.note_chain(self.watch.chain_ns)
 
-    def _timed(self, heats: Sequence[Heat], trials: Iterator[Measured]) -> Iterator[Measured]:
-        """The same trials; how long each heat took is added to what its study has spent."""
-        for heat in heats:
+    def _timed(self, batches: Sequence[Batch], trials: Iterator[Measured]) -> Iterator[Measured]:
+        """The same trials; how long each batch took is added to what its study has spent."""
+        for batch in batches:
             began_s = time.monotonic()
             yield next(trials)
-            self.spent_s[heat.study] = self.spent_s.get(heat.study, 0.0) + time.monotonic() - began_s
+            self.spent_s[batch.study] = self.spent_s.get(batch.study, 0.0) + time.monotonic() - began_s
 
     def _judged(self, name: str) -> StudyJudgement:
         judged = judge.judge(results.read(self.store.directory))
         return next(one for one in judged.studies if one.about.name == name)
 
 
-def _named(heat: Heat) -> str:
+def _named(batch: Batch) -> str:
     """`tls-certificates: tls-1.3 · nginx · … and 3 more`: its study, and the first of its cells."""
-    first, *more = dict.fromkeys(visit.cell.label for visit in sorted(heat.visits, key=lambda v: v.cell.is_baseline))
-    return f"{heat.study}: {first}{f' and {len(more)} more' if more else ''}"
+    first, *more = dict.fromkeys(visit.cell.label for visit in sorted(batch.visits, key=lambda v: v.cell.is_baseline))
+    return f"{batch.study}: {first}{f' and {len(more)} more' if more else ''}"
 
 
 def widest_toll(judged: StudyJudgement) -> Toll | None:

@@ -1,4 +1,4 @@
-"""Measure: prove every cell, then run block after block of heats, each trial a fresh process."""
+"""Measure: prove every cell, then run block after block of batches, each trial a fresh process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tollbar import workloads
 from tollbar.beds import leftovers, nodes
 from tollbar.beds.places import Place
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import heat as heats_of
+from tollbar.measure import batch as batches_of
 from tollbar.measure.aside import Aside
 from tollbar.measure.probe import Chain
 from tollbar.measure.rounds import Budget
 from tollbar.moments import Watch
 from tollbar.plan import Cell, Plan
-from tollbar.plan.heats import Heat, blocks
+from tollbar.plan.batches import Batch, blocks
 from tollbar.records import Proven, SetAside, Trial, TrialKey
 from tollbar.runner import ask
 from tollbar.workloads import Ask, Given
@@ -26,7 +26,7 @@ from tollbar.workloads.instead import Instead
 __all__ = [
     "Aside",
     "aside_of",
-    "heats_left",
+    "batches_left",
     "measured",
     "prove",
     "sandbox_for",
@@ -68,44 +68,44 @@ def prove(cells: Iterable[Cell], seed: int, *, sandbox: Sandbox | None = None, a
     return (instead.advised(cell, proven(cell)) for cell in planned)
 
 
-def heats_left(
+def batches_left(
     plan: Plan,
     *,
     counts: Mapping[str, int],
     done: Collection[tuple[str, int, int]],
     excluded: Collection[tuple[str, str]],
     made: Collection[TrialKey] | None = None,
-) -> list[Heat]:
-    """The heats that are still to be run, in order, without the cells that may not be measured.
+) -> list[Batch]:
+    """The batches that are still to be run, in order, without the cells that may not be measured.
 
-    `counts` is the number of blocks of each study, `done` holds (study, block, heat) of what is there already,
-    `excluded` (study, cell) of cells that were not proven. With `made`, the trials that are there, heats that some
+    `counts` is the number of blocks of each study, `done` holds (study, block, batch) of what is there already,
+    `excluded` (study, cell) of cells that were not proven. With `made`, the trials that are there, batches that some
     cells were left out of are made up for, with these cells alone and their baselines.
     """
     drawn = (block for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name], excluded))
     # What was not proven is missing for good, and is not to be made up for.
-    allowed = ((len(block), _without(heat, excluded)) for block in drawn for heat in block)
-    left = (_left(heat, heats, done, made) for heats, heat in allowed if heat is not None)
-    return [heat for heat in left if heat is not None]
+    allowed = ((len(block), _without(batch, excluded)) for block in drawn for batch in block)
+    left = (_left(batch, batches, done, made) for batches, batch in allowed if batch is not None)
+    return [batch for batch in left if batch is not None]
 
 
 def _left(
-    heat: Heat, heats: int, done: Collection[tuple[str, int, int]], made: Collection[TrialKey] | None
-) -> Heat | None:
-    """What is to be run of a heat of a block of so many heats; None where nothing is.
+    batch: Batch, batches: int, done: Collection[tuple[str, int, int]], made: Collection[TrialKey] | None
+) -> Batch | None:
+    """What is to be run of a batch of a block of so many batches; None where nothing is.
 
-    What is made up for has the next number that is free, counted in whole blocks: each heat is kept under its own.
+    What is made up for has the next number that is free, counted in whole blocks: each batch is kept under its own.
     """
-    numbers = [heat.number]
-    while (heat.study, heat.block, numbers[-1]) in done:
-        numbers.append(numbers[-1] + heats)
+    numbers = [batch.number]
+    while (batch.study, batch.block, numbers[-1]) in done:
+        numbers.append(numbers[-1] + batches)
     if len(numbers) == 1:
-        return heat
+        return batch
     there = made if made is not None else ()
     missing = [
         visit
-        for visit in heat.visits
-        if not any((heat.study, visit.cell.key, visit.twin, heat.block, number) in there for number in numbers)
+        for visit in batch.visits
+        if not any((batch.study, visit.cell.key, visit.twin, batch.block, number) in there for number in numbers)
     ]
     if made is None or not missing:
         return None
@@ -114,15 +114,15 @@ def _left(
     wanted = {visit.cell.against for visit in missing} | {visit.cell.key for visit in missing}
     again = (
         visit
-        for visit in heat.visits
+        for visit in batch.visits
         if visit in missing or visit.cell.against in lost or (not visit.twin and visit.cell.key in wanted)
     )
-    return replace(heat, number=numbers[-1], visits=tuple(replace(visit, heat=numbers[-1]) for visit in again))
+    return replace(batch, number=numbers[-1], visits=tuple(replace(visit, batch=numbers[-1]) for visit in again))
 
 
 def measured(
     plan: Plan,
-    heats: Sequence[Heat],
+    batches: Sequence[Batch],
     *,
     first_order: int = 0,
     core: int | None = None,
@@ -131,30 +131,30 @@ def measured(
     budgets: dict[str, Budget] | None = None,
     aside: Aside | None = None,
 ) -> Generator[tuple[list[Trial], list[SetAside]]]:
-    """The trials of each heat, heat after heat, measured as they are asked for, and the cells that they set aside.
+    """The trials of each batch, batch after batch, measured as they are asked for, and the cells that they set aside.
 
     `watch` is what is known of quiet moments on this machine, `budgets` the time that each study has for lost rounds. A
-    cell that is set `aside` is left out of the heats that follow.
+    cell that is set `aside` is left out of the batches that follow.
     """
     how = {one.study.name: one.study.measure for one in plan.studies}
     aside = aside or aside_of(plan)
     order = first_order
     watch, budgets = watch or Watch(), {} if budgets is None else budgets
     with Chain(watch) as chain:
-        for drawn in heats:
-            heat = _without(drawn, aside.set_aside)
-            if heat is None:
+        for drawn in batches:
+            batch = _without(drawn, aside.set_aside)
+            if batch is None:
                 yield [], []
                 continue
-            trials = heats_of.measure(
-                heat,
-                how[heat.study],
+            trials = batches_of.measure(
+                batch,
+                how[batch.study],
                 plan.seed,
                 first_order=order,
                 core=core,
                 sandbox=sandbox,
                 watch=watch,
-                budget=budgets.setdefault(heat.study, Budget()),
+                budget=budgets.setdefault(batch.study, Budget()),
                 chain=chain,
             )
             order += len(trials)
@@ -166,9 +166,9 @@ def aside_of(plan: Plan) -> Aside:
     return Aside({(one.study.name, cell.key) for one in plan.studies for cell in one.cells if cell.is_baseline})
 
 
-def _without(heat: Heat, left_out: Collection[tuple[str, str]]) -> Heat | None:
-    """The heat without these cells; None where nothing is left that is to be compared."""
-    visits = tuple(visit for visit in heat.visits if (visit.cell.study, visit.cell.key) not in left_out)
-    if not visits or (len(visits) < len(heat.visits) and all(v.cell.is_baseline and not v.twin for v in visits)):
+def _without(batch: Batch, left_out: Collection[tuple[str, str]]) -> Batch | None:
+    """The batch without these cells; None where nothing is left that is to be compared."""
+    visits = tuple(visit for visit in batch.visits if (visit.cell.study, visit.cell.key) not in left_out)
+    if not visits or (len(visits) < len(batch.visits) and all(v.cell.is_baseline and not v.twin for v in visits)):
         return None
-    return replace(heat, visits=visits)
+    return replace(batch, visits=visits)

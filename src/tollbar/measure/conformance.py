@@ -17,7 +17,7 @@ LIMIT_S = 60.0
 # Seconds and operations of the chunks that are asked for. Long beside what is lost around them: a line read and
 # written, and the beginning that is worked before the clocks start.
 ASKED = ((0.1, 1), (0.001, 3), (0.1, 1), (0.1, 1))
-# As long as a runner waits for its turn among the others of its heat, and some.
+# As long as a runner waits for its turn among the others of its batch, and some.
 REST_S = 0.1
 # A line read, understood, answered and written, in any language.
 LINE_NS = 5e6

@@ -1,4 +1,4 @@
-"""Members of a heat: trials that are started, become ready and warm, are advanced, and end, each on its cores."""
+"""Members of a batch: trials that are started, become ready and warm, are advanced, and end, each on its cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import built_in
 from tollbar.measure.schedule import CHUNK_LIMIT_S, READY_LIMIT_S, Pace
-from tollbar.plan.heats import Visit
+from tollbar.plan.batches import Visit
 from tollbar.records import Chunk, ChunkRecord, Outcome, Ready, Record, failed
 from tollbar.runner import Session, Stopped
 from tollbar.runner.session import Meanwhile
@@ -25,7 +25,7 @@ STRETCH_S = 0.05
 
 @dataclass(slots=True)
 class Member:
-    """One trial of the heat, as far as it has come."""
+    """One trial of the batch, as far as it has come."""
 
     visit: Visit
     session: Session | None = None

@@ -16,7 +16,7 @@ _LIMIT_S = 10.0
 _FRESH_S = 0.002
 # Chains read together: enough for a quiet one, within some milliseconds.
 _CHAINS = 24
-# What a core's best reads as where machines are compared: the same in all heats, and after each resumption.
+# What a core's best reads as where machines are compared: the same in all batches, and after each resumption.
 BASE_NS = 25_000.0
 
 
@@ -103,8 +103,8 @@ class Probe:
 class Chain:
     """The chain of dependent steps, which a neighbour hardly slows, in a first run. A context: no process outlives it.
 
-    One session serves all heats, since its start takes longer than its readings. One that ends has no readings in this
-    heat, and starts again in the next.
+    One session serves all batches, since its start takes longer than its readings. One that ends has no readings in
+    this batch, and starts again in the next.
     """
 
     def __init__(self, watch: Watch) -> None:

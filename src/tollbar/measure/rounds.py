@@ -1,4 +1,4 @@
-"""Rounds of a heat: a chunk of each member in turn; the first tries first, then those that stand for lost ones."""
+"""Rounds of a batch: a chunk of each member in turn; the first tries first, then those that stand for lost ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tollbar.study import Measure
 
 # Of all the time that a study takes, what may go into waiting for quiet moments and into rounds that were lost.
 BUDGET = 1 / 4
-# So many rounds may be made up for each that was planned: beyond, a heat would spend what later ones need.
+# So many rounds may be made up for each that was planned: beyond, a batch would spend what later ones need.
 MOST_MADE_UP = 1
 # A neighbour's burst lasts some milliseconds or some seconds; only the first is waited out.
 WAIT_S = 0.005
@@ -44,7 +44,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Rounds:
-    """The rounds of a heat: the first tries, which nothing selects, and then those that stand for lost ones."""
+    """The rounds of a batch: the first tries, which nothing selects, and then those that stand for lost ones."""
 
     members: Sequence[Member]
     how: Measure

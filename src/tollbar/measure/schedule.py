@@ -1,4 +1,4 @@
-"""The schedule: in which rounds a trial has its turn, and how long trials, heats, blocks and plans take.
+"""The schedule: in which rounds a trial has its turn, and how long trials, batches, blocks and plans take.
 
 Beforehand it is known by what is usual; after the proofs, by what one operation of each kind of cell took.
 """
@@ -16,7 +16,7 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Value
 from tollbar.libraries import built_in
 from tollbar.plan import Cell, Plan, StudyPlan
-from tollbar.plan.heats import Heat, blocks
+from tollbar.plan.batches import Batch, blocks
 from tollbar.runner import Session, Stopped
 from tollbar.study import Measure
 from tollbar.study.definition import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROUNDS
@@ -77,9 +77,9 @@ class Pace:
 
 
 def adapted(how: Measure, cells: Sequence[Cell], paces: Sequence[Pace]) -> Measure:
-    """Return how the trials of a heat are measured: with short chunks where each performs a quick operation.
+    """Return how the trials of a batch are measured: with short chunks where each performs a quick operation.
 
-    Both sides of a ratio are in one heat, so that they have the same chunks. A server's requests take longer, and a
+    Both sides of a ratio are in one batch, so that they have the same chunks. A server's requests take longer, and a
     platform's runtime works between chunks of its own accord: these keep the usual ones.
     """
     are_quick = all(0 < pace.operation_s < QUICK_OPERATION_S and not pace.is_counted for pace in paces)
@@ -110,10 +110,10 @@ def of_study(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float
 
 
 def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
-    """Seconds that one block takes: each heat has baselines besides its cells, and each baseline has its twin."""
+    """Seconds that one block takes: each batch has baselines besides its cells, and each baseline has its twin."""
     visits: Counter[str] = Counter()
-    for heats in blocks(planned, seed, 1):
-        visits.update(visit.cell.key for heat in heats for visit in heat.visits)
+    for batches in blocks(planned, seed, 1):
+        visits.update(visit.cell.key for batch in batches for visit in batch.visits)
     measure, known = planned.study.measure, paces or {}
     return sum(
         visits[cell.key] * trial_s(cell, measure, known.get((cell.study, cell.key)))
@@ -123,10 +123,10 @@ def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float
     )
 
 
-def of_heats(plan: Plan, heats: Iterable[Heat], paces: Paces) -> float:
-    """Seconds that these heats take, of cells that were proved."""
+def of_batches(plan: Plan, batches: Iterable[Batch], paces: Paces) -> float:
+    """Seconds that these batches take, of cells that were proved."""
     measures = {one.study.name: one.study.measure for one in plan.studies}
-    visits = (visit for heat in heats for visit in heat.visits)
+    visits = (visit for batch in batches for visit in batch.visits)
     return sum(trial_s(v.cell, measures[v.cell.study], paces.get((v.cell.study, v.cell.key))) for v in visits)
 
 

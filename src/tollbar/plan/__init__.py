@@ -48,7 +48,7 @@ class Cell:
     against: str | None
     """The key of the cell it is compared with: its own where it is a baseline, None where there is none."""
     key: str = field(init=False, repr=False, compare=False)
-    """Its coordinates as one canonical text, made once: each round of a heat asks for it."""
+    """Its coordinates as one canonical text, made once: each round of a batch asks for it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", key_of(self.coordinates))

@@ -1,6 +1,6 @@
 """Pairs of cells that a study compares: what its claims and tables are about, and what differs in one coordinate.
 
-Used to draw heats, so that such pairs are measured beside each other, and to judge them.
+Used to draw batches, so that such pairs are measured beside each other, and to judge them.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
 
 
 def block_costs(row: Row) -> dict[int, float]:
-    """CPU nanoseconds per operation by block: the median of the cell's first tries in it, of all its heats."""
+    """CPU nanoseconds per operation by block: the median of the cell's first tries in it, of all its batches."""
     chunks: dict[int, list[float]] = {}
     for trial in row.trials:
         if trial.outcome is Outcome.OK:

@@ -218,7 +218,7 @@ class Phase:
     titles: Sequence[str]
     """Its operation, then what else sets it apart from its neighbours."""
     lasted_ns: int
-    """Elapsed time of all its chunks; between them the others of its heat had the core."""
+    """Elapsed time of all its chunks; between them the others of its batch had the core."""
     moments: Sequence[Moment]
 
 

@@ -137,8 +137,9 @@ def slug(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 cell`, `2 cells`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """Return a number with its noun: `1 cell`, `2 cells`, `2 batches`."""
+    plural = f"{noun}es" if noun.endswith(("ch", "s", "x")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def enumeration(words: Sequence[str], joint: str = "and") -> str:
@@ -308,7 +309,7 @@ class CostWords:
 
 
 _IN_BLOCKS = (
-    "In each block every cell is a fresh {}, in a heat with its baseline and a few other cells that is drawn anew: all"
+    "In each block every cell is a fresh {}, in a batch with its baseline and a few other cells that is drawn anew: all"
     " are up at once on one core and work in turn, in random order, a few milliseconds at a time."
 )
 COST_WORDS: Mapping[Cost, CostWords] = {

@@ -43,7 +43,7 @@ def _sentences(run: Run) -> Iterator[str]:
     yield (
         "Of an operation, by the client's kernel: bytes of the connection's stream, and round trips, with that of "
         "connecting; between the server's own machines nothing is counted. Before "
-        "the load: some bytes there and back, while other servers of the heat may be becoming warm."
+        "the load: some bytes there and back, while other servers of the batch may be becoming warm."
     )
 
 

@@ -204,15 +204,15 @@ def steal(study: StudyJudgement) -> str:
     trials = [t for r in study.rows for t in r.all_trials]
     if not trials:
         return "There are no trials."
-    # The trials of a heat share its time, and what was stolen of it.
-    heats = {(t.block, t.heat): t.steal_ns for t in trials}
-    stolen, wall = sum(heats.values()), sum(t.wall_ns for t in trials)
+    # The trials of a batch share its time, and what was stolen of it.
+    batches = {(t.block, t.batch): t.steal_ns for t in trials}
+    stolen, wall = sum(batches.values()), sum(t.wall_ns for t in trials)
     if not stolen:
-        return f"No CPU time was given to other machines in {counted(len(heats), 'heat')}."
-    touched = sum(steal_ns > 0 for steal_ns in heats.values())
+        return f"No CPU time was given to other machines in {counted(len(batches), 'batch')}."
+    touched = sum(steal_ns > 0 for steal_ns in batches.values())
     return (
         f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during {touched:,} of"
-        f" {counted(len(heats), 'heat')}, whose chunks took {units.show_nanoseconds(wall)} in all."
+        f" {counted(len(batches), 'batch')}, whose chunks took {units.show_nanoseconds(wall)} in all."
     )
 
 

@@ -31,7 +31,7 @@ def warnings(study: StudyJudgement) -> tuple[str, ...]:
         *_on_lattices(study),
         *_on_drift(study),
         *_on_warmth(study),
-        *_on_heats(study),
+        *_on_batches(study),
         *_on_loads(study),
         *_on_failures(study),
         *set_aside(study),
@@ -160,11 +160,11 @@ def _on_warmth(study: StudyJudgement) -> Iterator[str]:
         )
 
 
-def _on_heats(study: StudyJudgement) -> Iterator[str]:
+def _on_batches(study: StudyJudgement) -> Iterator[str]:
     trust = study.trust
-    if trust.stolen_heats:
+    if trust.stolen_batches:
         yield (
-            f"In {trust.stolen_heats:,} of {counted(trust.heats, 'heat')} the hypervisor gave others more than"
+            f"In {trust.stolen_batches:,} of {counted(trust.batches, 'batch')} the hypervisor gave others more than"
             f" {percent(MUCH_STEAL)} of the time: a quieter host, or more blocks, would narrow the intervals."
         )
 

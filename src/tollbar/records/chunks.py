@@ -19,7 +19,7 @@ class Chunk:
     """A few milliseconds of one trial's work, and what it cost."""
 
     round: int
-    """Chunks of one heat and round were measured milliseconds apart."""
+    """Chunks of one batch and round were measured milliseconds apart."""
     operations: int
     wall_ns: int
     cpu_ns: Mapping[str, int]

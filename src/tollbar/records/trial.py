@@ -15,7 +15,7 @@ CLIENT = "client"
 """The component of a load client: what asking costs, which is no part of what the server pays."""
 
 TrialKey = tuple[str, str, bool, int, int]
-"""(study, cell, whether it is the twin, block, heat) of a trial."""
+"""(study, cell, whether it is the twin, block, batch) of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One visit to one cell: a fresh process, advanced chunk by chunk beside the others of its heat."""
+    """One visit to one cell: a fresh process, advanced chunk by chunk beside the others of its batch."""
 
     study: str
     cell: str
     twin: bool
     block: int
-    heat: int
-    """Its heat's number within the block."""
+    batch: int
+    """Its batch's number within the block."""
     order: int
     """Its place in the run's sequence of trials."""
     started_s: float
@@ -55,7 +55,7 @@ class Trial:
     memory_bytes: int
     """How far the runner's memory grew during its first operation; the most that a server ever held."""
     steal_ns: int
-    """CPU time the hypervisor gave to others during the trial's heat, all cores."""
+    """CPU time the hypervisor gave to others during the trial's batch, all cores."""
     machine_load: float
     """How many processes of the whole machine were running or wanted to, on average over the minute before its end."""
     load: LoadRecord | None = None

@@ -1,7 +1,7 @@
-"""Results: a run's directory, written as each heat ends and read back whole.
+"""Results: a run's directory, written as each batch ends and read back whole.
 
 The studies and what is known of their families as they were, `run.json` (command, seed, fingerprint, receipts, looks),
-`results.sqlite` (cells, proofs, heats, trials, what was observed in each of their rounds, events), `report.html`, and
+`results.sqlite` (cells, proofs, batches, trials, what was observed in each of their rounds, events), `report.html`, and
 what was judged, `judged.json`.
 Nothing that was measured is thrown away.
 """

@@ -31,15 +31,15 @@ create table cell (
     accepted text, refused text, not_tried text,
     primary key (study, key)
 ) without rowid;
-create table heat (
-    study text, block integer, heat integer, started_s real not null,
-    primary key (study, block, heat)
+create table batch (
+    study text, block integer, batch integer, started_s real not null,
+    primary key (study, block, batch)
 ) without rowid;
 create table trial (
     id integer primary key, study text not null, cell text not null, twin integer not null, block integer not null,
-    heat integer not null, ord integer not null, started_s real not null, outcome text not null, reason text,
+    batch integer not null, ord integer not null, started_s real not null, outcome text not null, reason text,
     paid_by text not null, memory_bytes integer, steal_ns integer, machine_load real, load text,
-    unique (study, cell, twin, block, heat)
+    unique (study, cell, twin, block, batch)
 );
 create table observation (
     trial integer not null, component text not null, metric text not null, by_round text not null,

@@ -328,8 +328,8 @@ def _study(
         series[number][component, metric] = by_round
     trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
     read = plain.execute(
-        "select id, study, cell, twin, block, heat, ord, started_s, outcome, reason, paid_by, memory_bytes, steal_ns,"
-        " machine_load, load from trial not indexed where study = ? order by block, heat",
+        "select id, study, cell, twin, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes, steal_ns,"
+        " machine_load, load from trial not indexed where study = ? order by block, batch",
         (asked.name,),
     )
     for number, *found in stored.rows_of(read, counts["trial"]):
@@ -359,13 +359,13 @@ def _set_aside(found: sqlite3.Row) -> SetAside:
 
 
 def _trial(found: Sequence[Any], chunks: Sequence[Chunk]) -> Trial:
-    study, cell, twin, block, heat, order, started_s, outcome, reason, paid_by, memory, steal, machine, load = found
+    study, cell, twin, block, batch, order, started_s, outcome, reason, paid_by, memory, steal, machine, load = found
     return Trial(
         study,
         cell,
         bool(twin),
         block,
-        heat,
+        batch,
         order,
         started_s,
         Outcome(outcome),

@@ -35,7 +35,7 @@ class Row:
     outcome: Outcome
     reason: str | None
     trials: tuple[Trial, ...]
-    """In the order of blocks and heats: one for each block, of a baseline one for each heat that it was in."""
+    """In the order of blocks and batches: one for each block, of a baseline one for each batch that it was in."""
     twins: tuple[Trial, ...]
     """A baseline's trials beside itself, one for each block; empty for every other cell."""
     known_answers: int = 0

@@ -1,4 +1,4 @@
-"""A run's directory: made, written as each heat ends, and taken up again."""
+"""A run's directory: made, written as each batch ends, and taken up again."""
 
 from __future__ import annotations
 
@@ -38,28 +38,30 @@ class Store:
     database: sqlite3.Connection
     lock: IO[bytes]
 
-    def record(self, heat: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
-        """Keeps all trials of a heat and which cells were set aside because of them, or none of it.
+    def record(self, batch: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
+        """Keeps all trials of a batch and which cells were set aside because of them, or none of it.
 
         When this returns they are on the disk.
-        A heat that was left out, because none of its cells may be measured any more, has none to keep.
+        A batch that was left out, because none of its cells may be measured any more, has none to keep.
         """
-        if not heat:
+        if not batch:
             return
-        first = heat[0]
-        if any((one.study, one.block, one.heat) != (first.study, first.block, first.heat) for one in heat):
-            raise ValueError("trials of more than one heat")
+        first = batch[0]
+        if any((one.study, one.block, one.batch) != (first.study, first.block, first.batch) for one in batch):
+            raise ValueError("trials of more than one batch")
         with self._writing() as database:
-            started_s = min(trial.started_s for trial in heat)
-            database.execute("insert into heat values (?, ?, ?, ?)", (first.study, first.block, first.heat, started_s))
-            for trial in heat:
+            started_s = min(trial.started_s for trial in batch)
+            database.execute(
+                "insert into batch values (?, ?, ?, ?)", (first.study, first.block, first.batch, started_s)
+            )
+            for trial in batch:
                 self._insert(database, trial)
             for one in set_aside:
                 database.execute(f"insert into set_aside values ({_marks(astuple(one))})", astuple(one))
 
     def _insert(self, database: sqlite3.Connection, trial: Trial) -> None:
         values = (
-            None, trial.study, trial.cell, trial.twin, trial.block, trial.heat, trial.order, trial.started_s,
+            None, trial.study, trial.cell, trial.twin, trial.block, trial.batch, trial.order, trial.started_s,
             trial.outcome, trial.reason, json.dumps(trial.paid_by), trial.memory_bytes, trial.steal_ns,
             trial.machine_load, trial.load.model_dump_json() if trial.load else None,
         )  # fmt: skip
@@ -103,13 +105,13 @@ class Store:
                 update_about(self.directory, {"chain_ns": chain_ns})
 
     def done(self) -> set[tuple[str, int, int]]:
-        """(study, block, heat) of every heat that is there."""
-        return set(self.database.execute("select study, block, heat from heat"))
+        """(study, block, batch) of every batch that is there."""
+        return set(self.database.execute("select study, block, batch from batch"))
 
     def made(self) -> set[TrialKey]:
         """Which trials are there, those that failed too."""
-        found = self.database.execute("select study, cell, twin, block, heat from trial not indexed")
-        return {(study, cell, bool(twin), block, heat) for study, cell, twin, block, heat in found}
+        found = self.database.execute("select study, cell, twin, block, batch from trial not indexed")
+        return {(study, cell, bool(twin), block, batch) for study, cell, twin, block, batch in found}
 
     def cells(self) -> set[tuple[str, str]]:
         """(study, cell) of every cell of the run."""
@@ -310,7 +312,7 @@ def _to_be_written(directory: Path, mode: str) -> sqlite3.Connection:
     database = connect(directory / RESULTS, mode)
     try:
         database.execute("pragma journal_mode = wal")
-        # Synced at each commit: a power cut, and not only a kill, loses no more than the heat under way.
+        # Synced at each commit: a power cut, and not only a kill, loses no more than the batch under way.
         database.execute("pragma synchronous = full")
     except sqlite3.Error:
         database.close()

@@ -23,10 +23,10 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
         "known_answers": "integer",
         "strength": "integer null",
     },
-    "heat": {"study": "text", **dict.fromkeys(("block", "heat"), "integer"), "started_s": "real"},
+    "batch": {"study": "text", **dict.fromkeys(("block", "batch"), "integer"), "started_s": "real"},
     "trial": {
         **dict.fromkeys(("study", "cell", "outcome", "paid_by"), "text"),
-        **dict.fromkeys(("id", "twin", "block", "heat", "ord", "memory_bytes", "steal_ns"), "integer"),
+        **dict.fromkeys(("id", "twin", "block", "batch", "ord", "memory_bytes", "steal_ns"), "integer"),
         **dict.fromkeys(("reason", "load"), "text null"),
         "started_s": "real",
         "machine_load": "real",
@@ -60,8 +60,8 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
     most_bytes = min(pages * page_bytes, files_bytes)
     rows = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
-    # A heat has a trial at least, and a cell is set aside because of its trials.
-    most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("heat", "set_aside"), rows["trial"])
+    # A batch has a trial at least, and a cell is set aside because of its trials.
+    most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("batch", "set_aside"), rows["trial"])
     for table, most_rows in most.items():
         if rows[table] > most_rows:
             raise ValueError(f"{rows[table]:,} rows of a {table}, where a run has {most_rows:,} at most")

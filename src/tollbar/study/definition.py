@@ -137,7 +137,7 @@ class Measure:
 
     cost: Cost
     chunk_s: float
-    """How long a trial works at a time, at least, before the next of its heat has its turn."""
+    """How long a trial works at a time, at least, before the next of its batch has its turn."""
     rounds: int
     """Chunks of each trial."""
     blocks: int
@@ -248,7 +248,7 @@ class Study:
     tables: tuple[CrossTable, ...] = ()
     factors: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
     """Coordinates of two values each, the first without and the second with something: all of their combinations are
-    measured in one heat, so that what they cost together is told from the sum of what each costs."""
+    measured in one batch, so that what they cost together is told from the sum of what each costs."""
     remotes: tuple[Remote, ...] = ()
     """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
     places: tuple[Place, ...] = ()

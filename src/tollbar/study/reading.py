@@ -291,7 +291,7 @@ class _Reader:
     def factors(self, wire: WireStudy, choices: Sequence[str]) -> dict[str, tuple[Value, Value]]:
         """The two values of each factor, in the study's order."""
         if wire.factors and len(set(wire.factors)) not in FACTORS:
-            hint = "with one there is nothing to add up, and with four there are more cells than one heat can hold"
+            hint = "with one there is nothing to add up, and with four there are more cells than one batch can hold"
             raise TollbarError("`factors` are two or three coordinates", where=self.where, hint=hint)
         found = {}
         specs = [normal(spec) for spec in wire.providers or ()]

@@ -93,7 +93,7 @@ class Certificates:
         self._leaves: dict[tuple[str, str], Certificate] = {}
         self._authorities: dict[str, CertificateIssuerPrivateKeyTypes] = {}
         self._revocations: dict[str, Revocations] = {}
-        # The servers of a heat are started at the same time, and want one and the same certificate.
+        # The servers of a batch are started at the same time, and want one and the same certificate.
         self._lock = threading.Lock()
 
     def server(self, kind: str) -> Certificate:

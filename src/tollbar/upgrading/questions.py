@@ -1,4 +1,4 @@
-"""What is asked of both sides: a study for each family, in which the old and the new one meet in the same heats."""
+"""What is asked of both sides: a study for each family, in which the old and the new one meet in the same batches."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _how(found: Upgrade) -> Iterator[str]:
     if found.among > 1:
         confidence_words = f"intervals that hold together, all {found.among}, at {percent(confidence)}"
     yield (
-        f"CPU time per operation, both sides in the same heats, {moments}; {confidence_words}; a change is told where"
+        f"CPU time per operation, both sides in the same batches, {moments}; {confidence_words}; a change is told where"
         f" the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was measured twice"
         f" may differ; none where it is within {percent(worth)}."
     )

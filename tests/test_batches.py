@@ -1,4 +1,4 @@
-"""Heats: every cell once a block, beside its baseline, and beside what it is compared with."""
+"""Batches: every cell once a block, beside its baseline, and beside what it is compared with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tollbar.families import Standing
 from tollbar.measure.members import Member
 from tollbar.measure.schedule import Pace
 from tollbar.plan import Cell, StudyPlan
-from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
+from tollbar.plan.batches import MOST_CELLS, Batch, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
 from tollbar.records import Ready
 from tollbar.study import Measure
@@ -35,15 +35,15 @@ def planned(text: str, folder: Path) -> StudyPlan:
 
 
 @pytest.fixture(scope="module", params=fabricated.shipped())
-def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Heat]]]:
-    """A shipped study, and its heats."""
+def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Batch]]]:
+    """A shipped study, and its batches."""
     one = fabricated.planned(request.param)
     return one, list(blocks(one, 7, BLOCKS))
 
 
 @pytest.mark.share(20)
-def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
-    """Once each; a baseline in every heat that needs it; what is compared with itself in one of its heats twice."""
+def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
+    """Once each; a baseline in every batch that needs it; what is compared with itself in one of its batches twice."""
     one, found = drawn
     pairs = [pair for claim in one.study.claims for pair in claimed(claim, one.cells)]
     twice = {of.key for of, over, _ in pairs if of is over}
@@ -52,7 +52,7 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
     real = [cell for cell in one.cells if cell.standing is not Standing.NULL]
     kinds = {next((cell.key for cell in real if cell.against == key), None) for key in null}
     for block in found:
-        visits = Counter((v.cell.key, v.twin) for heat in block for v in heat.visits)
+        visits = Counter((v.cell.key, v.twin) for batch in block for v in batch.visits)
         for cell in one.cells:
             if cell.is_baseline:
                 assert visits[cell.key, False] >= 1
@@ -60,52 +60,52 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
             else:
                 assert 1 == visits[cell.key, False]
                 assert (cell.key in twice or cell.key in kinds) == visits[cell.key, True]
-                (heat,) = (h for h in block for v in h.visits if v.cell is cell and not v.twin)
-                assert cell.against is None or any(v.cell.key == cell.against for v in heat.visits)
+                (batch,) = (h for h in block for v in h.visits if v.cell is cell and not v.twin)
+                assert cell.against is None or any(v.cell.key == cell.against for v in batch.visits)
 
 
 @pytest.mark.share(20)
-def test_a_heat_is_small(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+def test_a_batch_is_small(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
     """Few enough that the sides of a ratio stay milliseconds apart; or all combinations of a study's factors."""
     one, found = drawn
     most = max(MOST_CELLS, 2 ** len(one.study.factors))
-    for heat in (heat for block in found for heat in block):
-        assert sum(not v.cell.is_baseline and not v.twin for v in heat.visits) <= most
-        assert [heat.number] * len(heat.visits) == [v.heat for v in heat.visits]
+    for batch in (batch for block in found for batch in block):
+        assert sum(not v.cell.is_baseline and not v.twin for v in batch.visits) <= most
+        assert [batch.number] * len(batch.visits) == [v.batch for v in batch.visits]
 
 
 @pytest.mark.share(20)
-def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
     """What a baseline makes of itself is measured milliseconds apart."""
     _, found = drawn
-    for heat in (heat for block in found for heat in block):
-        for twin in (v for v in heat.visits if v.twin):
-            assert any(v.cell is twin.cell and not v.twin for v in heat.visits)
+    for batch in (batch for block in found for batch in block):
+        for twin in (v for v in batch.visits if v.twin):
+            assert any(v.cell is twin.cell and not v.twin for v in batch.visits)
 
 
 @pytest.mark.share(20)
-def test_nothing_is_always_first(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
-    """A baseline starts before the cells of its heat about as often as after them, and so does its twin."""
+def test_nothing_is_always_first(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
+    """A baseline starts before the cells of its batch about as often as after them, and so does its twin."""
     one, _ = drawn
-    heats = [heat for block in blocks(one, 7, 40) for heat in block if len(heat.visits) > 1]
+    batches = [batch for block in blocks(one, 7, 40) for batch in block if len(batch.visits) > 1]
     for is_twin in (False, True):
         found = [
-            sum(other.cell is not visit.cell for other in heat.visits[:place]) / others
-            for heat in heats
-            for place, visit in enumerate(heat.visits)
+            sum(other.cell is not visit.cell for other in batch.visits[:place]) / others
+            for batch in batches
+            for place, visit in enumerate(batch.visits)
             if visit.cell.is_baseline and visit.twin is is_twin
-            if (others := sum(other.cell is not visit.cell for other in heat.visits))
+            if (others := sum(other.cell is not visit.cell for other in batch.visits))
         ]
         # The mean of 40 and more places between 0 (first) and 1 (last) is off by 0.07 at most in most studies.
         assert not found or 0.25 < sum(found) / len(found) < 0.75
 
 
-def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Heat]], share: float) -> list[tuple[str, str]]:
-    """Which of these share a heat in less than this share of the blocks."""
+def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Batch]], share: float) -> list[tuple[str, str]]:
+    """Which of these share a batch in less than this share of the blocks."""
     met: Counter[frozenset[str]] = Counter()
     for block in found:
-        keys = [{visit.cell.key for visit in heat.visits} for heat in block]
-        met.update({frozenset(pair) for heat in keys for pair in combinations(heat, 2)})
+        keys = [{visit.cell.key for visit in batch.visits} for batch in block]
+        met.update({frozenset(pair) for batch in keys for pair in combinations(batch, 2)})
     return [
         (of.label, over.label)
         for of, over in pairs
@@ -114,8 +114,8 @@ def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Heat]], shar
 
 
 @pytest.mark.share(20)
-def test_what_claims_compare_meets(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
-    """Two cells that a claim sets against each other share a heat in at least a third of the blocks."""
+def test_what_claims_compare_meets(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
+    """Two cells that a claim sets against each other share a batch in at least a third of the blocks."""
     one, found = drawn
     pairs = [(of, over) for claim in one.study.claims for of, over, _ in claimed(claim, one.cells)]
     assert [] == too_seldom(pairs, found, 1 / 3)
@@ -171,12 +171,12 @@ metric = "cost"
 ratio  = 1
 """
     for block in blocks(planned(text, tmp_path), 7, BLOCKS):
-        twins = [visit.cell.choice.name for heat in block for visit in heat.visits if visit.twin]
+        twins = [visit.cell.choice.name for batch in block for visit in batch.visits if visit.twin]
         assert ["md5", "sha-256"] == sorted(twins)
 
 
 def test_baselines_that_are_compared_meet(tmp_path: Path) -> None:
-    """They come with the cells that are held against them: a cell of each is put into one heat."""
+    """They come with the cells that are held against them: a cell of each is put into one batch."""
     text = """
 question = "?"
 family   = "digest"
@@ -216,17 +216,17 @@ request = { get = "/bytes/0" }
     pairs = {frozenset((a.key, b.key)) for _, a, b in contrasted(one.study, one.cells)}
     assert 4 == len(pairs)
     for block in blocks(one, 1, BLOCKS):
-        (heat,) = block
-        keys = {visit.cell.key for visit in heat.visits}
+        (batch,) = block
+        keys = {visit.cell.key for visit in batch.visits}
         assert all(pair <= keys for pair in pairs)
 
 
-def test_heats_depend_on_the_seed_alone() -> None:
-    """The same seed draws the same heats, another draws others, and no block is like the one before."""
+def test_batches_depend_on_the_seed_alone() -> None:
+    """The same seed draws the same batches, another draws others, and no block is like the one before."""
     (one,) = plan.make(study.load(["macs"]), seed=4).studies
 
     def names(seed: int) -> list[list[tuple[str, ...]]]:
-        return [[tuple(v.cell.key for v in heat.visits) for heat in block] for block in blocks(one, seed, 3)]
+        return [[tuple(v.cell.key for v in batch.visits) for batch in block] for block in blocks(one, seed, 3)]
 
     assert names(1) == names(1)
     assert names(1) != names(2)

@@ -1,4 +1,4 @@
-"""A heat: trials of a few cells, all up at once on one core, advanced in turn a few milliseconds at a time."""
+"""A batch: trials of a few cells, all up at once on one core, advanced in turn a few milliseconds at a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tollbar.measure.probe import BASE_NS, Chain, Probe
 from tollbar.measure.rounds import Budget, Rounds
 from tollbar.measure.schedule import adapted
 from tollbar.moments import Core, Watch
-from tollbar.plan.heats import Heat
+from tollbar.plan.batches import Batch
 from tollbar.records import CLIENT, RUNNER, Outcome, Trial, failed
 from tollbar.study import Measure
 
 
 def measure(
-    heat: Heat,
+    batch: Batch,
     how: Measure,
     seed: int,
     *,
@@ -31,18 +31,18 @@ def measure(
     budget: Budget | None = None,
     chain: Chain | None = None,
 ) -> list[Trial]:
-    """The trials of one heat, in the order of its visits. A member that fails leaves the others to go on."""
-    members = [Member(visit) for visit in heat.visits]
-    source = random.Random(f"{seed}/{heat.study}/{heat.block}/{heat.number}")
+    """The trials of one batch, in the order of its visits. A member that fails leaves the others to go on."""
+    members = [Member(visit) for visit in batch.visits]
+    source = random.Random(f"{seed}/{batch.study}/{batch.block}/{batch.number}")
     budget, watch = budget or Budget(), watch or Watch()
     started_s, steal_before_ns = time.time(), machine.steal_ns()
     began_s = time.monotonic()
     with ExitStack() as stack:
-        bring_up(members, stack, seed + heat.block, core, sandbox)
+        bring_up(members, stack, seed + batch.block, core, sandbox)
         up = [member for member in members if member.is_up]
         how = adapted(how, [member.visit.cell for member in up], [member.pace for member in up])
         probed = _probed_cores(members)
-        # Of one scale in all of a run's heats, also in those that only one of its machines takes part in.
+        # Of one scale in all of a run's batches, also in those that only one of its machines takes part in.
         base_ns = BASE_NS if sandbox is not None and sandbox.nodes else None
         made = Probe(*probed, best_of=watch.best_of, base_ns=base_ns) if probed else None
         probe = stack.enter_context(made) if made else None
@@ -52,7 +52,7 @@ def measure(
             chain.read(chained)
         rounds = Rounds(members, how, source, probe, watch)
         rounds.first_tries()
-        for member in members if heat.block % how.stretch_every == 0 else ():
+        for member in members if batch.block % how.stretch_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
                 member.stretch = stretch_of(member)
@@ -64,7 +64,7 @@ def measure(
         for member in members:
             finish(member)
         if sandbox is not None and any(member.fault is not None for member in members):
-            # Of a machine that is lost, or cannot be reached any more, nothing can be said: the heat is lost with it.
+            # Of a machine that is lost, or cannot be reached any more, nothing can be said: the batch is lost with it.
             sandbox.check_nodes()
     steal_ns = machine.steal_ns() - steal_before_ns
     return [
@@ -77,7 +77,7 @@ def _probed_cores(members: Sequence[Member]) -> list[Core]:
     """The core on which what is measured is paid for, those of further threads that pay, and those of other machines;
     none where there is no such, or no other for the lab.
 
-    All are asked beside each chunk of the heat, so that what is compared is of like moments.
+    All are asked beside each chunk of the batch, so that what is compared is of like moments.
     """
     works = [member.work for member in members if member.work is not None and member.is_up]
     paid_on = {work.paid_on for work in works}
@@ -107,7 +107,7 @@ def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns:
         cell=visit.cell.key,
         twin=visit.twin,
         block=visit.block,
-        heat=visit.heat,
+        batch=visit.batch,
         order=order,
         started_s=started_s,
         outcome=fault.outcome if fault else Outcome.OK,

@@ -1,8 +1,8 @@
-"""Heats: which cells of a block are up at once, so that what is compared is measured milliseconds apart.
+"""Batches: which cells of a block are up at once, so that what is compared is measured milliseconds apart.
 
-Each heat holds a few cells and the baselines that they are compared with. They are drawn anew in each block, such that
+Each batch holds a few cells and the baselines that they are compared with. They are drawn anew in each block, such that
 the pairs that claims, tables and contrasts compare meet, those first that have met least. All combinations of a study's
-factors share a heat.
+factors share a batch.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ CROWD = 64
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One trial to be made: a cell, or the twin of one that is compared with itself, in a heat of a block."""
+    """One trial to be made: a cell, or the twin of one that is compared with itself, in a batch of a block."""
 
     cell: Cell
     twin: bool
     block: int
-    heat: int
+    batch: int
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
+class Batch:
     """Trials that are up at once, on one core."""
 
     study: str
@@ -52,8 +52,8 @@ class Heat:
     visits: tuple[Visit, ...]
 
 
-def blocks(plan: StudyPlan, seed: int, count: int, excluded: Collection[tuple[str, str]] = ()) -> Iterator[list[Heat]]:
-    """The heats of each block. They depend on nothing but the plan, the seed, and what could not be proved.
+def blocks(plan: StudyPlan, seed: int, count: int, excluded: Collection[tuple[str, str]] = ()) -> Iterator[list[Batch]]:
+    """The batches of each block. They depend on nothing but the plan, the seed, and what could not be proved.
 
     `excluded` has (study, cell) of these, which are not measured twice for others of their kind.
     """
@@ -94,7 +94,7 @@ class _Crowd:
 
 
 class _Draw:
-    """Draws block after block, and counts how often each pair of cells shared a heat."""
+    """Draws block after block, and counts how often each pair of cells shared a batch."""
 
     def __init__(self, plan: StudyPlan, excluded: Collection[str]) -> None:
         self._study = plan.study.name
@@ -118,7 +118,7 @@ class _Draw:
         for _, cell, other in contrasted(plan.study, plan.cells):
             self._want(cell.key, other.key, CONTRAST_WEIGHT)
 
-    def block(self, block: int, source: random.Random) -> list[Heat]:
+    def block(self, block: int, source: random.Random) -> list[Batch]:
         self._crowds.clear()
         left = [cell.key for cell in self._cells.values() if not cell.is_baseline]
         source.shuffle(left)
@@ -130,35 +130,35 @@ class _Draw:
         by_baseline: dict[str | None, OrderedDict[str, None]] = defaultdict(OrderedDict)
         for key in left:
             by_baseline[self._cells[key].against][key] = None
-        heats: list[list[str]] = []
+        batches: list[list[str]] = []
         for group in self._together:
             there = [key for key in group if key in waiting]
             for key in there:
                 del waiting[key]
                 del by_baseline[self._cells[key].against][key]
-            heats.append(list(dict.fromkeys([*self._baselines(there), *group])))
+            batches.append(list(dict.fromkeys([*self._baselines(there), *group])))
         while waiting:
-            heat: list[str] = []
+            batch: list[str] = []
             drawn: str | None = next(iter(waiting))
             while drawn is not None:
-                heat.append(drawn)
+                batch.append(drawn)
                 del waiting[drawn]
                 del by_baseline[self._cells[drawn].against][drawn]
-                drawn = self._next(heat, waiting, by_baseline) if len(heat) < MOST_CELLS else None
-            heats.append([*self._baselines(heat), *heat])
+                drawn = self._next(batch, waiting, by_baseline) if len(batch) < MOST_CELLS else None
+            batches.append([*self._baselines(batch), *batch])
         alone = [key for key, cell in self._cells.items() if cell.is_baseline]
-        drawn_already = {key for heat in heats for key in heat}
-        heats += [[key] for key in alone if key not in drawn_already]
-        for heat in heats:
-            self._meet(heat)
-        return self._with_twins(block, heats, source)
+        drawn_already = {key for batch in batches for key in batch}
+        batches += [[key] for key in alone if key not in drawn_already]
+        for batch in batches:
+            self._meet(batch)
+        return self._with_twins(block, batches, source)
 
     def _next(
-        self, heat: list[str], waiting: OrderedDict[str, None], by_baseline: dict[str | None, OrderedDict[str, None]]
+        self, batch: list[str], waiting: OrderedDict[str, None], by_baseline: dict[str | None, OrderedDict[str, None]]
     ) -> str | None:
-        """The cell that the heat's cells want most to meet, else any that has one of its baselines."""
-        baselines = self._baselines(heat)
-        members = (*heat, *baselines)
+        """The cell that the batch's cells want most to meet, else any that has one of its baselines."""
+        baselines = self._baselines(batch)
+        members = (*batch, *baselines)
         candidates = self._candidates(members, waiting)
         # A baseline comes with any cell that is held against it.
         brought = (next(iter(by_baseline[key]), None) for key in candidates if self._cells[key].is_baseline)
@@ -176,12 +176,12 @@ class _Draw:
                 best, most = key, wanted
         if best is not None:
             return best
-        return next((key for member in heat for key in by_baseline[self._cells[member].against]), None)
+        return next((key for member in batch for key in by_baseline[self._cells[member].against]), None)
 
     def _candidates(self, members: Sequence[str], waiting: Collection[str]) -> dict[str, None]:
         """The cells that one of these wants to meet, in order: all that `_next` could draw, or that bring a baseline.
 
-        A cell that very many want to meet is often a baseline, and is in each of their heats. Of those that no other
+        A cell that very many want to meet is often a baseline, and is in each of their batches. Of those that no other
         member wants, have one baseline and want it as much, only the first can be drawn.
         """
         crowded = [member for member in members if len(self._wanted[member]) > CROWD]
@@ -220,8 +220,8 @@ class _Draw:
             self._both[pair] = self._wanted[one].keys() & self._wanted[other].keys()
         return self._both[pair]
 
-    def _baselines(self, heat: list[str]) -> list[str]:
-        found = dict.fromkeys(self._cells[key].against for key in heat)
+    def _baselines(self, batch: list[str]) -> list[str]:
+        found = dict.fromkeys(self._cells[key].against for key in batch)
         return [key for key in found if key is not None]
 
     def _want(self, one: str, other: str, weight: float) -> None:
@@ -233,29 +233,29 @@ class _Draw:
         weight = self._wanted[one].get(other)
         return weight / (1 + self._met[frozenset((one, other))]) ** 2 if weight else 0.0
 
-    def _meet(self, heat: list[str]) -> None:
-        for place, one in enumerate(heat):
-            for other in heat[place + 1 :]:
+    def _meet(self, batch: list[str]) -> None:
+        for place, one in enumerate(batch):
+            for other in batch[place + 1 :]:
                 if other in self._wanted[one]:
                     self._met[frozenset((one, other))] += 1
 
-    def _with_twins(self, block: int, heats: list[list[str]], source: random.Random) -> list[Heat]:
-        """The heats in a random order; in one of its heats, what is compared with itself runs once more."""
-        source.shuffle(heats)
+    def _with_twins(self, block: int, batches: list[list[str]], source: random.Random) -> list[Batch]:
+        """The batches in a random order; in one of its batches, what is compared with itself runs once more."""
+        source.shuffle(batches)
         places: dict[str, list[int]] = defaultdict(list)
-        for number, heat in enumerate(heats):
-            for key in dict.fromkeys(heat):
+        for number, batch in enumerate(batches):
+            for key in dict.fromkeys(batch):
                 places[key].append(number)
         twins: dict[int, list[str]] = defaultdict(list)
         for key in self._cells:
             if key in self._twice:
                 twins[source.choice(places[key])].append(key)
-        return [self._heat(block, number, heat, twins[number], source) for number, heat in enumerate(heats)]
+        return [self._batch(block, number, batch, twins[number], source) for number, batch in enumerate(batches)]
 
-    def _heat(self, block: int, number: int, heat: list[str], twins: list[str], source: random.Random) -> Heat:
-        """These cells and twins in a random order: what starts first finds the machine as the heat before has left it,
+    def _batch(self, block: int, number: int, batch: list[str], twins: list[str], source: random.Random) -> Batch:
+        """These cells and twins in a random order: what starts first finds the machine as the batch before has left it,
         and what starts last has had the others beside it from its beginning."""
-        visits = [Visit(self._cells[key], False, block, number) for key in heat]
+        visits = [Visit(self._cells[key], False, block, number) for key in batch]
         visits += [Visit(self._cells[key], True, block, number) for key in twins]
         source.shuffle(visits)
-        return Heat(self._study, block, number, tuple(visits))
+        return Batch(self._study, block, number, tuple(visits))
