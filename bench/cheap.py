@@ -201,7 +201,7 @@ def _trial(visit: batches.Visit, order: int, rounds: int, noise: random.Random) 
     return Trial(
         study=visit.cell.study,
         cell=visit.cell.key,
-        twin=visit.twin,
+        repeat=visit.repeat,
         block=visit.block,
         batch=visit.batch,
         order=order,

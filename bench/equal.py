@@ -56,7 +56,7 @@ def figures(studies: Sequence[str] = (HASHES, HANDSHAKES)) -> Iterator[Figure]:
         except Unmeasured as error:
             yield Figure(f"equal: {2 * CELLS} pairs of equals", "(not measured)", str(error), False)
             return
-        tolls = [toll for toll in study["tolls"] if not toll["twin"]]
+        tolls = [toll for toll in study["tolls"] if not toll["aa"]]
         bounded = [toll for toll in tolls if toll["ratio"] is not None and toll["high"] is not None]
         off += [abs(toll["ratio"] - 1) for toll in bounded]
         each += halves(bounded)

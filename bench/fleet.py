@@ -50,9 +50,9 @@ def run_of(
     name: str = "digests",
     seed: int = 1,
     quiet: bool = True,
-    twin: float = 1.0,
+    repeat: float = 1.0,
 ) -> Path:
-    """A run as it is when it has ended, but for its report; `twin`: what a baseline's second cost is of its first."""
+    """A run as it is when it has ended, but for its report; `repeat`: what a baseline's second cost is of its first."""
     planned = plan.make([study.read(name, text, where=name)], seed=seed)
     store = results.create(planned, parent, command=("tollbar", "run", name), libraries=(), fingerprint=machine,
                            best_probe_ns=QUIET_NS[0])  # fmt: skip
@@ -61,21 +61,21 @@ def run_of(
     with store.database as database:
         database.execute("update cell set outcome = ?, known_answers = 1", (Outcome.OK,))
     for block in range(BLOCKS):
-        sides = [(cell, twin) for cell in only.cells for twin in ((False, True) if cell.is_baseline else (False,))]
+        sides = [(cell, repeat) for cell in only.cells for repeat in ((False, True) if cell.is_baseline else (False,))]
         began_s = time.time()
         store.record(
             [
                 _trial(
                     cell,
-                    is_twin,
+                    is_repeat,
                     block,
                     order,
                     began_s,
-                    cost_of(cell.coordinates) * (twin if is_twin else 1),
+                    cost_of(cell.coordinates) * (repeat if is_repeat else 1),
                     quiet,
                     chance,
                 )
-                for order, (cell, is_twin) in enumerate(sides, len(sides) * block)
+                for order, (cell, is_repeat) in enumerate(sides, len(sides) * block)
             ]
         )
     store.look()
@@ -112,7 +112,7 @@ def _verdict(low: float | None, high: float | None) -> Verdict:
 
 
 def _trial(
-    cell: Cell, twin: bool, block: int, order: int, began_s: float, cost_ns: float, quiet: bool, chance: random.Random
+    cell: Cell, repeat: bool, block: int, order: int, began_s: float, cost_ns: float, quiet: bool, chance: random.Random
 ) -> Trial:
     # A block's processes have a luck of their own.
     luck = chance.gauss(1, 0.002)
@@ -123,7 +123,7 @@ def _trial(
         probes_ns = QUIET_NS if quiet else (4 * QUIET_NS[0], 4 * QUIET_NS[1])
         chunks.append(Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns))
     return Trial(
-        study=cell.study, cell=cell.key, twin=twin, block=block, batch=0, order=order, started_s=began_s,
+        study=cell.study, cell=cell.key, repeat=repeat, block=block, batch=0, order=order, started_s=began_s,
         outcome=Outcome.OK, reason=None, chunks=tuple(chunks), paid_by=(RUNNER,), memory_bytes=0, steal_ns=0,
         machine_load=1.0,
     )  # fmt: skip

@@ -29,7 +29,7 @@ KILLS = 50
 SEED = 24
 NODES = 2
 BLOCKS = 48
-# A baseline, its twin, and one more cell.
+# A baseline, its repeat, and one more cell.
 TRIALS = 3 * BLOCKS
 WHOLE = [TRIALS] * NODES
 # The status of a command whose nodes are all done.

@@ -357,7 +357,7 @@ class Kept(NamedTuple):
     order: int
     study: str
     cell: str
-    twin: bool
+    repeat: bool
     block: int
     batch: int
     outcome: str
@@ -367,7 +367,7 @@ class Kept(NamedTuple):
 
 
 TRIALS = """
-select ord, study, cell, twin, block, batch, outcome, reason,
+select ord, study, cell, repeat, block, batch, outcome, reason,
     (select json_group_array(json_array(component, metric, by_round)) from observation where trial = id)
 from trial order by ord
 """

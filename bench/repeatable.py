@@ -1,7 +1,7 @@
 """Repeatable: three studies six times in a row, longer ones twice with the others between, and the quick set once.
 
 About an hour on cores that do nothing else: `repeatable:six` five minutes, `repeatable:twice` fifty,
-`repeatable:quick` one. Twins are left out everywhere.
+`repeatable:quick` one. A/A pairs are left out everywhere.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Said:
     @property
     def tolls(self) -> list[Document]:
         """Of all its studies."""
-        return [toll for study in self.studies.values() for toll in study["tolls"] if not toll["twin"]]
+        return [toll for study in self.studies.values() for toll in study["tolls"] if not toll["aa"]]
 
 
 def figures() -> Iterator[Figure]:
@@ -337,7 +337,7 @@ def _costs(said: Said) -> dict[str, Document]:
 
 
 def _own_tolls(study: Document) -> list[Document]:
-    return [toll for toll in study["tolls"] if not toll["twin"]]
+    return [toll for toll in study["tolls"] if not toll["aa"]]
 
 
 def _key(row: Document) -> str:

@@ -59,7 +59,7 @@ def gaps(run: Run) -> Iterator[tuple[Row, float]]:
     for one in run.studies:
         batches: dict[tuple[int, int], list[tuple[Row, Trial]]] = {}
         for row in one.rows:
-            for trial in (*row.trials, *row.twins):
+            for trial in (*row.trials, *row.repeats):
                 batches.setdefault((trial.block, trial.batch), []).append((row, trial))
         ordered = sorted(batches.values(), key=lambda batch: batch[0][1].started_s)
         for batch, after in pairwise(ordered):

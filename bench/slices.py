@@ -123,7 +123,7 @@ def _spread(what: str, documents: list[Document]) -> Figure:
     if len(documents) < 2:
         return unmeasured(what, f"{len(documents)} runs ended well")
     ratios = defaultdict(list)
-    for toll in (toll for one in documents for toll in one["tolls"] if not toll["twin"] and toll["ratio"]):
+    for toll in (toll for one in documents for toll in one["tolls"] if not toll["aa"] and toll["ratio"]):
         ratios[toll["choice"]].append((toll["ratio"], toll["moments"] == "undisturbed"))
     said = [
         f"{choice} {min(all_of):.3f} to {max(all_of):.3f}, spread {stdev(map(log, all_of)):.1%},"

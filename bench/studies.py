@@ -60,7 +60,7 @@ def measured(text: str, *arguments: str, name: str = "study") -> Document:
         chunks = json.loads(exported.out)
     (study,) = run["studies"]
     cells = {json.dumps([toll["choice"], toll["provider"], toll["bed"], toll["setting"]]) for toll in study["tolls"]}
-    measured_s = sum(chunk["wall_ns"] for chunk in chunks if not chunk["twin"]) / 1e9 / max(len(cells), 1)
+    measured_s = sum(chunk["wall_ns"] for chunk in chunks if not chunk["repeat"]) / 1e9 / max(len(cells), 1)
     return {**study, "wall_s": done.wall_s, "measured_s": measured_s}
 
 
@@ -69,7 +69,7 @@ def toll(study: Document, choice: str, **setting: object) -> Document:
     found = [
         one
         for one in study["tolls"]
-        if one["choice"] == choice and not one["twin"] and all(one["setting"].get(k) == v for k, v in setting.items())
+        if one["choice"] == choice and not one["aa"] and all(one["setting"].get(k) == v for k, v in setting.items())
     ]
     if len(found) != 1 or found[0]["ratio"] is None:
         raise Unmeasured(f"{len(found)} tolls of {choice} {setting}: {[one['reason'] for one in found]}")
@@ -83,5 +83,5 @@ def half_width(low: float | None, high: float | None) -> float:
 
 
 def halves(tolls: Sequence[Document]) -> list[float]:
-    """The half widths of all tolls that have a ratio, twins left out."""
-    return [half_width(one["low"], one["high"]) for one in tolls if one["ratio"] is not None and not one["twin"]]
+    """The half widths of all tolls that have a ratio, A/A pairs left out."""
+    return [half_width(one["low"], one["high"]) for one in tolls if one["ratio"] is not None and not one["aa"]]

@@ -24,8 +24,8 @@ ROUNDS = 4
 QUIET_NS = (25_000.0, 25_000.0)
 
 
-def row_of(cell: Cell, costs: Sequence[float], twins: Sequence[float], missing: str | None = None) -> Row:
-    """What became of a planned cell: trials of these costs, or why there is none; a baseline has twins."""
+def row_of(cell: Cell, costs: Sequence[float], repeats: Sequence[float], missing: str | None = None) -> Row:
+    """What became of a planned cell: trials of these costs, or why there is none; a baseline has A/A pairs."""
     return Row(
         key=cell.key,
         coordinates=cell.coordinates,
@@ -37,7 +37,7 @@ def row_of(cell: Cell, costs: Sequence[float], twins: Sequence[float], missing: 
         outcome=Outcome.UNSUPPORTED if missing else Outcome.OK,
         reason=missing,
         trials=() if missing else trials(costs),
-        twins=trials(twins, twin=True) if cell.is_baseline else (),
+        repeats=trials(repeats, repeat=True) if cell.is_baseline else (),
         server_version=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
     )
 
@@ -47,7 +47,7 @@ def trial(
     *,
     block: int = 0,
     batch: int = 0,
-    twin: bool = False,
+    repeat: bool = False,
     outcome: Outcome = Outcome.OK,
     steal: float = 0.0,
 ) -> Trial:
@@ -57,7 +57,7 @@ def trial(
     return Trial(
         study="study",
         cell="cell",
-        twin=twin,
+        repeat=repeat,
         block=block,
         batch=batch,
         order=block,
@@ -79,9 +79,9 @@ def chunk(number: int, cost_ns: float, *, block: int = 0, probes_ns: tuple[float
     return Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns)
 
 
-def trials(costs_ns: Sequence[float | Sequence[float]], *, twin: bool = False) -> tuple[Trial, ...]:
+def trials(costs_ns: Sequence[float | Sequence[float]], *, repeat: bool = False) -> tuple[Trial, ...]:
     """One trial for each block, in block order."""
-    return tuple(trial(cost, block=block, twin=twin) for block, cost in enumerate(costs_ns))
+    return tuple(trial(cost, block=block, repeat=repeat) for block, cost in enumerate(costs_ns))
 
 
 def row(
@@ -89,12 +89,12 @@ def row(
     costs_ns: Sequence[float | Sequence[float]] = (),
     *,
     against: str | None = None,
-    twins_ns: Sequence[float | Sequence[float]] = (),
+    repeats_ns: Sequence[float | Sequence[float]] = (),
     standing: Standing = Standing.ACCEPTABLE,
     outcome: Outcome = Outcome.OK,
     reason: str | None = None,
 ) -> Row:
-    """A row whose key is its coordinates' values; a baseline if twins are given and nothing else is said."""
+    """A row whose key is its coordinates' values; a baseline if A/A pairs are given and nothing else is said."""
     full = {"choice": "x", "provider": "openssl 3.0.19", **coordinates}
     key = row_key(coordinates)
     return Row(
@@ -104,11 +104,11 @@ def row(
         title=key,
         standing=standing,
         strength=None,
-        against=key if twins_ns and against is None else against,
+        against=key if repeats_ns and against is None else against,
         outcome=outcome,
         reason=reason,
         trials=trials(costs_ns),
-        twins=trials(twins_ns, twin=True),
+        repeats=trials(repeats_ns, repeat=True),
     )
 
 
@@ -152,15 +152,15 @@ def study(
 
 def first_blocks(of: Row, blocks: int) -> Row:
     """A row as it was after so many blocks."""
-    seen, twins = (tuple(t for t in some if t.block < blocks) for some in (of.trials, of.twins))
-    return replace(of, trials=seen, twins=twins)
+    seen, repeats = (tuple(t for t in some if t.block < blocks) for some in (of.trials, of.repeats))
+    return replace(of, trials=seen, repeats=repeats)
 
 
 def example(blocks: int = 20) -> list[Row]:
-    """A baseline with a twin, a cell at twice its cost, and one at the same."""
-    base, twin, double, same = measured([1, 1, 2, 1], lognormal(0.005), random.Random(3), blocks=blocks)
+    """A baseline with a repeat, a cell at twice its cost, and one at the same."""
+    base, repeat, double, same = measured([1, 1, 2, 1], lognormal(0.005), random.Random(3), blocks=blocks)
     return [
-        row({"choice": "none"}, base, twins_ns=twin, standing=Standing.NULL),
+        row({"choice": "none"}, base, repeats_ns=repeat, standing=Standing.NULL),
         row({"choice": "double"}, double, against="none"),
         row({"choice": "same"}, same, against="none"),
     ]

@@ -48,7 +48,7 @@ def trials(
     study: str,
     cell: str,
     *,
-    twin: bool,
+    repeat: bool,
     blocks: int,
     batches: Sequence[int],
     chunks: Callable[[int], Sequence[Chunk]],
@@ -56,13 +56,13 @@ def trials(
     chance: random.Random,
     memory: int = 0,
 ) -> Iterator[Trial]:
-    """One trial in each block for each of its batches; of a twin in the first of them."""
+    """One trial in each block for each of its batches; of a repeat in the first of them."""
     for block in range(blocks):
-        for batch in batches[:1] if twin else batches:
+        for batch in batches[:1] if repeat else batches:
             yield Trial(
                 study=study,
                 cell=cell,
-                twin=twin,
+                repeat=repeat,
                 block=block,
                 batch=batch,
                 order=block,

@@ -26,7 +26,7 @@ def cells(costs: Mapping[tuple[Value, ...], float], names: tuple[str, ...]) -> l
 
 
 def results(rows: list[Row], *claims: Claim, apart: float = 1.0) -> list[ClaimResult]:
-    """What becomes of claims about these cells, in a study whose twins came out this far apart."""
+    """What becomes of claims about these cells, in a study whose A/A pairs came out this far apart."""
     quiet = [100.0 + 0.01 * block for block in range(20)]
-    baseline = row({"choice": "baseline"}, quiet, twins_ns=[apart * cost for cost in quiet])
+    baseline = row({"choice": "baseline"}, quiet, repeats_ns=[apart * cost for cost in quiet])
     return list(judge_study(study_run([baseline, *rows], (20,), study(claims=claims))).claims)

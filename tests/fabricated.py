@@ -51,5 +51,5 @@ def _rows(planned: StudyPlan, chance: random.Random) -> Iterator[Row]:
         decades = chance.gauss(0, 0.02) if number % 3 else chance.uniform(*DECADES)
         middle_ns = 1000.0 * (1.0 if cell.is_baseline else 10**decades)
         failed = not cell.is_baseline and number % 11 == 10
-        costs, twins = ([middle_ns * (1 + chance.gauss(0, 0.01)) for _ in range(BLOCKS)] for _ in range(2))
-        yield row_of(cell, costs, twins, f"{cell.choice.title} is not in this library" if failed else None)
+        costs, repeats = ([middle_ns * (1 + chance.gauss(0, 0.01)) for _ in range(BLOCKS)] for _ in range(2))
+        yield row_of(cell, costs, repeats, f"{cell.choice.title} is not in this library" if failed else None)

@@ -93,7 +93,7 @@ def trials(run: Path) -> list[tuple[object, ...]]:
     """All of a run's trials, in their order; the file is whole."""
     with closing(sqlite3.connect(run / "results.sqlite")) as database:
         assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
-        return database.execute("select study, cell, twin, block, batch, outcome from trial order by ord").fetchall()
+        return database.execute("select study, cell, repeat, block, batch, outcome from trial order by ord").fetchall()
 
 
 def at_once(count: int) -> tuple[Sequence[Place], int]:

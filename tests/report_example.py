@@ -319,12 +319,12 @@ def _row(study: Study, cost: _Cost, key: str, against: str, batches: Sequence[in
         costs = [typical * exp(own + chance.gauss(0, cost.noise)) for _ in range(study.measure.rounds)]
         return [_chunk(number, nanoseconds) for number, nanoseconds in enumerate(costs)]
 
-    trials, twins = (
+    trials, repeats = (
         tuple(
             by_hand.trials(
                 study.name,
                 key,
-                twin=twin,
+                repeat=repeat,
                 blocks=study.measure.blocks,
                 batches=batches,
                 chunks=chunks,
@@ -335,7 +335,7 @@ def _row(study: Study, cost: _Cost, key: str, against: str, batches: Sequence[in
             if made
             else ()
         )
-        for twin, made in ((False, ok), (True, ok and key == against))
+        for repeat, made in ((False, ok), (True, ok and key == against))
     )
     return Row(
         key=key,
@@ -348,7 +348,7 @@ def _row(study: Study, cost: _Cost, key: str, against: str, batches: Sequence[in
         outcome=Outcome.OK if ok else failed,
         reason=cost.reason,
         trials=trials,
-        twins=twins,
+        repeats=repeats,
     )
 
 

@@ -204,7 +204,7 @@ def _row(study: Study, cell: _Cell, key: str, against: str, batches: Sequence[in
         outcome=cell.outcome,
         reason=cell.reason,
         trials=tuple(_trials(study, cell, key, False, batches, chance)) if ok else (),
-        twins=tuple(_trials(study, cell, key, True, batches, chance)) if ok and key == against else (),
+        repeats=tuple(_trials(study, cell, key, True, batches, chance)) if ok and key == against else (),
         accepted=("the answer", "the certificate that was asked for") if ok else (),
         refused=("another certificate", "another suite") if ok and "certificate" in at else (),
         not_tried=("an expired certificate: this server checks none",) if ok and at["bed"] == "httpd" else (),
@@ -213,7 +213,7 @@ def _row(study: Study, cell: _Cell, key: str, against: str, batches: Sequence[in
 
 
 def _trials(
-    study: Study, cell: _Cell, key: str, twin: bool, batches: Sequence[int], chance: random.Random
+    study: Study, cell: _Cell, key: str, repeat: bool, batches: Sequence[int], chance: random.Random
 ) -> Iterator[Trial]:
     disturbed = DISTURBED[str(cell.coordinates["choice"])]
     paid_by = tuple(cell.components) if study.measure.cost == "server-cpu" else (CLIENT,)
@@ -225,7 +225,7 @@ def _trials(
     for trial in by_hand.trials(
         study.name,
         key,
-        twin=twin,
+        repeat=repeat,
         blocks=BLOCKS,
         batches=batches,
         chunks=chunks,

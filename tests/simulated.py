@@ -293,7 +293,7 @@ blocks = {blocks}
 
 
 class Lab:
-    """A run on a virtual machine: `works[0]` is the baseline, which has a twin in each block. A context."""
+    """A run on a virtual machine: `works[0]` is the baseline, which has a repeat in each block. A context."""
 
     def __init__(
         self,

@@ -59,16 +59,16 @@ def mix(tmp_path: Path, text: str) -> Mix:
 def made(
     family: str, cells: Mapping[str, Mapping[str, Value]], costs: Mapping[str, float], seed: int = 0, noise: float = 0.0
 ) -> StudyRun:
-    """A study of these cells at these costs in nanoseconds; the first of them has a twin."""
+    """A study of these cells at these costs in nanoseconds; the first of them has a repeat."""
     true = [next(iter(costs.values())), *costs.values()]
-    twins, *found = measured([one / 100 for one in true], lognormal(noise), random.Random(seed), blocks=BLOCKS)
+    repeats, *found = measured([one / 100 for one in true], lognormal(noise), random.Random(seed), blocks=BLOCKS)
     first = next(iter(costs))
     rows = []
     for name, cost in zip(costs, found, strict=True):
-        against, own = (None, twins) if name == first else (rows[0].key, ())
+        against, own = (None, repeats) if name == first else (rows[0].key, ())
         is_null = cells[name]["choice"] == "plaintext"
         standing = Standing.NULL if is_null else Standing.ACCEPTABLE
-        rows.append(row(cells[name], cost, against=against, twins_ns=own, standing=standing))
+        rows.append(row(cells[name], cost, against=against, repeats_ns=own, standing=standing))
     return study_run(rows, (BLOCKS,), replace(study(blocks=BLOCKS), name=family, family=families.family(family)))
 
 

@@ -52,7 +52,7 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
     real = [cell for cell in one.cells if cell.standing is not Standing.NULL]
     kinds = {next((cell.key for cell in real if cell.against == key), None) for key in null}
     for block in found:
-        visits = Counter((v.cell.key, v.twin) for batch in block for v in batch.visits)
+        visits = Counter((v.cell.key, v.repeat) for batch in block for v in batch.visits)
         for cell in one.cells:
             if cell.is_baseline:
                 assert visits[cell.key, False] >= 1
@@ -60,7 +60,7 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
             else:
                 assert 1 == visits[cell.key, False]
                 assert (cell.key in twice or cell.key in kinds) == visits[cell.key, True]
-                (batch,) = (h for h in block for v in h.visits if v.cell is cell and not v.twin)
+                (batch,) = (h for h in block for v in h.visits if v.cell is cell and not v.repeat)
                 assert cell.against is None or any(v.cell.key == cell.against for v in batch.visits)
 
 
@@ -70,30 +70,30 @@ def test_a_batch_is_small(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
     one, found = drawn
     most = max(MOST_CELLS, 2 ** len(one.study.factors))
     for batch in (batch for block in found for batch in block):
-        assert sum(not v.cell.is_baseline and not v.twin for v in batch.visits) <= most
+        assert sum(not v.cell.is_baseline and not v.repeat for v in batch.visits) <= most
         assert [batch.number] * len(batch.visits) == [v.batch for v in batch.visits]
 
 
 @pytest.mark.share(20)
-def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
+def test_repeats_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
     """What a baseline makes of itself is measured milliseconds apart."""
     _, found = drawn
     for batch in (batch for block in found for batch in block):
-        for twin in (v for v in batch.visits if v.twin):
-            assert any(v.cell is twin.cell and not v.twin for v in batch.visits)
+        for repeat in (v for v in batch.visits if v.repeat):
+            assert any(v.cell is repeat.cell and not v.repeat for v in batch.visits)
 
 
 @pytest.mark.share(20)
 def test_nothing_is_always_first(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
-    """A baseline starts before the cells of its batch about as often as after them, and so does its twin."""
+    """A baseline starts before the cells of its batch about as often as after them, and so does its repeat."""
     one, _ = drawn
     batches = [batch for block in blocks(one, 7, 40) for batch in block if len(batch.visits) > 1]
-    for is_twin in (False, True):
+    for is_repeat in (False, True):
         found = [
             sum(other.cell is not visit.cell for other in batch.visits[:place]) / others
             for batch in batches
             for place, visit in enumerate(batch.visits)
-            if visit.cell.is_baseline and visit.twin is is_twin
+            if visit.cell.is_baseline and visit.repeat is is_repeat
             if (others := sum(other.cell is not visit.cell for other in batch.visits))
         ]
         # The mean of 40 and more places between 0 (first) and 1 (last) is off by 0.07 at most in most studies.
@@ -157,7 +157,7 @@ ratio  = 1.01
 
 
 def test_what_a_claim_sets_against_itself_is_measured_twice(tmp_path: Path) -> None:
-    """A source's own baseline has a twin, whatever the study's baseline is; other cells have none."""
+    """A source's own baseline has a repeat, whatever the study's baseline is; other cells have none."""
     text = """
 question = "?"
 family   = "digest"
@@ -171,8 +171,8 @@ metric = "cost"
 ratio  = 1
 """
     for block in blocks(planned(text, tmp_path), 7, BLOCKS):
-        twins = [visit.cell.choice.name for batch in block for visit in batch.visits if visit.twin]
-        assert ["md5", "sha-256"] == sorted(twins)
+        repeats = [visit.cell.choice.name for batch in block for visit in batch.visits if visit.repeat]
+        assert ["md5", "sha-256"] == sorted(repeats)
 
 
 def test_baselines_that_are_compared_meet(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ SHARES = (0, 50, 90, 99)
 EACH_TIME_NS = 1000.0
 
 
-def judged(miss_ns: float, hit_ns: float, *, noise: float = 0.002, twin: float = 1.0) -> StudyJudgement:
+def judged(miss_ns: float, hit_ns: float, *, noise: float = 0.002, repeat: float = 1.0) -> StudyJudgement:
     """A cell that verifies each time, and one for each share of what is remembered, with these costs of both kinds."""
     source = random.Random(f"{miss_ns}/{hit_ns}/{noise}")
     at = {"choice": "jwt", "op": "request", "signature": "hs256", "transport": "tls"}
@@ -27,7 +27,7 @@ def judged(miss_ns: float, hit_ns: float, *, noise: float = 0.002, twin: float =
     def measured(cost_ns: float) -> list[float]:
         return [cost_ns * exp(source.gauss(0, noise)) for _ in range(BLOCKS)]
 
-    base = row({**at, "verified": "each-time"}, measured(EACH_TIME_NS), twins_ns=measured(EACH_TIME_NS * twin))
+    base = row({**at, "verified": "each-time"}, measured(EACH_TIME_NS), repeats_ns=measured(EACH_TIME_NS * repeat))
     rows: list[Row] = [base]
     for share in SHARES:
         cost = miss_ns + share / 100 * (hit_ns - miss_ns)
@@ -65,5 +65,5 @@ def test_no_place_is_said_that_was_not_judged(name: str) -> None:
 
 
 def test_noise_keeps_a_place_from_being_said() -> None:
-    """Twins that differ by a third leave open what a share adds."""
-    assert " on [" not in said(judged(1200.0, 800.0, twin=1.35))
+    """A/A pairs that differ by a third leave open what a share adds."""
+    assert " on [" not in said(judged(1200.0, 800.0, repeat=1.35))

@@ -31,9 +31,9 @@ def at_ratio(
     true: float, seed: int = 1, *, sigma: float = 0.004, blocks: int = 20, disturbed: bool = False
 ) -> StudyJudgement:
     """A study of one comparison whose true ratio is known; or one whose core was never left alone."""
-    base, twin, cost = measured([1.0, 1.0, true], lognormal(sigma), random.Random(seed), blocks=blocks)
+    base, repeat, cost = measured([1.0, 1.0, true], lognormal(sigma), random.Random(seed), blocks=blocks)
     rows = [
-        row({"choice": "none"}, base, twins_ns=twin, standing=Standing.NULL),
+        row({"choice": "none"}, base, repeats_ns=repeat, standing=Standing.NULL),
         row({"choice": "x"}, cost, against="none"),
     ]
     return judge_study(
@@ -45,7 +45,7 @@ def _disturbed(one: Row) -> Row:
     def beside_a_neighbour(trials: Sequence[object]) -> tuple[object, ...]:
         return tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in trials)  # type: ignore[attr-defined, type-var]
 
-    return replace(one, trials=beside_a_neighbour(one.trials), twins=beside_a_neighbour(one.twins))  # type: ignore[arg-type]
+    return replace(one, trials=beside_a_neighbour(one.trials), repeats=beside_a_neighbour(one.repeats))  # type: ignore[arg-type]
 
 
 def found(limit: float | None, of: StudyJudgement, among: int = 1) -> CheckedBudget:
@@ -77,7 +77,8 @@ def test_several_budgets_hold_together() -> None:
 
 
 def test_what_noise_explains_is_not_over() -> None:
-    """An interval beyond the limit by less than the twins may differ is not enough; neither are disturbed moments."""
+    """An interval beyond the limit by less than the A/A pairs may differ is not enough; neither are disturbed
+    moments."""
     of = at_ratio(2.0)
     (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
     assert toll.ratio is not None
@@ -138,8 +139,8 @@ def test_what_a_limit_finds_is_found(noise: float) -> None:
     def dearer(by: float) -> StudyJudgement:
         assert toll.ratio is not None
         ends = {end: getattr(toll.ratio, end) * by for end in ("estimate", "low", "high")}
-        twins = replace(toll.ratio, estimate=1.0, low=1 / noise, high=noise)
-        changed = replace(toll, ratio=replace(toll.ratio, **ends), noise=twins)
+        repeats = replace(toll.ratio, estimate=1.0, low=1 / noise, high=noise)
+        changed = replace(toll, ratio=replace(toll.ratio, **ends), noise=repeats)
         return replace(of, tolls=tuple(changed if one is toll else one for one in of.tolls))
 
     accepted = found(None, dearer(1.0))

@@ -33,9 +33,9 @@ def digests(costs: Mapping[str, float] = COSTS, sizes: tuple[int, ...] = (4096,)
     rows = []
     for size in sizes:
         true = [1.0, 1.0, *costs.values()]
-        base, twin, *found = measured(true, lognormal(0.003), random.Random(size), blocks=20)
+        base, repeat, *found = measured(true, lognormal(0.003), random.Random(size), blocks=20)
         at = {"op": "hash", "bytes": size}
-        rows.append(row({"choice": "none", **at}, base, twins_ns=twin, standing=Standing.NULL))
+        rows.append(row({"choice": "none", **at}, base, repeats_ns=repeat, standing=Standing.NULL))
         against = rows[-1].key
         rows += [row({"choice": name, **at}, cost, against=against) for name, cost in zip(costs, found, strict=True)]
         rows.append(
@@ -70,7 +70,7 @@ def test_the_default_is_first_of_those_that_share_its_place(costs: Mapping[str, 
     every = {"aes-256-gcm": 1.001, "aes-256-cbc": 4.0, **costs}
     found, again, *others = measured([1.0, 1.0, *every.values()], lognormal(0.003), random.Random(5), blocks=20)
     at = {"op": "encrypt", "bytes": 4096}
-    rows = [row({"choice": "none", **at}, found, twins_ns=again, standing=Standing.NULL)]
+    rows = [row({"choice": "none", **at}, found, repeats_ns=again, standing=Standing.NULL)]
     rows += [row({"choice": name, **at}, cost, against=rows[0].key) for name, cost in zip(every, others, strict=True)]
     (place,) = choose(asked("cipher"), study_run(rows, (20,), study(blocks=20)), {})
     first = place.ranks[0].candidates
@@ -216,8 +216,8 @@ def stored(*places: Mapping[str, Value]) -> StudyRun:
     rows: list[Row] = []
     for times, at in enumerate(places, 1):
         true = [times * one for one in (1.0, 1.0, 2.0, 4.0)]
-        null, twin, *costs = measured(true, lognormal(0.003), random.Random(times), blocks=20)
-        rows.append(row({"choice": "plaintext", **at}, null, twins_ns=twin, standing=Standing.NULL))
+        null, repeat, *costs = measured(true, lognormal(0.003), random.Random(times), blocks=20)
+        rows.append(row({"choice": "plaintext", **at}, null, repeats_ns=repeat, standing=Standing.NULL))
         against = rows[-1].key
         for name, cost in zip(("aes-256-gcm", "pgp-sym-encrypt"), costs, strict=True):
             rows.append(row({"choice": name, **at}, cost, against=against))
@@ -238,9 +238,9 @@ def test_what_a_setting_means_nothing_to_stands_beside_each_of_its_values() -> N
     """Padding decides nothing by itself, and a curve has none; where a policy rules on it, it is chosen too."""
     cells: list[dict[str, Value]] = [{"choice": "rsa-3072", "padding": one} for one in ("pkcs1", "pss")]
     cells.append({"choice": "ed25519"})
-    null, twin, *costs = measured([1.0, 1.0, 8.0, 9.0, 2.0], lognormal(0.003), random.Random(3), blocks=20)
+    null, repeat, *costs = measured([1.0, 1.0, 8.0, 9.0, 2.0], lognormal(0.003), random.Random(3), blocks=20)
     at: dict[str, Value] = {"op": "sign", "bytes": 32}
-    rows = [row({"choice": "none", **at}, null, twins_ns=twin, standing=Standing.NULL)]
+    rows = [row({"choice": "none", **at}, null, repeats_ns=repeat, standing=Standing.NULL)]
     rows += [row({**at, **cell}, cost, against=rows[0].key) for cell, cost in zip(cells, costs, strict=True)]
     run = study_run(rows, (20,), study(blocks=20))
     found = choose(asked("signature"), run, {})
@@ -253,8 +253,8 @@ def test_what_a_setting_means_nothing_to_stands_beside_each_of_its_values() -> N
 def of_cells(at: Mapping[str, Value], *cells: tuple[Mapping[str, Value], float]) -> StudyRun:
     """A run of these cells at such costs over the null choice's."""
     true = [1.0, 1.0, *(cost for _, cost in cells)]
-    null, twin, *costs = measured(true, lognormal(0.003), random.Random(3), blocks=20)
-    rows = [row({"choice": "none", **at}, null, twins_ns=twin, standing=Standing.NULL)]
+    null, repeat, *costs = measured(true, lognormal(0.003), random.Random(3), blocks=20)
+    rows = [row({"choice": "none", **at}, null, repeats_ns=repeat, standing=Standing.NULL)]
     rows += [row({**at, **cell}, cost, against=rows[0].key) for (cell, _), cost in zip(cells, costs, strict=True)]
     return study_run(rows, (20,), study(blocks=20))
 
@@ -463,9 +463,9 @@ def test_the_cost_of_the_cheapest_of_ten_equals_covers() -> None:
     covered = wrong = 0
     for seed in range(number):
         true = [0.01, 0.01, *(1.0 for _ in equals)]
-        base, twin, *found = measured(true, lognormal(0.012), random.Random(seed), blocks=12)
+        base, repeat, *found = measured(true, lognormal(0.012), random.Random(seed), blocks=12)
         at = {"op": "hash", "bytes": 4096}
-        rows = [row({"choice": "none", **at}, base, twins_ns=twin, standing=Standing.NULL)]
+        rows = [row({"choice": "none", **at}, base, repeats_ns=repeat, standing=Standing.NULL)]
         rows += [
             row({"choice": name, **at}, cost, against=rows[0].key) for name, cost in zip(equals, found, strict=True)
         ]

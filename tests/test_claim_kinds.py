@@ -27,7 +27,7 @@ def with_chunks(one: Row, **changes: Callable[[Chunk], Any]) -> Row:
             for t in found
         )
 
-    return replace(one, trials=changed(one.trials), twins=changed(one.twins))
+    return replace(one, trials=changed(one.trials), repeats=changed(one.repeats))
 
 
 def test_elapsed_time_is_compared_where_that_was_published() -> None:
@@ -52,7 +52,7 @@ def test_a_component_s_own_cost_is_compared() -> None:
         shared(one, web) for one, web in zip(cells({("a",): 1.0, ("b",): 1.0}, ("choice",)), (0.3, 0.6), strict=True)
     ]
     quiet = [100.0 + 0.01 * block for block in range(20)]
-    rows.append(shared(row({"choice": "baseline"}, quiet, twins_ns=quiet), 0.5))
+    rows.append(shared(row({"choice": "baseline"}, quiet, repeats_ns=quiet), 0.5))
     of, over = {"choice": "a"}, {"choice": "b"}
     about = [claim(of, over, 2.0, component="web"), claim(of, over, 2.0), claim(of, over, 2.0, component="kdc")]
     web, whole, kdc = judge_study(study_run(rows, (20,), study(claims=about))).claims
@@ -142,7 +142,7 @@ def test_growth_of_what_nothing_observes_says_so() -> None:
 
 @pytest.mark.parametrize(("apart", "expected"), [(1.0, ClaimVerdict.STILL_TRUE), (1.04, ClaimVerdict.CANNOT_TELL)])
 def test_noise_may_have_taken_both_ratios(apart: float, expected: ClaimVerdict) -> None:
-    """A growth of 6 % is not told where twins are 4 % apart: either ratio may be off by as much."""
+    """A growth of 6 % is not told where A/A pairs are 4 % apart: either ratio may be off by as much."""
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): 2.12}
     grown = claim({"choice": "a"}, {"choice": "b"}, order="more", grows={"bytes": (64, 1024)})
     (found,) = results(cells(costs, ("choice", "bytes")), grown, apart=apart)
@@ -180,9 +180,9 @@ def test_a_rate_of_a_busy_client_is_not_told(busy_ns: float, expected: str | Non
 
     rows = cells({("a",): 1.0, ("b",): 1.0}, ("choice",))
     quiet = [100.0 + 0.01 * block for block in range(20)]
-    rows.append(row({"choice": "baseline"}, quiet, twins_ns=quiet))
+    rows.append(row({"choice": "baseline"}, quiet, repeats_ns=quiet))
     rows = [
-        replace(r, trials=loaded(r.trials, rate), twins=loaded(r.twins, rate))
+        replace(r, trials=loaded(r.trials, rate), repeats=loaded(r.repeats, rate))
         for r, rate in zip(rows, (2000, 1000, 1000), strict=True)
     ]
     about = claim({"choice": "a"}, {"choice": "b"}, 2.0, metric="throughput")

@@ -144,7 +144,7 @@ def test_measured_rates_stand_beside() -> None:
 
 @pytest.mark.parametrize(("apart", "expected"), [(1.0, ClaimVerdict.STILL_TRUE), (1.07, ClaimVerdict.CANNOT_TELL)])
 @pytest.mark.parametrize(("ratio", "order"), [(2.1, None), (None, "more")])
-def test_nothing_is_told_that_is_nearer_than_twins(
+def test_nothing_is_told_that_is_nearer_than_repeats(
     apart: float, expected: ClaimVerdict, ratio: float | None, order: str | None
 ) -> None:
     """A border that is no further off than the baseline was from itself is not told apart, a number's or an order's."""
@@ -155,7 +155,7 @@ def test_nothing_is_told_that_is_nearer_than_twins(
     assert (expected is ClaimVerdict.CANNOT_TELL) == ("the noise (" in (found.reason or ""))
 
 
-def test_without_twins_nothing_is_told() -> None:
+def test_without_repeats_nothing_is_told() -> None:
     """A study in which nothing was measured twice does not know its noise."""
     found = judge_study(
         study_run(
@@ -214,11 +214,11 @@ def test_a_setting_of_one_side_alone_does_not_stand_in_the_way() -> None:
     ] == [(r.at, r.verdict) for r in found]
 
 
-def test_a_cell_over_itself_uses_its_twin() -> None:
+def test_a_cell_over_itself_uses_its_repeat() -> None:
     """A claim that names one cell twice is tried on the baseline's two visits."""
-    costs, twins = measured([1.0, 1.0], lognormal(0.002), random.Random(3), blocks=20)
+    costs, repeats = measured([1.0, 1.0], lognormal(0.002), random.Random(3), blocks=20)
     same = {"choice": "none"}
-    (found,) = results([row(same, costs, twins_ns=twins)], claim(same, same, 1.0))
+    (found,) = results([row(same, costs, repeats_ns=repeats)], claim(same, same, 1.0))
     assert ClaimVerdict.STILL_TRUE is found.verdict
     (alone,) = results([row(same, costs)], claim(same, same, 1.0))
     assert "both sides are one cell, which was not measured twice in a block" == alone.reason

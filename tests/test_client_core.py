@@ -126,7 +126,7 @@ def measured(text: str, core: int | None) -> Trial:
     (cell,) = cells(text)
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
     with Sandbox() as sandbox:
-        visits = (Visit(cell, twin=False, block=0, batch=0),)
+        visits = (Visit(cell, repeat=False, block=0, batch=0),)
         batch_ = Batch("some", 0, 0, visits)
         (trial,) = batch.measure(batch_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
     return trial
@@ -179,7 +179,7 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
 
     monkeypatch.setattr(Session, "ready", become_ready)
     monkeypatch.setattr(Rounds, "first_tries", tried)
-    visits = tuple(Visit(cell, twin=False, block=0, batch=0) for cell in one.cells)
+    visits = tuple(Visit(cell, repeat=False, block=0, batch=0) for cell in one.cells)
     with Sandbox() as sandbox:
         batch_ = Batch("some", 0, 0, visits)
         trials = batch.measure(batch_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
@@ -197,7 +197,7 @@ def test_what_does_not_fit_into_memory_twice_becomes_ready_in_turn(core: int, mo
     start = members._start
     monkeypatch.setattr(members, "_start", lambda *given: (begun.append(given[4]), start(*given)))
     (one,) = plan.make([study.read("some", BATCHES["operation"], where="some.toml")], seed=1).studies
-    visits = tuple(Visit(cell, twin=False, block=0, batch=0) for cell in one.cells)
+    visits = tuple(Visit(cell, repeat=False, block=0, batch=0) for cell in one.cells)
     for free, expected in ((0, {None}), (1 << 40, {None, machine.client_core(core)})):
         begun.clear()
         monkeypatch.setattr(machine, "available_memory_bytes", lambda free=free: free)

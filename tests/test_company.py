@@ -319,7 +319,7 @@ def judged(
         ]
         return replace(of, trials=tuple(longer))
 
-    one = row({"choice": "x", "threads": 1}, costs(1), twins_ns=costs(1))
+    one = row({"choice": "x", "threads": 1}, costs(1), repeats_ns=costs(1))
     failed = {"outcome": Outcome.UNSUPPORTED, "reason": reason} if reason else {}
     many = row({"choice": "x", "threads": threads}, costs(cpu) if not reason else (), against=one.key, **failed)
     about = replace(study(blocks=BLOCKS, vary={"threads": (1, threads)}), baseline={"threads": 1})
@@ -391,7 +391,7 @@ def test_what_was_not_measured_says_why() -> None:
 
 def test_a_cell_of_threads_alone_has_no_company() -> None:
     """Without the same of one thread there is nothing to set it beside."""
-    two = row({"choice": "x", "threads": 2}, [1000.0] * BLOCKS, twins_ns=[1000.0] * BLOCKS)
+    two = row({"choice": "x", "threads": 2}, [1000.0] * BLOCKS, repeats_ns=[1000.0] * BLOCKS)
     found = judge_study(study_run([two], (BLOCKS,), study(blocks=BLOCKS)))
     assert () == found.company
     assert company_section(found, {}) is None

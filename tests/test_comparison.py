@@ -27,7 +27,7 @@ def measured(providers: Mapping[str, tuple[str, float]], server: str | None = No
     for spec, (name, times) in providers.items():
         at = {"choice": "none", "provider": spec}
         base = [100.0 + 0.01 * block for block in range(BLOCKS)]
-        rows.append(replace(row(at, base, twins_ns=base), provider=name, server_version=server))
+        rows.append(replace(row(at, base, repeats_ns=base), provider=name, server_version=server))
         for choice in range(choices):
             cell = row({"choice": f"c{choice}", "provider": spec}, [times * b for b in base], against=f"none {spec}")
             rows.append(replace(cell, provider=name, server_version=server))
@@ -176,7 +176,11 @@ def test_ratios_to_another_baseline_are_left_out() -> None:
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     (study,) = one.studies
     none, c0, c1 = study.rows
-    rows = (replace(none, against=c0.key), replace(c0, against=c0.key, twins=none.twins), replace(c1, against=c0.key))
+    rows = (
+        replace(none, against=c0.key),
+        replace(c0, against=c0.key, repeats=none.repeats),
+        replace(c1, against=c0.key),
+    )
     other = replace(one, studies=(replace(study, rows=rows),))
     found = compared(one, other)
     assert [None] * 3 == [pair.ratio_change for pair in found.pairs]
@@ -214,7 +218,7 @@ def slower(times: float, baseline: float = 1.0) -> Comparison:
     (study,) = other.studies
     none, *rest = study.rows
     costs = [100.0 * baseline + 0.01 * block for block in range(BLOCKS)]
-    again = replace(none, trials=trials(costs), twins=trials(costs, twin=True))
+    again = replace(none, trials=trials(costs), repeats=trials(costs, repeat=True))
     return compared(one, replace(other, studies=(replace(study, rows=(again, *rest)),)))
 
 
@@ -272,7 +276,7 @@ def busy(of: Run, times: float) -> Run:
 
     (study,) = of.studies
     rows = tuple(
-        replace(r, trials=tuple(map(disturbed, r.trials)), twins=tuple(map(disturbed, r.twins))) for r in study.rows
+        replace(r, trials=tuple(map(disturbed, r.trials)), repeats=tuple(map(disturbed, r.repeats))) for r in study.rows
     )
     return replace(of, studies=(replace(study, rows=rows),))
 

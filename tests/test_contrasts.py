@@ -22,11 +22,11 @@ DIGESTS = ("md5", "sha-1", "sha-256", "sha-512")
 
 
 def grid(varied: Grid, cost: Cost, *, noise: float = 0.003, blocks: int = 20, seed: int = 1) -> list[Row]:
-    """A baseline with its twin, and a cell for every combination at the cost that is given for it."""
+    """A baseline with its repeat, and a cell for every combination at the cost that is given for it."""
     cells = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
     true = [1.0, 1.0, *(cost(cell) for cell in cells)]
-    base, twin, *costs = measured(true, lognormal(noise), random.Random(seed), blocks=blocks)
-    baseline = row({"choice": "none"}, base, twins_ns=twin, standing=Standing.NULL)
+    base, repeat, *costs = measured(true, lognormal(noise), random.Random(seed), blocks=blocks)
+    baseline = row({"choice": "none"}, base, repeats_ns=repeat, standing=Standing.NULL)
     return [baseline, *(row(cell, c, against="none") for cell, c in zip(cells, costs, strict=True))]
 
 
@@ -133,8 +133,8 @@ def test_a_value_without_the_first_is_held_against_another() -> None:
         {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519mlkem768"},
     ]
     source = random.Random(1)
-    base, twin, *costs = measured([1.0, 1.0, 1.0, 1.0, 1.0, 1.2], lognormal(0.003), source, blocks=20)
-    rows = [row({"choice": "plaintext"}, base, twins_ns=twin, standing=Standing.NULL)]
+    base, repeat, *costs = measured([1.0, 1.0, 1.0, 1.0, 1.0, 1.2], lognormal(0.003), source, blocks=20)
+    rows = [row({"choice": "plaintext"}, base, repeats_ns=repeat, standing=Standing.NULL)]
     rows += [row(cell, cost, against="plaintext") for cell, cost in zip(at, costs, strict=True)]
     (found,) = contrasts(rows, varied, "key-exchange")
     assert ("x25519mlkem768", "x25519", Verdict.COSTS, 1) == (

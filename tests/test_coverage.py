@@ -75,7 +75,7 @@ class Setting:
     repetitions: int = REPETITIONS
 
     def truth(self, cell: int, moments: Moments) -> float:
-        """Of the baseline's twin, and then of the cells."""
+        """Of the baseline's repeat, and then of the cells."""
         of = self.over if cell == 0 else self.of[cell - 1]
         apart = of.mean_ns / self.over.mean_ns
         if moments is Moments.UNDISTURBED or of.suffers == self.over.suffers:
@@ -108,7 +108,7 @@ WIDEST_OF_FEW = 3.5
 
 
 Seen = tuple[Toll, ...]
-"""What one run found of each cell, the baseline's twin first."""
+"""What one run found of each cell, the baseline's repeat first."""
 
 
 def started(one: Setting, seed: int) -> Lab:

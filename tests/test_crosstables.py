@@ -39,9 +39,9 @@ def _fresh_console(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def result(rows: list[Row], table: CrossTable = TABLE) -> CrossTableResult:
-    """What becomes of a table of these cells, beside a baseline and its twin."""
+    """What becomes of a table of these cells, beside a baseline and its repeat."""
     quiet = [100.0 + 0.01 * block for block in range(BLOCKS)]
-    baseline = row({"choice": "none", "api": "old"}, quiet, twins_ns=quiet)
+    baseline = row({"choice": "none", "api": "old"}, quiet, repeats_ns=quiet)
     about = replace(study(blocks=BLOCKS), tables=(table,))
     (found,) = judge_study(study_run([baseline, *rows], (BLOCKS,), about)).tables
     return found
@@ -154,7 +154,7 @@ def shown() -> StudyJudgement:
             provider="java",
             key=f"{r.key} java",
             trials=(),
-            twins=(),
+            repeats=(),
         )
         for r in study.rows
         if r.provider.startswith("rustcrypto")

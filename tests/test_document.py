@@ -41,7 +41,7 @@ RESULT = WHERE | {
     *("server_version", "metric", "component", "unit", "value", "low", "high"),
     *("blocks", "outcome", "reason", "standing", "strength"),
 }
-TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "twin"}
+TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "aa"}
 CONTRAST = {"setting", "value", "for", "where", "low", "high", "least", "most", "pairs", "verdict"}
 CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "by_source", "verdict"} | {
     *("where", "component", "published_range", "order", "grows", "published_figures", "figures"),
@@ -135,7 +135,7 @@ def test_answers_are_those_of_terminal_and_report() -> None:
         said = study["answers"]
         assert (headline, paragraphs) == (said["headline"], said["paragraphs"])
         assert first_sentences(judged)[0] == said["sentences"][0]
-        comparisons = [toll for toll in study["tolls"] if not toll["twin"]]
+        comparisons = [toll for toll in study["tolls"] if not toll["aa"]]
         assert len(said["sentences"]) - len(comparisons) in (0, 1)
 
 
@@ -157,12 +157,12 @@ def test_both_costs_are_rows_and_both_ratios_stand_in_a_toll() -> None:
 
 
 def test_the_confidence_and_the_noise_are_those_of_the_study() -> None:
-    """What was used, and the twins' interval by its two ends."""
+    """What was used, and the A/A pairs' interval by its two ends."""
     (study,) = _read(digests())
     noise = digests().noise
     assert noise is not None
     assert (0.995, [noise.low, noise.high]) == (study["confidence"], study["noise"])
-    assert {True, False} == {toll["twin"] for toll in study["tolls"]}
+    assert {True, False} == {toll["aa"] for toll in study["tolls"]}
 
 
 def test_a_server_and_its_parts_have_columns_of_their_own() -> None:

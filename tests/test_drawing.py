@@ -113,10 +113,10 @@ def digest(value: object) -> str:
     [(SMALL, 7, "fd20f103c55f581c"), (SMALL, 8, "6fedbc24db173076"), (WIDE, 7, "4bcddce7ee3ab76b")],
 )
 def test_the_batches_of_a_seed_are_these(text: str, seed: int, expected: str) -> None:
-    """Six blocks, in the order in which cells and twins start."""
+    """Six blocks, in the order in which cells and A/A pairs start."""
     one = planned(text)
     found = [
-        [batch.study, batch.block, batch.number, [[name(v.cell), v.twin, v.block, v.batch] for v in batch.visits]]
+        [batch.study, batch.block, batch.number, [[name(v.cell), v.repeat, v.block, v.batch] for v in batch.visits]]
         for block in blocks(one, seed, 6)
         for batch in block
     ]
@@ -153,17 +153,17 @@ def test_a_crowd_is_drawn_from_like_a_few(text: str, monkeypatch: pytest.MonkeyP
     assert drawn[0] == drawn[2]
 
 
-def test_what_could_not_be_proved_has_no_twin_for_its_kind() -> None:
+def test_what_could_not_be_proved_has_no_repeat_for_its_kind() -> None:
     """Another cell of its kind stands in for it; what other studies exclude is nothing to this one."""
     one = planned(SMALL)
     struck = next(cell.key for cell in one.cells if name(cell) == "md5/rustcrypto/64")
-    twins = [
-        {name(visit.cell) for batch in next(blocks(one, 7, 1, excluded)) for visit in batch.visits if visit.twin}
+    repeats = [
+        {name(visit.cell) for batch in next(blocks(one, 7, 1, excluded)) for visit in batch.visits if visit.repeat}
         for excluded in ((), [("small", struck)], [("other", struck)])
     ]
-    assert twins[0] == twins[2]
-    assert {"md5/rustcrypto/64"} == twins[0] - twins[1]
-    assert {"sha-1/rustcrypto/64"} == twins[1] - twins[0]
+    assert repeats[0] == repeats[2]
+    assert {"md5/rustcrypto/64"} == repeats[0] - repeats[1]
+    assert {"sha-1/rustcrypto/64"} == repeats[1] - repeats[0]
 
 
 def test_the_pairs_of_a_study_are_these() -> None:

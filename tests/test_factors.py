@@ -44,10 +44,10 @@ def judged(
     for number, at in enumerate(product((0, 1), repeat=count)):
         cost = BARE + sum(part for part, there in zip(PARTS, at, strict=False) if there)
         cost += beyond if all(at) else 0.0
-        costs, twins = ([cost * exp(source.gauss(0, noise)) for _ in range(BLOCKS)] for _ in range(2))
+        costs, repeats = ([cost * exp(source.gauss(0, noise)) for _ in range(BLOCKS)] for _ in range(2))
         coordinates: dict[str, Value] = {"choice": "x", **dict(zip(NAMES, at, strict=False))}
         failed = {"outcome": Outcome.UNSUPPORTED, "reason": "no such part"} if number == gone else {}
-        rows.append(row(coordinates, costs, twins_ns=() if number else twins, against=row_key(count), **failed))
+        rows.append(row(coordinates, costs, repeats_ns=() if number else repeats, against=row_key(count), **failed))
     about = replace(study(blocks=BLOCKS), factors=dict.fromkeys(NAMES[:count], (0, 1)))
     return judge_study(study_run(rows, (BLOCKS,), about))
 
@@ -117,7 +117,7 @@ def test_what_is_said_has_the_judged_numbers() -> None:
 
 
 def test_a_study_without_factors_says_nothing_of_them() -> None:
-    about = judge_study(study_run([row({"choice": "x"}, [1.0] * BLOCKS, twins_ns=[1.0] * BLOCKS)], (BLOCKS,)))
+    about = judge_study(study_run([row({"choice": "x"}, [1.0] * BLOCKS, repeats_ns=[1.0] * BLOCKS)], (BLOCKS,)))
     assert ((), None, None) == (about.factors, factors_section(about), factors_listing(about))
 
 
@@ -184,7 +184,7 @@ def test_all_combinations_share_a_batch(tmp_path: Path, factors: str) -> None:
         batches = [{visit.cell.key for visit in batch.visits} for batch in block]
         for group in groups:
             assert any(group <= batch for batch in batches)
-        real = [visit.cell.key for batch in block for visit in batch.visits if not visit.twin]
+        real = [visit.cell.key for batch in block for visit in batch.visits if not visit.repeat]
         for cell in one.cells:
             assert cell.is_baseline or 1 == real.count(cell.key)
 

@@ -194,29 +194,29 @@ def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> Non
 
 
 # Three nodes, two of them of one name; what the cluster has later, and which member each is.
-TWINS = {
-    "all as it was": ([("twin", "10.0.0.1"), ("twin", "10.0.0.2"), ("one", "10.0.0.3")],
+RENAMED = {
+    "all as it was": ([("same", "10.0.0.1"), ("same", "10.0.0.2"), ("one", "10.0.0.3")],
                       ["10.0.0.1", "10.0.0.2", "one"]),
-    "another address": ([("twin", "10.0.0.1"), ("twin", "10.0.0.9")], ["10.0.0.1", "10.0.0.2"]),
-    "another name": ([("twin", "10.0.0.1"), ("renamed", "10.0.0.2")], ["10.0.0.1", "10.0.0.2"]),
-    "another name, and the other another address": ([("renamed", "10.0.0.1"), ("twin", "10.0.0.9")],
+    "another address": ([("same", "10.0.0.1"), ("same", "10.0.0.9")], ["10.0.0.1", "10.0.0.2"]),
+    "another name": ([("same", "10.0.0.1"), ("renamed", "10.0.0.2")], ["10.0.0.1", "10.0.0.2"]),
+    "another name, and the other another address": ([("renamed", "10.0.0.1"), ("same", "10.0.0.9")],
                                                     ["10.0.0.1", "10.0.0.2"]),
-    "both other addresses": ([("twin", "10.0.0.8"), ("twin", "10.0.0.9")], [None, None]),
-    "one is left, with another address": ([("twin", "10.0.0.9")], [None]),
-    "a third of their name": ([("twin", "10.0.0.1"), ("twin", "10.0.0.2"), ("twin", "10.0.0.9")],
+    "both other addresses": ([("same", "10.0.0.8"), ("same", "10.0.0.9")], [None, None]),
+    "one is left, with another address": ([("same", "10.0.0.9")], [None]),
+    "a third of their name": ([("same", "10.0.0.1"), ("same", "10.0.0.2"), ("same", "10.0.0.9")],
                               ["10.0.0.1", "10.0.0.2", None]),
-    "one's address is another's": ([("one", "10.0.0.1"), ("twin", "10.0.0.2")], ["one", "10.0.0.2"]),
+    "one's address is another's": ([("one", "10.0.0.1"), ("same", "10.0.0.2")], ["one", "10.0.0.2"]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", TWINS)
+@pytest.mark.parametrize("case", RENAMED)
 def test_nodes_of_one_name_are_told_by_their_addresses(place: Path, case: str) -> None:
     """Also when one of them has changed; what cannot be told apart is left out, and never another's run."""
     fleets = begun(place)
-    began = [Place(address, name, address, {}) for name, address in TWINS["all as it was"][0]]
+    began = [Place(address, name, address, {}) for name, address in RENAMED["all as it was"][0]]
     fleets._join(began)
     assert ["10.0.0.1", "10.0.0.2", "one"] == [one.name for one in fleets.fleet.nodes]
-    later, expected = TWINS[case]
+    later, expected = RENAMED[case]
     again = fleet.take_up(fleets.directory)
     again._join([Place(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)])
     assert [name for name in expected if name] == [one.member.name for one in again.nodes]
@@ -233,16 +233,16 @@ def test_nodes_of_one_name_are_gone_on_with_each_from_its_own_run(place: Path) -
     def has_trials(_: str) -> bool:
         return any(trials(path.parent) for path in (fleets.directory / "10.0.0.1").glob("*/run.json"))
 
-    both = [Place(address, "twin", address, {}) for address in AT.values()]
+    both = [Place(address, "same", address, {}) for address in AT.values()]
     fleets.drive(
-        Cluster({"twin": lambda name: Part(Node(name), dies=has_trials if name == "10.0.0.1" else never)}), both, 2
+        Cluster({"same": lambda name: Part(Node(name), dies=has_trials if name == "10.0.0.1" else never)}), both, 2
     )
     assert {"10.0.0.1": (State.LOST, "the node is gone"), "10.0.0.2": (State.DONE, None)} == ended(fleets)
     before = trials(run_of(fleets, "10.0.0.1"))
     again = fleet.take_up(fleets.directory)
     again.drive(
-        Cluster({"twin": lambda name: Part(Node(name))}),
-        [Place("new", "twin", "10.0.0.9", {}), Place("other", "twin", "10.0.0.2", {})], 2,
+        Cluster({"same": lambda name: Part(Node(name))}),
+        [Place("new", "same", "10.0.0.9", {}), Place("other", "same", "10.0.0.2", {})], 2,
     )  # fmt: skip
     assert {"10.0.0.1": (State.DONE, None), "10.0.0.2": (State.DONE, None)} == ended(again)
     after = trials(run_of(again, "10.0.0.1"))
@@ -264,7 +264,7 @@ def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
     """They would measure at once on the same cores, into one directory."""
     fleets = begun(place)
     with pytest.raises(TollbarError, match=r"two nodes of the cluster are one machine: 10\.0\.0\.1"):
-        fleets._join([Place(name, "twin", "10.0.0.1", {}) for name in ("a", "b")])
+        fleets._join([Place(name, "same", "10.0.0.1", {}) for name in ("a", "b")])
     # Nothing has begun: its directory is removed.
     assert [] == fleets.fleet.nodes
 
@@ -272,7 +272,7 @@ def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
 def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
     """They are called by their addresses; when one is away the other is no new node."""
     fleets = begun(place)
-    both = [Place(address, "twin", address, {}) for address in AT.values()]
+    both = [Place(address, "same", address, {}) for address in AT.values()]
     fleets._join(both)
     again = fleet.take_up(fleets.directory)
     again._join(both[1:])

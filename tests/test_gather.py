@@ -271,7 +271,7 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     """Noise above what is worth telling, no quiet moment, a failed rehearsal, other machines: each with its reason."""
     machine = fingerprint("Example CPU")
-    run_of(tmp_path / "noise", machine, cost(), twin=1.05, seed=1)
+    run_of(tmp_path / "noise", machine, cost(), repeat=1.05, seed=1)
     disturbed = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
     spun = {"spin-1": 1000.0, "spin-2": 1500.0, "spin-1-again": 1000.0, "none": 1.0}
     run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=REHEARSAL, name="rehearsal", seed=3)

@@ -86,7 +86,7 @@ def test_what_a_judge_may_have_found_is_believed(own_run: Path, what: str) -> No
     assert Verdict(CARRIED[what]["verdict"]) is kept.studies[0].tolls[0].verdict
 
 
-def test_nothing_is_decided_without_twins(own_run: Path) -> None:
+def test_nothing_is_decided_without_repeats(own_run: Path) -> None:
     """Of noise nothing is known then."""
     assert read_kept(written(own_run, CARRIED["costs"], noise_floor=None)) is None
 

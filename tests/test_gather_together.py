@@ -37,10 +37,10 @@ def _run(chance: Random, ratio: float, between: float = 0.0, within: float = WIT
     return Interval(exp(log), exp(log - half), exp(log + half), 0.96, FREEDOM + 1, freedom=FREEDOM)
 
 
-def _place(runs: Sequence[Interval], twins: Sequence[Interval] = (), disturbed: Sequence[int] = ()) -> Place:
+def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), disturbed: Sequence[int] = ()) -> Place:
     seen = []
     for number, one in enumerate(runs):
-        noise = twins[number] if twins else None
+        noise = repeats[number] if repeats else None
         kept = noise and KeptNoise(noise.estimate, noise.low, noise.high, noise.freedom, noise.n)
         floor = max(noise.high, 1 / noise.low) if noise else None
         verdict = decide(one, floor, TERMS)
@@ -107,8 +107,8 @@ def test_seldom_is_a_decision_false(repetitions: int, runs: int) -> None:
 
 def test_what_each_run_leaves_open_all_of_them_decide() -> None:
     runs = [Interval(1.05, 1.02, 1.081, 0.96, 6, freedom=5) for _ in range(6)]
-    twins = [Interval(1.0, 0.98, 1.02, 0.96, 6, freedom=5) for _ in range(6)]
-    place = _place(runs, twins)
+    repeats = [Interval(1.0, 0.98, 1.02, 0.96, 6, freedom=5) for _ in range(6)]
+    place = _place(runs, repeats)
     assert {Verdict.UNCLEAR} == {one.toll.verdict for one in place.seen}
     assert Verdict.COSTS is place.verdict
     assert place.ratio
@@ -125,8 +125,8 @@ def test_runs_that_differ_have_a_wide_interval() -> None:
     assert 7 == found.freedom
 
 
-def test_noise_that_all_twins_share_decides_nothing() -> None:
-    """Twins that come out 5 % apart in each run: so may be what is said of equals, however many runs there are."""
+def test_noise_that_all_repeats_share_decides_nothing() -> None:
+    """A/A pairs that come out 5 % apart in each run: so may be what is said of equals, however many runs there are."""
     chance = Random(1)
     both = [[_run(chance, 1.05) for _ in range(20)] for _ in range(2)]
     assert Verdict.UNCLEAR is _place(*both).verdict
@@ -144,11 +144,11 @@ def test_decided_runs_that_contradict_are_never_one_verdict() -> None:
 
 def test_ratios_as_disturbed_are_not_combined_with_others() -> None:
     chance = Random(1)
-    runs, twins = [_run(chance, 1.2), _run(chance, 1.1), _run(chance, 1.1)], [_run(chance, 1.0) for _ in range(3)]
-    place = _place(runs, twins, disturbed=[0])
+    runs, repeats = [_run(chance, 1.2), _run(chance, 1.1), _run(chance, 1.1)], [_run(chance, 1.0) for _ in range(3)]
+    place = _place(runs, repeats, disturbed=[0])
     assert place.ratio == combined(tuple(one for one in runs[1:]))
     assert [1, 2] == [one.run for one in place.combined]
-    alone = _place(runs[:1], twins[:1], disturbed=[0])
+    alone = _place(runs[:1], repeats[:1], disturbed=[0])
     assert alone.ratio
     assert alone.ratio.estimate == runs[0].estimate
     assert alone.seen[0].toll.verdict is alone.verdict

@@ -142,7 +142,7 @@ def test_the_answer_is_the_default_or_what_protects_as_it_does() -> None:
             at: dict[str, Value] = {"choice": name, "op": "authenticate", "bytes": 4096}
             ns, again = ([1000 * costs[name] * chance.gauss(1, 0.002) for _ in range(20)] for _ in range(2))
             standing = family_of_macs.choices[name].standing
-            rows.append(row(at, ns, against=against or None, twins_ns=() if against else again, standing=standing))
+            rows.append(row(at, ns, against=against or None, repeats_ns=() if against else again, standing=standing))
             against = against or rows[0].key
         about = replace(builders.study(blocks=20), family=family_of_macs)
         return headline(judge_study(study_run(rows, (20,), about)))

@@ -70,7 +70,7 @@ def test_many_tolls_say_how_many_miss_by_chance() -> None:
     """A study of many rows has some wrong ones; one of two rows says nothing of that."""
     assert [] == by_chance(judge_study(study_run(example())))
     base = [100.0 + 0.01 * block for block in range(20)]
-    rows = [row({"choice": "none"}, base, twins_ns=base, standing=Standing.NULL)]
+    rows = [row({"choice": "none"}, base, repeats_ns=base, standing=Standing.NULL)]
     rows += [replace(row({"choice": f"c{n}"}, against="none"), trials=trials(base)) for n in range(100)]
     judged = judge_study(study_run(rows))
     (said,) = by_chance(judged)

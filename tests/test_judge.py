@@ -125,10 +125,10 @@ def test_tolls_of_an_example() -> None:
 
 
 def test_the_noise_floor_is_an_interval() -> None:
-    """Twins at ×1.00 that may be 4 % apart: nothing is free, nor decided that is nearer to one than that."""
+    """A/A pairs at ×1.00 that may be 4 % apart: nothing is free, nor decided that is nearer to one than that."""
     base = [100.0, 108.0] * 10
     # One of the two is as much cheaper in each block as the other is in the next.
-    rows = [row({"choice": "none"}, base, twins_ns=base[::-1])]
+    rows = [row({"choice": "none"}, base, repeats_ns=base[::-1])]
     for times in (1.0, 1.035, 1.20):
         # Both of the baseline's trials stand on its side.
         rows.append(row({"choice": str(times)}, [times * 104.0] * 20, against="none"))
@@ -161,7 +161,7 @@ def test_who_suffers(
 def test_toll_scales_with_its_cell(factor: float) -> None:
     """A cell whose every trial costs k times as much has k times the toll."""
     costs = [100.0, 100.4, 99.8, 100.1, 99.7, 100.5, 99.9, 100.05]
-    base = row({"choice": "none"}, costs[::-1], twins_ns=costs)
+    base = row({"choice": "none"}, costs[::-1], repeats_ns=costs)
     plain, scaled = (
         judge_study(study_run([base, row({"choice": "x"}, [k * c for c in costs], against="none")], (8,))).tolls[1]
         for k in (1.0, factor)
@@ -194,7 +194,7 @@ def test_swapping_cell_and_baseline_inverts_the_toll() -> None:
 def test_block_order_is_irrelevant_to_tolls() -> None:
     """The same blocks in another order give the same tolls."""
     rows = example()
-    turned = [replace(r, trials=r.trials[::-1], twins=r.twins[::-1]) for r in rows]
+    turned = [replace(r, trials=r.trials[::-1], repeats=r.repeats[::-1]) for r in rows]
     there, back = judge_study(study_run(rows)), judge_study(study_run(turned))
     assert [t.ratio for t in there.tolls] == [t.ratio for t in back.tolls]
     assert there.drift == back.drift
@@ -221,7 +221,7 @@ def test_too_few_blocks_are_unclear() -> None:
 
 def test_failures_stay_in_their_place() -> None:
     """A cell that failed, was not visited, or lost its baseline is a toll with its reason."""
-    base = row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8)
+    base = row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8)
     refused = row({"choice": "no-base"}, outcome=Outcome.UNSUPPORTED, reason="no such digest")
     rows = [
         base,
@@ -249,14 +249,14 @@ def test_failures_stay_in_their_place() -> None:
 
 
 def test_what_is_missing_of_a_comparison_is_said_as_it_is() -> None:
-    """A cell without its twin, one that shares no block with its baseline, and one that was seen in others alone."""
+    """A cell without its repeat, one that shares no block with its baseline, and one that was seen in others alone."""
 
     def unseen(one: Trial) -> Trial:
         return replace(one, chunks=tuple(replace(c, cpu_ns=dict.fromkeys(c.cpu_ns, 0)) for c in one.chunks))
 
     later = tuple(trial(100.0, block=b) for b in range(8))
     rows = [
-        replace(row({"choice": "none"}, [100.0] * 4, against="none"), twins=()),
+        replace(row({"choice": "none"}, [100.0] * 4, against="none"), repeats=()),
         replace(row({"choice": "a"}, against="none"), trials=later[4:]),
         replace(row({"choice": "b"}, against="none"), trials=tuple(map(unseen, later[:4])) + later[4:]),
     ]
@@ -292,8 +292,8 @@ def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
 
 def test_shared_variances_make_no_noisy_ratio_of_unlike_work_narrower() -> None:
     """A neighbour's state outlasts a run, so that blocks do not show how ratios move with it."""
-    base, twin, *costs = measured([1, 1, *[2] * 6], lognormal(0.02), random.Random(5), blocks=4)
-    rows = [row({"choice": "none"}, base, twins_ns=twin)]
+    base, repeat, *costs = measured([1, 1, *[2] * 6], lognormal(0.02), random.Random(5), blocks=4)
+    rows = [row({"choice": "none"}, base, repeats_ns=repeat)]
     rows += [row({"choice": f"c{number}"}, cost, against="none") for number, cost in enumerate(costs)]
     quiet, noisy = Ledger(rows, TERMS), Ledger(rows, TERMS, quickness=Quickness())
 
@@ -305,7 +305,7 @@ def test_shared_variances_make_no_noisy_ratio_of_unlike_work_narrower() -> None:
     own = [widths(Ledger([rows[0], one], TERMS), [one])[0] for one in rows[1:]]
     assert all(width >= alone - 1e-9 for width, alone in zip(widths(noisy, rows[1:]), own, strict=True))
     assert any(width < 0.9 * alone for width, alone in zip(widths(quiet, rows[1:]), own, strict=True))
-    # Twins are like work, and share in either case.
+    # A/A pairs are like work, and share in either case.
     assert pytest.approx(widths(quiet, rows[:1]), rel=1e-3) == widths(noisy, rows[:1])
 
 
@@ -388,7 +388,7 @@ def test_a_thousand_cells() -> None:
                 for size in (64, 1024, 16384):
                     true = size * (1 + hash_of(choice)) * (1 + api[name] * (choice != "choice-7"))
                     where = {"choice": choice, "provider": provider, "api": name, "bytes": size}
-                    costs, twins = measured([true, true], lognormal(0.03), source, blocks=20)
+                    costs, repeats = measured([true, true], lognormal(0.03), source, blocks=20)
                     against = " ".join(["none", provider, name, str(size)])
                     standing = Standing.NULL if choice == "none" else Standing.ACCEPTABLE
                     rows.append(
@@ -396,7 +396,7 @@ def test_a_thousand_cells() -> None:
                             where,
                             costs,
                             against=against,
-                            twins_ns=twins if choice == "none" else (),
+                            repeats_ns=repeats if choice == "none" else (),
                             standing=standing,
                         )
                     )

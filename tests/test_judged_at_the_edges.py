@@ -25,12 +25,12 @@ from tollbar.results import Row
 def unprobed(of: Row) -> Row:
     """The same row, measured where no core was probed."""
     made = tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in of.trials)
-    return replace(of, trials=made, twins=())
+    return replace(of, trials=made, repeats=())
 
 
 def test_where_no_core_was_probed_no_block_was_quiet() -> None:
     """A ratio is as disturbed then, and says that it has no quiet blocks; else it has all that both sides have."""
-    rows = [row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 6)]
+    rows = [row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 6)]
     assert 6 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
     rows = [unprobed(one) for one in rows]
     assert 0 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
@@ -44,13 +44,13 @@ def test_what_was_not_measured_has_no_quiet_blocks() -> None:
 
 
 def test_noise_that_reaches_to_nothing_reaches_everywhere() -> None:
-    """Either end of the twins' interval may be the far one."""
+    """Either end of the A/A pairs' interval may be the far one."""
     assert [2.0, 4.0, math.inf] == [reach(interval(low, high)) for low, high in ((0.9, 2.0), (0.25, 2.0), (0.0, 2.0))]
 
 
 def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> None:
     """One of the study's cost does."""
-    rows = [row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 8)]
+    rows = [row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 8)]
     toll = Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0])
     of: Any = SimpleNamespace(study=study_run(rows), noise=None, compare=None, contrasts=(), tolls=())
     for metric, found in ((None, toll), ("memory", None)):

@@ -117,7 +117,7 @@ def measured(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Trial:
     made = planned(choice, said)
     left = measure.batches_left(made, counts={"some": 1}, done=(), excluded=())
     trials = [trial for batch, _ in measure.measured(made, left, sandbox=at) for trial in batch]
-    (trial,) = (trial for trial in trials if trial.cell == made.studies[0].cells[-1].key and not trial.twin)
+    (trial,) = (trial for trial in trials if trial.cell == made.studies[0].cells[-1].key and not trial.repeat)
     assert Outcome.OK == trial.outcome, trial.reason
     return trial
 

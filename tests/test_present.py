@@ -132,7 +132,7 @@ def test_trust_is_told_in_numbers() -> None:
 def test_what_others_took_of_a_batch_is_counted_once() -> None:
     """Its trials share the time, and each of them says the same of it."""
     study = digests()
-    batches = {(t.block, t.batch): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.twins)}
+    batches = {(t.block, t.batch): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.repeats)}
     touched = sum(steal_ns > 0 for steal_ns in batches.values())
     expected = (
         f"The hypervisor gave {10 * touched} ms of CPU time to others during {touched} of {len(batches)} batches,"

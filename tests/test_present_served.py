@@ -254,7 +254,7 @@ def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
 def test_what_was_negotiated_is_counted_over_all_trials() -> None:
     """Full and resumed apart, by cell; connections without TLS are called so."""
     found = agreements(arrivals().study.rows)
-    trials = [t.load for r in arrivals().study.rows for t in (*r.trials, *r.twins) if t.load is not None]
+    trials = [t.load for r in arrivals().study.rows for t in (*r.trials, *r.repeats) if t.load is not None]
     plain, tls = found
     assert ("", "TLSv1.3") == (plain.version, tls.version)
     assert sum(n.count for load in trials for n in load.negotiated) == tls.full + tls.resumed

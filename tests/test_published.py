@@ -51,7 +51,7 @@ def test_a_claim_says_where_it_was_published(one: Study, claim: Claim) -> None:
 
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_no_claim_compares_a_cell_with_itself(one: Study, claim: Claim) -> None:
-    """That is what twins are for."""
+    """That is what A/A pairs are for."""
     assert not claim.is_judged or {**claim.over, **claim.of} != {**claim.of, **claim.over}
 
 

@@ -30,15 +30,15 @@ def disturbed(block: int, times: float) -> Trial:
     return replace(trial(100.0, block=block), chunks=(*quiet, *busy))
 
 
-def disturbed_twins(trials: Sequence[Trial]) -> list[Trial]:
-    return [replace(trial, twin=True) for trial in trials]
+def disturbed_repeats(trials: Sequence[Trial]) -> list[Trial]:
+    return [replace(trial, repeat=True) for trial in trials]
 
 
 def test_undisturbed_and_typical_stand_side_by_side() -> None:
     """Work that is disturbed more than its baseline is said to suffer, and its verdict is of the quiet core."""
     base, cell = ([disturbed(block, times) for block in range(12)] for times in (1.1, 1.5))
     rows = [
-        replace(row({"choice": "none"}, against="none"), trials=tuple(base), twins=tuple(disturbed_twins(base))),
+        replace(row({"choice": "none"}, against="none"), trials=tuple(base), repeats=tuple(disturbed_repeats(base))),
         replace(row({"choice": "x"}, against="none"), trials=tuple(cell)),
     ]
     judged = judge_study(study_run(rows, (12,)))
@@ -74,7 +74,7 @@ def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
 def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: float | None) -> None:
     """Where too few blocks were quiet, or the machine was quicker before, a row says so and keeps its own interval."""
     rows = [
-        row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8),
+        row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8),
         row({"choice": "x"}, [210.0] * 8, against="none"),
     ]
     if best_ns is None:
@@ -94,7 +94,7 @@ def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: flo
 def test_a_core_that_no_probe_shares_is_said_once() -> None:
     """Then all is as disturbed, with its own interval, and every row is marked."""
     rows = [
-        row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8),
+        row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8),
         row({"choice": "x"}, [210.0] * 8, against="none"),
     ]
     judged = judge_study(study_run([unprobed(r) for r in rows], (8,)))
@@ -109,11 +109,11 @@ def test_a_core_that_no_probe_shares_is_said_once() -> None:
 
 def unprobed(of: Row) -> Row:
     """The same row, measured where no probe could be asked."""
-    trials, twins = (
+    trials, repeats = (
         tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
-        for some in (of.trials, of.twins)
+        for some in (of.trials, of.repeats)
     )
-    return replace(of, trials=trials, twins=twins)
+    return replace(of, trials=trials, repeats=repeats)
 
 
 def slowed(of: Trial) -> Trial:

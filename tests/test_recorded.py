@@ -1,4 +1,4 @@
-"""Recorded chunks: the halves of a run agree as often as their intervals say, and twins cost the same.
+"""Recorded chunks: the halves of a run agree as often as their intervals say, and A/A pairs cost the same.
 
 `tests/recorded/record.py` makes such a file from a run; each that lies beside it is replayed here.
 """
@@ -64,7 +64,7 @@ class Recording:
             replace(
                 row,
                 trials=tuple(trial for trial in row.trials if has(trial.block)),
-                twins=tuple(trial for trial in row.twins if has(trial.block)),
+                repeats=tuple(trial for trial in row.repeats if has(trial.block)),
             )
             for row in self.rows
         ]
@@ -79,21 +79,21 @@ def recording(path: Path) -> Recording:
 def read(said: dict[str, Any]) -> Recording:
     """What `record.py` wrote."""
     chunks: dict[tuple[int, bool, int, int], list[Chunk]] = defaultdict(list)
-    for cell, twin, block, batch, number, made_up, operations, cost_ns, *probes in said["chunks"]:
+    for cell, repeat, block, batch, number, made_up, operations, cost_ns, *probes in said["chunks"]:
         probes_ns = tuple(float(ns) for ns in probes if ns is not None) or None
-        chunks[cell, bool(twin), block, batch].append(
+        chunks[cell, bool(repeat), block, batch].append(
             Chunk(number, operations, cost_ns, {RUNNER: cost_ns}, probes_ns=probes_ns, is_made_up=bool(made_up))
         )
     trials: dict[tuple[int, bool], list[Trial]] = defaultdict(list)
-    for (cell, twin, block, batch), found in sorted(chunks.items(), key=lambda item: item[0]):
-        one = builders.trial(1.0, block=block, batch=batch, twin=twin)
-        trials[cell, twin].append(replace(one, chunks=tuple(found)))
+    for (cell, repeat, block, batch), found in sorted(chunks.items(), key=lambda item: item[0]):
+        one = builders.trial(1.0, block=block, batch=batch, repeat=repeat)
+        trials[cell, repeat].append(replace(one, chunks=tuple(found)))
     names = [f"{place} {title}" for place, (title, _) in enumerate(said["cells"])]
     rows = tuple(
         replace(
             builders.row({"choice": names[place]}, against=None if against is None else names[against]),
             trials=tuple(trials[place, False]),
-            twins=tuple(trials[place, True]),
+            repeats=tuple(trials[place, True]),
         )
         for place, (_, against) in enumerate(said["cells"])
     )
@@ -133,13 +133,13 @@ def test_halves_agree_as_often_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_twins_are_told_apart_by_nothing(path: Path) -> None:
+def test_repeats_are_told_apart_by_nothing(path: Path) -> None:
     """What was measured beside itself costs what it costs, as far as the recorded machine let that be seen."""
     found = tolls(recording(path).ledger(), {"choice": "the baseline"})
-    twins = [toll for toll in found if toll.row is toll.against and toll.ratio is not None and toll.ratio.is_bounded]
-    assert twins
-    assert not {Verdict.COSTS, Verdict.SAVES} & {toll.verdict for toll in twins}
-    assert any(Verdict.FREE is toll.verdict for toll in twins)
+    repeats = [toll for toll in found if toll.row is toll.against and toll.ratio is not None and toll.ratio.is_bounded]
+    assert repeats
+    assert not {Verdict.COSTS, Verdict.SAVES} & {toll.verdict for toll in repeats}
+    assert any(Verdict.FREE is toll.verdict for toll in repeats)
 
 
 def test_recordings_are_small() -> None:

@@ -61,7 +61,7 @@ def trial(planned: Plan, cell: int = 0, **changes: object) -> Trial:
         Trial(
             study="hashes",
             cell=planned.studies[0].cells[cell].key,
-            twin=False,
+            repeat=False,
             block=0,
             batch=0,
             order=cell,
@@ -95,10 +95,10 @@ def test_a_trial_is_read_back_as_it_was_stored(planned: Plan, store: Store) -> N
         Chunk(1, 2, 20, {"web": 5, "directory": 7, CLIENT: 3}),
     )
     served = trial(planned, 1, chunks=chunks, paid_by=("web", "directory"), load=load)
-    batch = [trial(planned), trial(planned, twin=True, order=9), served, failed(planned, 2)]
+    batch = [trial(planned), trial(planned, repeat=True, order=9), served, failed(planned, 2)]
     store.record(batch)
     first, second, third = rows_of(store)
-    assert batch == [*first.trials, *first.twins, *second.trials, *third.trials]
+    assert batch == [*first.trials, *first.repeats, *second.trials, *third.trials]
     assert (1, ("right",), ("wrong",), ("other: why",)) == (
         first.known_answers,
         first.accepted,

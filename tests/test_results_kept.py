@@ -140,7 +140,7 @@ def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, plann
         "server_version": None,
         "standing": "recommended",
         "strength": 128,
-        "twin": False,
+        "repeat": False,
         "outcome": "ok",
         "bytes_sent": 77,
     }

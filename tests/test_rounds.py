@@ -100,11 +100,11 @@ class Answering:
         return ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1000, observed=Observed(client_run_queue_wait_ns=5))
 
 
-def up(name: str, asked: list[Any] | None = None, twin: bool = False, **work: Any) -> Member:
+def up(name: str, asked: list[Any] | None = None, repeat: bool = False, **work: Any) -> Member:
     """A member that is up and warm, held against `a`."""
     cell: Any = SimpleNamespace(key=name, against="a", study="s", memory_bytes=0)
     session: Any = Answering([] if asked is None else asked)
-    return Member(Visit(cell, twin, 0, 0), session=session, work=Work((), {}, **{"core": None, **work}))
+    return Member(Visit(cell, repeat, 0, 0), session=session, work=Work((), {}, **{"core": None, **work}))
 
 
 @pytest.mark.usefixtures("clock")

@@ -30,7 +30,7 @@ def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
     document = json.loads((fake_runs / "one" / "said.json").read_text())
     assert {"schema", "run", "fingerprint", "studies"} <= set(document)
     (study,) = document["studies"]
-    tolls = {toll["choice"]: toll for toll in study["tolls"] if not toll["twin"]}
+    tolls = {toll["choice"]: toll for toll in study["tolls"] if not toll["aa"]}
     assert abs(tolls["spin-2"]["ratio"] - 2) < 0.02
     assert "costs" == tolls["spin-2"]["verdict"]
     assert "free" == tolls["spin-1-again"]["verdict"]
@@ -58,7 +58,7 @@ def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fa
 def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
     """What was measured in the planned blocks, but for rounds that were made up, of which the machine decides."""
     rows = json.loads(tollbar("export", run, "--format", "json").stdout)
-    names = ("choice", "twin", "block", "batch", "round", "operations", "cpu_ns")
+    names = ("choice", "repeat", "block", "batch", "round", "operations", "cpu_ns")
     return [tuple(row[name] for name in names) for row in rows if not row["made_up"] and row["block"] < BLOCKS]
 
 
@@ -73,7 +73,7 @@ def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
     right = wrong = 0
     for _ in range(REHEARSALS):
         (study,) = json.loads(tollbar("run", "rehearsal", "--json", "--no-report").stdout)["studies"]
-        tolls = {toll["choice"]: toll for toll in study["tolls"] if not toll["twin"]}
+        tolls = {toll["choice"]: toll for toll in study["tolls"] if not toll["aa"]}
         close = abs(tolls["spin-2"]["ratio"] / 2 - 1) <= 0.005
         twice, same = (tolls[name]["verdict"] for name in ("spin-2", "spin-1-again"))
         right += (close, twice, same) == (True, "costs", "free")
@@ -99,7 +99,7 @@ def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path)
 # one more. Each run is ended twice, and then goes on.
 KILLS = share.of(6, 20)
 MOST_LATER_S = 0.5
-# Two cells and a twin.
+# Two cells and a repeat.
 BATCH = 3
 
 

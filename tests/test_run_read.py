@@ -27,7 +27,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     assert 0 == tollbar("report", one).returncode
     assert (one / "report.html").exists()
     rows = json.loads(tollbar("export", one, "--format", "json").stdout)
-    # Three cells and a twin; what was made up besides, and between which probes, is said.
+    # Three cells and a repeat; what was made up besides, and between which probes, is said.
     assert 4 * BLOCKS * ROUNDS == sum(not row["made_up"] and row["block"] < BLOCKS for row in rows)
     assert all(row["probe_before_ns"] > 0 and row["probe_after_ns"] > 0 for row in rows)
     chunks = len(rows)

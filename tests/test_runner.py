@@ -139,7 +139,7 @@ def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, mon
     others = [trial for trial in trials if trial not in struck]
     assert [outcome] == [trial.outcome for trial in struck]
     assert words in (struck[0].reason or "")
-    # The baseline, its twin and the other cell.
+    # The baseline, its repeat and the other cell.
     assert [(Outcome.OK, planned.studies[0].study.measure.rounds)] * 3 == [
         (trial.outcome, len(trial.chunks)) for trial in others
     ]

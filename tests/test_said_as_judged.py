@@ -38,9 +38,9 @@ def choices(*names: str) -> StudyJudgement:
     cells = []
     for name in names:
         costs = [ROUGHLY[name] * (1 + 0.0001 * (block % 3)) for block in range(20)]
-        twins = costs if name == names[0] else ()
+        repeats = costs if name == names[0] else ()
         against = None if name == names[0] else names[0]
-        cells.append(row({"choice": name}, costs, twins_ns=twins, against=against, standing=Standing.RECOMMENDED))
+        cells.append(row({"choice": name}, costs, repeats_ns=repeats, against=against, standing=Standing.RECOMMENDED))
     study = study_run(cells)
     return judge_study(replace(study, study=replace(study.study, baseline={"choice": names[0]})))
 

@@ -35,7 +35,7 @@ HOW = Measure("cpu", 0.005, 10, 8)
 
 @pytest.fixture(scope="module")
 def planned() -> Plan:
-    """A baseline, which has a twin, and two cells beside it: one batch of four visits a block."""
+    """A baseline, which has a repeat, and two cells beside it: one batch of four visits a block."""
     return plan.make([study.read("hashes", TEXT, where="hashes.toml")], seed=1)
 
 
@@ -81,7 +81,7 @@ def test_what_a_trial_takes() -> None:
 
 
 def test_what_a_plan_takes(planned: Plan) -> None:
-    """Its blocks, with a twin of the baseline in each; and its proofs, until what they took is known."""
+    """Its blocks, with a repeat of the baseline in each; and its proofs, until what they took is known."""
     (one,) = planned.studies
     ready_s = planned.cells[0].provider.ready_s
     block_s = 4 * (ready_s + 10 * 0.006)
@@ -208,19 +208,19 @@ def test_batches_that_are_left_are_of_the_blocks_that_were_asked_for(planned: Pl
     assert [("hashes", 0, 2), ("hashes", 1, 0), ("hashes", 2, 0)] == [
         (one.study, one.block, one.number) for one in again
     ]
-    assert [(v.cell, v.twin, 2) for v in drawn[0].visits] == [(v.cell, v.twin, v.batch) for v in again[0].visits]
+    assert [(v.cell, v.repeat, 2) for v in drawn[0].visits] == [(v.cell, v.repeat, v.batch) for v in again[0].visits]
 
 
 def _trials(batch: Any) -> set[Any]:
-    return {(batch.study, v.cell.key, v.twin, batch.block, batch.number) for v in batch.visits}
+    return {(batch.study, v.cell.key, v.repeat, batch.block, batch.number) for v in batch.visits}
 
 
 def test_a_cell_that_was_not_proved_is_in_no_batch(planned: Plan) -> None:
-    """A batch of which nothing is left but baselines is none, unless a twin is among them."""
+    """A batch of which nothing is left but baselines is none, unless a repeat is among them."""
     md5, sha1, sha256 = (("hashes", cell.key) for cell in planned.cells)
     asked = {"counts": {"hashes": 1}, "done": ()}
     (batch,) = measure.batches_left(planned, excluded={sha1, sha256}, **asked)
-    assert [(False, "md5"), (True, "md5")] == sorted((v.twin, v.cell.choice.name) for v in batch.visits)
+    assert [(False, "md5"), (True, "md5")] == sorted((v.repeat, v.cell.choice.name) for v in batch.visits)
     (batch,) = measure.batches_left(planned, excluded={md5}, **asked)
     assert ["sha-1", "sha-256"] == sorted(v.cell.choice.name for v in batch.visits)
     assert [] == measure.batches_left(planned, excluded={md5, sha1, sha256}, **asked)

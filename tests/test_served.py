@@ -146,7 +146,7 @@ def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypa
     assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
     assert [AT_START[fault]] == [(trial.outcome, trial.reason) for trial in trials[STRUCK]]
     assert [((), None)] == [(trial.chunks, trial.load) for trial in trials[STRUCK]]
-    # The other cell, and its twin, are none the worse.
+    # The other cell, and its repeat, are none the worse.
     assert Outcome.OK == proven[BASELINE].outcome
     assert [Outcome.OK] * 2 == [trial.outcome for trial in trials[BASELINE]]
 
@@ -205,7 +205,7 @@ def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Ca
     advance = Rounds._advance
 
     def do_and_advance(rounds: Rounds, member: Member, at: int, **how: bool) -> None:
-        is_meant = (at, member.visit.cell.coordinates["bytes"], member.visit.twin) == (number, size, False)
+        is_meant = (at, member.visit.cell.coordinates["bytes"], member.visit.repeat) == (number, size, False)
         done = do(member) if is_meant else None
         advance(rounds, member, at, **how)
         if isinstance(done, threading.Thread):
@@ -394,11 +394,11 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
     lab.bed()
     planned = lab.study("tls-1.3", "connect", blocks=2)
     batches = lab.batches(planned)
-    # The baseline is its own twin in the one batch of each block.
+    # The baseline is its own repeat in the one batch of each block.
     assert [[(block, 0)] * 3 for block in range(2)] == [[(t.block, t.batch) for t in trials] for trials in batches]
     trials = by_bytes(planned, batches)
-    assert [(0, False), (1, False)] == [(trial.block, trial.twin) for trial in trials[STRUCK]]
-    twice = sorted((trial.block, trial.twin) for trial in trials[BASELINE])
+    assert [(0, False), (1, False)] == [(trial.block, trial.repeat) for trial in trials[STRUCK]]
+    twice = sorted((trial.block, trial.repeat) for trial in trials[BASELINE])
     assert [(0, False), (0, True), (1, False), (1, True)] == twice
     every = [trial for batch in batches for trial in batch]
     assert [0, 1, 2, 3, 4, 5] == [trial.order for trial in every]
@@ -442,8 +442,8 @@ def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None
     made = by_bytes(planned, batches)
     (back,) = results.read(store.directory).studies
     for row in back.rows:
-        again = [*row.trials, *row.twins]
-        assert sorted(made[row.coordinates["bytes"]], key=lambda trial: trial.twin) == again
+        again = [*row.trials, *row.repeats]
+        assert sorted(made[row.coordinates["bytes"]], key=lambda trial: trial.repeat) == again
         assert None not in [trial.load for trial in again]
 
 

@@ -81,7 +81,7 @@ def test_what_was_not_proven_is_not_made_up_for(planned: Plan) -> None:
     left = measure.batches_left(planned, counts={"fake": 4}, done=(), excluded=baselines)
     assert left
     assert not baselines & {("fake", visit.cell.key) for batch in left for visit in batch.visits}
-    made = {("fake", v.cell.key, v.twin, v.block, v.batch) for batch in left for v in batch.visits}
+    made = {("fake", v.cell.key, v.repeat, v.block, v.batch) for batch in left for v in batch.visits}
     done = {(batch.study, batch.block, batch.number) for batch in left}
     assert [] == measure.batches_left(planned, counts={"fake": 4}, done=done, made=made, excluded=baselines)
 
@@ -97,16 +97,16 @@ def test_what_was_left_out_of_a_batch_is_made_up_for(planned: Plan) -> None:
     (one,) = planned.studies
     drawn = [batch for block in blocks(one, planned.seed, 4) for batch in block]
     struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
-    visits = [("fake", v.cell.key, v.twin, v.block, v.batch) for batch in drawn for v in batch.visits]
+    visits = [("fake", v.cell.key, v.repeat, v.block, v.batch) for batch in drawn for v in batch.visits]
     made = {visit for visit in visits if visit[1] != struck or visit[3] == 0}
     found = batches_after(planned, made)
     assert [1, 2, 3] == [batch.block for batch in found]
     for batch in found:
-        names = sorted((v.cell.choice.name, v.twin) for v in batch.visits)
+        names = sorted((v.cell.choice.name, v.repeat) for v in batch.visits)
         assert [("spin-1", False), ("spin-2", False)] == names
         # Its number is its own: what is there of the block stays as it is.
         assert batch.number not in {other.number for other in drawn if other.block == batch.block}
-    again = made | {("fake", v.cell.key, v.twin, v.block, v.batch) for batch in found for v in batch.visits}
+    again = made | {("fake", v.cell.key, v.repeat, v.block, v.batch) for batch in found for v in batch.visits}
     assert [] == batches_after(planned, again)
 
 
@@ -115,7 +115,7 @@ def test_a_batch_of_which_only_baselines_are_missing_is_measured_again(planned: 
     (one,) = planned.studies
     drawn = [batch for block in blocks(one, planned.seed, 4) for batch in block]
     made = {
-        ("fake", v.cell.key, v.twin, v.block, v.batch)
+        ("fake", v.cell.key, v.repeat, v.block, v.batch)
         for batch in drawn
         for v in batch.visits
         if not (v.cell.is_baseline and v.block == 2)

@@ -375,7 +375,7 @@ def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> list[Trial]:
     advance = Rounds._advance
 
     def strike_and_advance(rounds: Rounds, member: Member, number: int, **how: bool) -> None:
-        if number == 0 and member.visit.cell.key == cell.key and not member.visit.twin:
+        if number == 0 and member.visit.cell.key == cell.key and not member.visit.repeat:
             assert isinstance(member.work, RequestWork)
             components = member.work.server.components
             pids.extend(
@@ -397,7 +397,7 @@ def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
     """Of one block; the cell's own is the last."""
     left = measure.batches_left(made, counts={"some": 1}, done=(), excluded=())
     trials = [trial for found, _ in measure.measured(made, left, sandbox=lab) for trial in found]
-    return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key and not trial.twin)
+    return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key and not trial.repeat)
 
 
 @pytest.mark.share(0)

@@ -111,7 +111,7 @@ def _beside_neighbours(quiet: Collection[int], chunks: int = 1) -> StudyRun:
 
     one = made("web-auth", {"one": REQUEST}, {"one": 10_000.0})
     rows = [
-        replace(row, trials=tuple(map(disturbed, row.trials)), twins=tuple(map(disturbed, row.twins)))
+        replace(row, trials=tuple(map(disturbed, row.trials)), repeats=tuple(map(disturbed, row.repeats)))
         for row in one.rows
     ]
     return replace(one, rows=tuple(rows))
@@ -157,7 +157,7 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
 
 @pytest.mark.parametrize(("quiet", "is_lacking"), [(0, False), (FEWEST_BLOCKS - 1, True), (FEWEST_BLOCKS, False)])
 def test_a_cell_by_itself_is_measured_until_it_had_quiet_blocks(quiet: int, is_lacking: bool) -> None:
-    """Held against its twin: nothing else is there to be held against."""
+    """Held against its repeat: nothing else is there to be held against."""
     one = judge_study(_beside_neighbours(range(quiet), chunks=4))
     assert is_lacking == _lacks_quiet_blocks(one)
 

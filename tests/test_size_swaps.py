@@ -30,12 +30,12 @@ def _equals(others: int, seed: int, noise: float) -> StudyRun:
     return hashes(dict.fromkeys(["sha-256", *names], 8000.0), seed, noise)
 
 
-def _with_noisy_twins(one: StudyRun) -> StudyRun:
+def _with_noisy_repeats(one: StudyRun) -> StudyRun:
     def slower(chunk: Chunk) -> Chunk:
         return replace(chunk, cpu_ns={name: round(1.08 * ns) for name, ns in chunk.cpu_ns.items()})
 
     def noisy(row: Row) -> Row:
-        return replace(row, twins=tuple(replace(t, chunks=tuple(map(slower, t.chunks))) for t in row.twins))
+        return replace(row, repeats=tuple(replace(t, chunks=tuple(map(slower, t.chunks))) for t in row.repeats))
 
     return replace(one, rows=tuple(map(noisy, one.rows)))
 
@@ -75,12 +75,12 @@ def test_the_first_of_ten_equal_swaps_is_not_the_one_that_missed(tmp_path: Path,
 
 @pytest.mark.parametrize("studies", [1, 2])
 def test_a_saving_within_the_noise_is_not_told_apart(tmp_path: Path, studies: int) -> None:
-    """Twins that are 8 % apart leave it open that a swap of 6 % saves nothing, of one study and of several."""
+    """A/A pairs that are 8 % apart leave it open that a swap of 6 % saves nothing, of one study and of several."""
     costs = {"full": 300.0, "rsa": 282.0, "bare": 30.0}
     resumed = {"resumed": 100.0, "rsa resumed": 94.0, "bare": 30.0}
     both = [handshakes(costs), handshakes(resumed, seed=5)] if studies == 2 else [handshakes({**costs, **resumed})]
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=1000, resumed=50))
     assert [Verdict.SAVES] == [one.verdict for one in sized(of, *both).terms[0].swaps]
-    found = sized(of, *map(_with_noisy_twins, both))
+    found = sized(of, *map(_with_noisy_repeats, both))
     assert [Verdict.UNCLEAR] == [one.verdict for one in found.terms[0].swaps]
     assert "not told apart" in str(size_answer(found).listings)

@@ -97,7 +97,7 @@ def test_a_run_s_page_has_each_claim_once_with_both_figures() -> None:
 
 def test_the_source_s_statistic_stands_beside_a_figure() -> None:
     """Mean, error and deviation of the one cell, as the source prints them of its own."""
-    rows = [row({"choice": "baseline"}, [100.0] * 6, twins_ns=[100.0] * 6), row({"choice": "a"}, [2e6, 2.2e6] * 3)]
+    rows = [row({"choice": "baseline"}, [100.0] * 6, repeats_ns=[100.0] * 6), row({"choice": "a"}, [2e6, 2.2e6] * 3)]
     amounts = {name: Amount(float(n), "ms", f"{n} ms") for name, n in (("error", "0.0484"), ("deviation", "0.0429"))}
     figure = Claim(
         "x", {"choice": "a"}, {}, "wall", None, None, None, published=(Amount(7.702, "ms", "7.702 ms"),), **amounts
@@ -226,7 +226,7 @@ def test_a_page_s_document_has_its_claims_whole() -> None:
 
 def test_an_own_study_of_a_source_comes_after_the_shipped_ones() -> None:
     """It has no place in the text."""
-    rows = [row({"choice": name}, [100.0] * 6, twins_ns=[100.0] * 6) for name in ("a", "b")]
+    rows = [row({"choice": name}, [100.0] * 6, repeats_ns=[100.0] * 6) for name in ("a", "b")]
     said = claim({"choice": "a"}, {"choice": "b"}, 1.0)
     mine = judge_study(study_run(rows, (6,), replace(study_of(claims=[said]), source="tls-certificates")))
     (part,) = together(judgement([mine, fabricated(TLS[0])]))

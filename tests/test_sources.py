@@ -30,7 +30,7 @@ def judged(*rows: Row) -> list[BySource | None]:
 
 def test_a_block_is_one_measurement() -> None:
     """The chunks of a block are one cost; mean and deviation are over the blocks, and a baseline is once itself."""
-    baseline = row(BASELINE, [100.0, 100.0, 100.0, 100.0], twins_ns=[100.0] * 4)
+    baseline = row(BASELINE, [100.0, 100.0, 100.0, 100.0], repeats_ns=[100.0] * 4)
     other = row({"choice": "other"}, [[40.0, 60.0], [50.0, 54.0], [48.0, 48.0], [30.0, 70.0]])
     own, found = judged(baseline, other)
     assert own is not None
@@ -68,7 +68,7 @@ def test_the_error_is_the_one_that_benchmarkdotnet_prints(error: float, deviatio
     assert pytest.approx(error, rel=2e-3) == stats.student(n - 1, 0.999) * deviation / math.sqrt(n)
 
 
-def test_a_cell_over_itself_is_once_itself_without_a_twin() -> None:
+def test_a_cell_over_itself_is_once_itself_without_a_repeat() -> None:
     """A source's own baseline has its line, though nothing here tells what noise makes of it."""
     rows = [row(BASELINE, [100.0] * 6), row({"choice": "other"}, [50.0] * 6)]
     of = claim({"choice": "other"}, {"choice": "other"}, 1.0, metric="wall")
@@ -134,7 +134,7 @@ def test_a_statistic_stands_beside_claims_of_its_metric_alone() -> None:
 def test_a_figure_of_one_cell_has_the_statistic_too() -> None:
     """Scaled to itself it is one; of a cell that was not measured there is none."""
     failed = row({"choice": "b"}, outcome=Outcome.FAILED, reason="wrong answer")
-    rows = [row(BASELINE, [100.0] * 6, twins_ns=[100.0] * 6), row({"choice": "a"}, [50.0] * 6), failed]
+    rows = [row(BASELINE, [100.0] * 6, repeats_ns=[100.0] * 6), row({"choice": "a"}, [50.0] * 6), failed]
     figures = [replace(claim({"choice": name}, {}, metric="wall"), published=(MS,)) for name in ("a", "b")]
     about = replace(study(claims=figures), statistic="mean-error-deviation")
     found, none = judge_study(study_run(rows, (6,), about)).claims
@@ -150,7 +150,7 @@ def test_a_figure_of_one_cell_has_the_statistic_too() -> None:
 def test_what_was_not_measured_has_no_statistic() -> None:
     """Nor has a study whose source prints none."""
     failed = row({"choice": "other"}, outcome=Outcome.FAILED, reason="wrong answer")
-    baseline = row(BASELINE, [100.0] * 6, twins_ns=[100.0] * 6)
+    baseline = row(BASELINE, [100.0] * 6, repeats_ns=[100.0] * 6)
     assert [True, False] == [found is not None for found in judged(baseline, failed)]
     about = study(claims=[claim(BASELINE, BASELINE, 1.0, metric="wall")])
     assert [None] == [result.by_source for result in judge_study(study_run([baseline], (6,), about)).claims]

@@ -392,7 +392,7 @@ def test_a_baseline_measured_twice_counts_twice() -> None:
     source = np.random.default_rng(13)
     narrower = []
     for _ in range(60):
-        one, base, twin = (visits(np.exp(source.normal(0, 0.03, (12, 10))).tolist()) for _ in range(3))
-        alone, both = known(stats.ratio(one, base, QUIET)), known(stats.ratio(one, [*base, *twin], QUIET))
+        one, base, repeat = (visits(np.exp(source.normal(0, 0.03, (12, 10))).tolist()) for _ in range(3))
+        alone, both = known(stats.ratio(one, base, QUIET)), known(stats.ratio(one, [*base, *repeat], QUIET))
         narrower.append(both.half_width / alone.half_width)
     assert 0.80 < float(np.median(narrower)) < 0.95

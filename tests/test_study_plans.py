@@ -183,14 +183,15 @@ def test_a_good_study_is_planned(tmp_path: Path) -> None:
 
 
 def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None:
-    """Each block has each cell once and each twin once, in other batches, which depend on the seed and nothing else."""
+    """Each block has each cell once and each repeat once, in other batches, which depend on the seed and nothing
+    else."""
     path = tmp_path / "good.toml"
     path.write_text(GOOD)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
 
     def drawn(seed: int) -> list[tuple[frozenset[tuple[str, bool]], ...]]:
         return [
-            tuple(frozenset((visit.cell.key, visit.twin) for visit in batch.visits) for batch in block)
+            tuple(frozenset((visit.cell.key, visit.repeat) for visit in batch.visits) for batch in block)
             for block in batches.blocks(one, seed, 6)
         ]
 
@@ -199,11 +200,11 @@ def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None
     assert first != drawn(2)
     assert 1 < len(set(first))
     compared = {(cell.key, False) for cell in one.cells if not cell.is_baseline}
-    twins = {(cell.key, True) for cell in one.cells if cell.is_baseline}
+    repeats = {(cell.key, True) for cell in one.cells if cell.is_baseline}
     for block in first:
         there = [visit for batch in block for visit in batch]
-        assert sorted(compared | twins) == sorted(visit for visit in there if visit in compared | twins)
-        # What is compared with a baseline is beside it, and so is its twin.
+        assert sorted(compared | repeats) == sorted(visit for visit in there if visit in compared | repeats)
+        # What is compared with a baseline is beside it, and so is its repeat.
         against = {cell.key: (cell.against, False) for cell in one.cells}
         assert all(against[key] in batch for batch in block for key, _ in batch)
 

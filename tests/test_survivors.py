@@ -50,7 +50,7 @@ def ground() -> Iterator[Ground]:
 # So many moments: every other one in a run that has just begun, the others in that same run when it is gone on with.
 KILLS = share.of(6, 20)
 BLOCKS = 3
-# Trials of a batch: a cell that is its own baseline, and its twin.
+# Trials of a batch: a cell that is its own baseline, and its repeat.
 BATCH = 2
 TRIALS = BLOCKS * BATCH * len(BEDS)
 
@@ -105,7 +105,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
             continue  # Killed before there was a run.
         trials, outcomes = trials_of(unfinished), {outcome for outcome, _ in cells_of(unfinished)}
         assert before == trials[: len(before)], moment
-        # A batch is a cell and its twin, there whole or not at all.
+        # A batch is a cell and its repeat, there whole or not at all.
         assert 0 == len(trials) % BATCH, moment
         assert {"ok"} >= {trial.outcome for trial in trials}, moment
         assert {"ok", None} >= outcomes, moment

@@ -20,7 +20,7 @@ from tollbar.stats import Moments
 def test_drift_is_the_last_third_over_the_first() -> None:
     """A cost that doubles half way has drifted to ×2.00, and the warning says what to do."""
     costs = [100.0] * 9 + [200.0] * 9
-    judged = judge_study(study_run([row({"choice": "none"}, costs, twins_ns=costs)], (18,)))
+    judged = judge_study(study_run([row({"choice": "none"}, costs, repeats_ns=costs)], (18,)))
     assert pytest.approx(2.0) == judged.drift
     assert ["rose by 100 %"] == [re.findall("rose by [0-9]+ %", w)[0] for w in warnings(judged)]
 
@@ -47,7 +47,7 @@ def closed(connections: int) -> LoadRecord:
             (20,),
             "19 of 20",
         ),
-        ([replace(r, twins=()) for r in example()], (20,), "Nothing was measured twice"),
+        ([replace(r, repeats=()) for r in example()], (20,), "Nothing was measured twice"),
         (
             [replace(r, trials=tuple(replace(t, steal_ns=t.wall_ns) for t in r.trials)) for r in example()],
             (20,),
@@ -78,7 +78,7 @@ def closed(connections: int) -> LoadRecord:
             "The server closed 15 connections that its clients kept, in 5 of 20 trials",
         ),
         (
-            [row({"choice": "none"}, [100.0] * 20, twins_ns=[110.0] * 20)],
+            [row({"choice": "none"}, [100.0] * 20, repeats_ns=[110.0] * 20)],
             (20,),
             "nothing of its kind can be called free",
         ),
@@ -115,7 +115,7 @@ def closed(connections: int) -> LoadRecord:
         "few",
         "cut",
         "cut-within",
-        "twinless",
+        "no-repeats",
         "steal",
         "contention",
         "reopened",
@@ -142,11 +142,11 @@ def test_a_server_that_waits_for_itself_is_not_disturbed_by_others() -> None:
         assert expected == judged.trust.contended_loads
 
 
-def twins(differences: list[float]) -> list[Row]:
-    """Baselines whose twins cost so many times as much, each block a little off."""
+def repeats(differences: list[float]) -> list[Row]:
+    """Baselines whose A/A pairs cost so many times as much, each block a little off."""
     costs = [100.0 + 0.05 * (block % 3) for block in range(12)]
     return [
-        row({"choice": f"base-{number}"}, costs, twins_ns=[times * cost for cost in reversed(costs)])
+        row({"choice": f"base-{number}"}, costs, repeats_ns=[times * cost for cost in reversed(costs)])
         for number, times in enumerate(differences)
     ]
 
@@ -162,9 +162,9 @@ def twins(differences: list[float]) -> list[Row]:
         ([1.0008] * 10 + [1.0] * 10, "10 of 20 cells "),
     ],
 )
-def test_twins_that_exclude_one(differences: list[float], expected: str | None) -> None:
+def test_repeats_that_exclude_one(differences: list[float], expected: str | None) -> None:
     """Baselines that cannot be what they are say that intervals are too narrow, where chance does not explain them."""
-    said = warnings(judge_study(study_run(twins(differences), (12,))))
+    said = warnings(judge_study(study_run(repeats(differences), (12,))))
     found = [warning for warning in said if "came out with an interval that excludes" in warning]
     assert [expected] == [warning[: len(expected)] for warning in found] if expected else not found
 
@@ -225,12 +225,14 @@ def test_a_block_is_whole_where_every_cell_has_it() -> None:
 def test_a_ratio_that_changes_within_trials_is_told(change: float, warms: bool) -> None:
     """From the first to the last of ten rounds, by more than is worth telling; drift over blocks does not show that."""
     source, rounds = random.Random(3), 10
-    base, twin = ([[100 * source.lognormvariate(0, 0.01) for _ in range(rounds)] for _ in range(12)] for _ in range(2))
+    base, repeat = (
+        [[100 * source.lognormvariate(0, 0.01) for _ in range(rounds)] for _ in range(12)] for _ in range(2)
+    )
     cell = [
         [200 * change ** (number / (rounds - 1)) * source.lognormvariate(0, 0.01) for number in range(rounds)]
         for _ in range(12)
     ]
-    rows = [row({"choice": "none"}, base, twins_ns=twin), row({"choice": "x"}, cell, against="none")]
+    rows = [row({"choice": "none"}, base, repeats_ns=repeat), row({"choice": "x"}, cell, against="none")]
     judged = judge_study(study_run(rows, (12,), study(blocks=12)))
     assert judged.trust.trend is not None
     title, found = judged.trust.trend
@@ -242,9 +244,9 @@ def test_a_ratio_that_changes_within_trials_is_told(change: float, warms: bool) 
 def test_work_that_varies_by_itself_is_named() -> None:
     """None of its chunks is selected, and its row is not said to have had no quiet core."""
     source = random.Random(4)
-    base, twin = ([[4e6 * source.lognormvariate(0, 0.01) for _ in range(10)] for _ in range(12)] for _ in range(2))
+    base, repeat = ([[4e6 * source.lognormvariate(0, 0.01) for _ in range(10)] for _ in range(12)] for _ in range(2))
     cell = [[8e6 * source.gammavariate(3, 1 / 3) for _ in range(10)] for _ in range(12)]
-    rows = [row({"choice": "none"}, base, twins_ns=twin), row({"choice": "x"}, cell, against="none")]
+    rows = [row({"choice": "none"}, base, repeats_ns=repeat), row({"choice": "x"}, cell, against="none")]
     judged = judge_study(study_run(rows, (12,), study(blocks=12)))
     assert (("x",), 0) == (judged.trust.varying, judged.trust.never_left_alone)
     toll = judged.tolls[1]

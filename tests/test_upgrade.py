@@ -43,14 +43,14 @@ def test_a_row_is_what_its_ratio_says(kind: str) -> None:
 
 
 def of_nothing(seed: int, rows: int) -> list[Row]:
-    """Rows of two builds that cost the same, each process with a luck of 10 % that its twin happens to share."""
+    """Rows of two builds that cost the same, each process with a luck of 10 % that its repeat happens to share."""
     source, found = random.Random(seed), []
     for number in range(rows):
         one, other = ([100 * exp(source.gauss(0, 0.1)) for _ in range(BLOCKS)] for _ in range(2))
         against = row({"choice": f"{number}", "provider": OLD}).key
         for name, costs in ((OLD, one), (NEW, other)):
             at = {"choice": f"{number}", "provider": name}
-            found.append(row(at, costs, twins_ns=one if name == OLD else (), against=against))
+            found.append(row(at, costs, repeats_ns=one if name == OLD else (), against=against))
     return found
 
 
@@ -106,7 +106,7 @@ def test_a_crash_is_neither_new_nor_gone(crashed: str) -> None:
     for other in (Outcome.OK, Outcome.UNSUPPORTED):
         rows = pair("a", 1.0) if other is Outcome.OK else pair("a", 1.0, lacks="both")
         number = (OLD, NEW).index(crashed)
-        rows[number] = replace(rows[number], outcome=Outcome.FAILED, reason="SIGSEGV", trials=(), twins=())
+        rows[number] = replace(rows[number], outcome=Outcome.FAILED, reason="SIGSEGV", trials=(), repeats=())
         (change,) = of(*rows).changes
         assert (Kind.FAILED, "SIGSEGV") == (change.kind, change.reason)
 
@@ -144,11 +144,11 @@ def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.M
 
 def loud(one: Row) -> Row:
     """The same without a probe that found the core left alone."""
-    trials, twins = (
+    trials, repeats = (
         tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
-        for some in (one.trials, one.twins)
+        for some in (one.trials, one.repeats)
     )
-    return replace(one, trials=trials, twins=twins)
+    return replace(one, trials=trials, repeats=repeats)
 
 
 def test_what_is_as_disturbed_is_called_so() -> None:
@@ -203,10 +203,13 @@ def taken_apart(made_of: Mapping[tuple[str, str], float] = DEFAULTS, noise: floa
     """A study of four cells whose library costs 5 % more, and its new group 19 %, unless of other costs."""
     source, rows = random.Random(3), []
     for (choice, provider), cost in made_of.items():
-        costs, twins = ([cost * exp(source.gauss(0, noise)) for _ in range(BLOCKS)] for _ in range(2))
+        costs, repeats = ([cost * exp(source.gauss(0, noise)) for _ in range(BLOCKS)] for _ in range(2))
         against = row({"choice": choice, "provider": OLD}).key
         made = row(
-            {"choice": choice, "provider": provider}, costs, twins_ns=twins if provider == OLD else (), against=against
+            {"choice": choice, "provider": provider},
+            costs,
+            repeats_ns=repeats if provider == OLD else (),
+            against=against,
         )
         group = GROUPS.get((choice, provider), "x25519")
         load = LoadRecord(wall_ns=1, negotiated=(Negotiated(version="TLS 1.3", suite="A", group=group, count=9),))

@@ -78,7 +78,7 @@ def test_connections_and_requests_have_their_tolls(tollbar: Tollbar, server: Own
     study = _of_study(tollbar("run", "--url", server.https, "--users", 2, "--blocks", 2, "--json"))
     # What a server that the user has is configured with is not known, and compared with no default.
     assert "unlike the default" not in json.dumps(study)
-    ratios = {(toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if not toll["twin"]}
+    ratios = {(toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if not toll["aa"]}
     assert {("tls-1.2", "request"), ("tls-1.2", "connect"), ("tls-1.3", "connect")} == ratios.keys()
     assert all(ratios[choice, "connect"] > 1 for choice in ("tls-1.2", "tls-1.3"))
     # No process of it is named.

@@ -154,9 +154,9 @@ def judged(blocks: int = 8) -> StudyJudgement:
     """A baseline of 100 ns and a cell of 250 ns, which cost 140 and 400 ns while they are disturbed."""
     base = tuple(disturbed(block, 100.0, 1.4) for block in range(blocks))
     cell = tuple(disturbed(block, 250.0, 1.6) for block in range(blocks))
-    twins = tuple(replace(one, twin=True) for one in base)
+    repeats = tuple(replace(one, repeat=True) for one in base)
     rows = [
-        replace(row({"choice": "none"}, against="none"), trials=base, twins=twins),
+        replace(row({"choice": "none"}, against="none"), trials=base, repeats=repeats),
         replace(row({"choice": "x"}, against="none"), trials=cell),
     ]
     return judge_study(study_run(rows, (blocks,)))
@@ -185,7 +185,7 @@ def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: floa
     """Of the means of a row of blocks: mean, standard error and Student's quantile, beyond 60 blocks as below."""
     source = random.Random(blocks)
     costs = [1000.0 * math.exp(source.gauss(0.0, 0.001)) for _ in range(blocks)]
-    found = judge_study(study_run([row({"choice": "none"}, costs, twins_ns=costs)], (blocks,)))
+    found = judge_study(study_run([row({"choice": "none"}, costs, repeats_ns=costs)], (blocks,)))
     (cost,) = (m for m in found.measurements if m.metric == "cpu")
     visits = [
         stats.Visit(block, 0, np.zeros(1, int), np.array([one]), np.ones(1, int), np.ones(1, bool), np.ones(1, bool))

@@ -26,15 +26,15 @@ def side(name: str, spec: str = "libcrypto") -> Thing:
 
 def pair(choice: str, ratio: float, lacks: str | None = None, why: Outcome = Outcome.UNSUPPORTED) -> list[Row]:
     """A choice on the old and the new library, of which one may lack it."""
-    base, twin, other = measured([1, 1, ratio], lognormal(0.002), random.Random(choice), blocks=BLOCKS)
+    base, repeat, other = measured([1, 1, ratio], lognormal(0.002), random.Random(choice), blocks=BLOCKS)
     made = {OLD: base, NEW: other}
     found = []
     for name, costs in made.items():
         gone = {"outcome": why, "reason": f"{name} has no {choice}"} if lacks in (name, "both") else {}
         at: Mapping[str, Value] = {"choice": choice, "provider": name}
-        twins = twin if name == OLD else ()
+        repeats = repeat if name == OLD else ()
         against = row({"choice": choice, "provider": OLD}).key
-        found.append(row(at, () if gone else costs, twins_ns=twins if not gone else (), against=against, **gone))
+        found.append(row(at, () if gone else costs, repeats_ns=repeats if not gone else (), against=against, **gone))
     return found
 
 

@@ -47,7 +47,7 @@ def tolls_of(ground: Ground) -> dict[str, Any]:
         json.dumps([toll[key] for key in keys]): toll
         for study in said["studies"]
         for toll in study["tolls"]
-        if toll["metric"] in COSTS and not toll["twin"]
+        if toll["metric"] in COSTS and not toll["aa"]
     }
 
 

@@ -35,7 +35,7 @@ def _rows(study: StudyJudgement) -> Iterator[tuple[Row, dict[str, Any]]]:
 def _of(
     study: StudyJudgement, row: Row, cost: Measurement | None, typical: Measurement | None, toll: Toll | None
 ) -> dict[str, Any]:
-    # A baseline's own toll is that of its twin, and no ratio of its own.
+    # A baseline's own toll is that of its repeat, and no ratio of its own.
     ratio = toll.ratio if toll and not is_baseline(row) else None
     return {
         "provider_version": row.provider,

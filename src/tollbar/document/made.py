@@ -253,7 +253,7 @@ def _toll(toll: Toll) -> dict[str, Any]:
         "blocks": toll.ratio.n if toll.ratio else 0,
         "moments": toll.ratio.moments if toll.ratio else None,
         **_fields(toll, "noise_floor", "verdict", "more_blocks", "reason"),
-        "twin": toll.row.against == toll.row.key,
+        "aa": toll.row.against == toll.row.key,
     }
 
 

@@ -102,7 +102,7 @@ class TollForm(WhereForm, RatioForm):
     verdict: str
     more_blocks: int | None
     reason: str | None
-    twin: bool
+    aa: bool
 
 
 class ContrastForm(Form):
@@ -298,7 +298,7 @@ class StudyForm(Form):
     noise_floor: Number
     """the ratio below which there is no verdict"""
     noise: Ends
-    """the interval of the twins"""
+    """the interval of the A/A pairs"""
     drift: Number
     """what costs were at the end, over the beginning"""
     left_alone: Number

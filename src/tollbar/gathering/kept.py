@@ -127,7 +127,7 @@ class KeptToll(NamedTuple):
     freedom: Freedom | None = None
     """Degrees of freedom of its interval; None: as many as its blocks have."""
     noise: int | None = None
-    """Its twins' ratio, by its place among the study's `noises`; None: it had no twins, or in too few blocks."""
+    """Its repeats' ratio, by its place among the study's `noises`; None: it had no A/A pairs, or in too few blocks."""
 
 
 class KeptStudy(Kept):
@@ -142,7 +142,7 @@ class KeptStudy(Kept):
     worth: Finite
     confidence: Finite
     noise_floor: Finite | None
-    """How far from one twins came out, as a ratio above one."""
+    """How far from one A/A pairs came out, as a ratio above one."""
     left_alone: Finite | None
     """The share of unselected moments in which the core was left alone; None: no core was probed."""
     cells_measured: int
@@ -179,7 +179,7 @@ class KeptStudy(Kept):
     def agrees(self) -> bool:
         """Whether no toll contradicts itself, or what is worth telling."""
         return all(0 < one.low <= one.ratio <= one.high for one in self.noises) and all(
-            _agrees(toll, 1 + self.worth, has_twins=self.noise_floor is not None) for toll in self.tolls
+            _agrees(toll, 1 + self.worth, has_repeats=self.noise_floor is not None) for toll in self.tolls
         )
 
 
@@ -246,7 +246,7 @@ def _is_of_limited_size(studies: Sequence[KeptStudy]) -> bool:
     return tolls <= MOST_TOLLS and letters <= MOST_LETTERS
 
 
-def _agrees(toll: KeptToll, margin: float, *, has_twins: bool) -> bool:
+def _agrees(toll: KeptToll, margin: float, *, has_repeats: bool) -> bool:
     """Whether the ratio lies in its interval, and the verdict is one that `judge.decisions.decide` gives of that.
 
     How far noise may reach is not kept of each toll, so that unclear may be what looks decided, and never the reverse.
@@ -261,7 +261,7 @@ def _agrees(toll: KeptToll, margin: float, *, has_twins: bool) -> bool:
         Verdict.COSTS: low > margin,
         Verdict.SAVES: high < 1 / margin,
     }
-    is_carried = verdict is Verdict.UNCLEAR or (has_twins and carried.get(verdict, False))
+    is_carried = verdict is Verdict.UNCLEAR or (has_repeats and carried.get(verdict, False))
     return low <= ratio <= high and toll.blocks >= FEWEST_BLOCKS and is_carried
 
 
@@ -308,7 +308,7 @@ def _edition() -> str:
 def _study(judged: StudyJudgement) -> KeptStudy:
     study, trust = judged.about, judged.trust
     places = {row.key: number for number, row in enumerate(judged.rows)}
-    # A baseline's own toll is its twin's, and a cell without a baseline has none.
+    # A baseline's own toll is its repeat's, and a cell without a baseline has none.
     tolls = [one for one in judged.tolls if one.row.key != one.against.key]
     known = dict.fromkeys(noise for one in tolls if (noise := _noise(one.noise)))
     noises = {noise: number for number, noise in enumerate(known)}
@@ -370,10 +370,10 @@ def _toll(toll: Toll, places: Mapping[str, int], noises: Mapping[KeptNoise, int]
     )
 
 
-def _noise(twins: Interval | None) -> KeptNoise | None:
-    if twins is None or not (twins.is_bounded and twins.low > 0 and twins.high < _MOST):
+def _noise(repeats: Interval | None) -> KeptNoise | None:
+    if repeats is None or not (repeats.is_bounded and repeats.low > 0 and repeats.high < _MOST):
         return None
-    return KeptNoise(twins.estimate, twins.low, twins.high, _freedom(twins), twins.n)
+    return KeptNoise(repeats.estimate, repeats.low, repeats.high, _freedom(repeats), repeats.n)
 
 
 def _freedom(of: Interval) -> float | None:

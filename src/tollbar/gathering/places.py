@@ -56,7 +56,7 @@ class Observation:
 
     @property
     def noise(self) -> Interval | None:
-        """Its twins' ratio with its interval."""
+        """Its repeats' ratio with its interval."""
         if self.toll.noise is None:
             return None
         noise = self.study.noises[self.toll.noise]
@@ -93,8 +93,8 @@ class Place:
 
     @cached_property
     def floor(self) -> float | None:
-        """How far from one noise alone may take the combined ratio; None where no combined run has twins."""
-        noise = combined(tuple(twins for one in self.combined if (twins := one.noise)))
+        """How far from one noise alone may take the combined ratio; None where no combined run has A/A pairs."""
+        noise = combined(tuple(repeats for one in self.combined if (repeats := one.noise)))
         return reach(noise) if noise else None
 
     @cached_property

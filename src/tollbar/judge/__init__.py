@@ -18,7 +18,7 @@ from tollbar.judge.decisions import Terms, apart, reach
 from tollbar.judge.factors import FactorPart, FactorsResult, Split, Together, factors, split_as_one_of
 from tollbar.judge.judgement import Judgement, StudyJudgement
 from tollbar.judge.measurements import Limit, Measurement, limit_of, measurements
-from tollbar.judge.noise import twins, worst_noise
+from tollbar.judge.noise import repeats, worst_noise
 from tollbar.judge.quotients import by_chain_ns
 from tollbar.judge.sources import BySource
 from tollbar.judge.tolls import Compared, one_of, tolls
@@ -101,7 +101,7 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         tables=crosstables(study_run, ledger),
         factors=factors(study_run, ledger),
         company=company(ledger),
-        twins=twins(ledger),
+        repeats=repeats(ledger),
         break_evens=break_evens(ledger, study.family),
         compare=ledger.compare,
     )

@@ -297,7 +297,7 @@ def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
 def widened(ratio: Interval, floor: float) -> Interval:
     """The interval that a claim's verdict is made from: never narrower than the noise floor, either way.
 
-    A border nearer to the estimate than the twins came to one cannot be distinguished from it.
+    A border nearer to the estimate than the A/A pairs came to one cannot be distinguished from it.
     """
     low, high = min(ratio.low, ratio.estimate / floor), max(ratio.high, ratio.estimate * floor)
     return replace(ratio, low=low, high=high)

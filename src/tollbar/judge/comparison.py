@@ -102,7 +102,7 @@ class Increase:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs' rows side by side, twins left out."""
+    """Two runs' rows side by side, A/A pairs left out."""
 
     one: str
     other: str

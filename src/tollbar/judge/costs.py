@@ -93,7 +93,7 @@ class Ledger:
         self.observed_metrics = (BACKGROUND, *NETWORK.values(), *(family.metrics.values() if family else ()))
         """What runners may observe in their chunks: any, and the family's own."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
-        self.twinned = tuple(row for row in rows if row.twins)
+        self.repeated = tuple(row for row in rows if row.repeats)
         """Those that were measured beside themselves: the baselines, and one cell of each other kind of work."""
         self.terms = terms
         self.confidence = terms.confidence
@@ -102,7 +102,7 @@ class Ledger:
         # By the trial's identity: rows keep their trials.
         self._told: dict[int, _Told] = {}
         self._visits: dict[str, Visits] = {}
-        self._twins: dict[str, Visits] = {}
+        self._repeats: dict[str, Visits] = {}
         self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
@@ -119,11 +119,11 @@ class Ledger:
                 self.varying.add(row.key)
         return self._visits[row.key]
 
-    def twins(self, row: Row) -> Visits:
+    def repeats(self, row: Row) -> Visits:
         """The same of a baseline's trials beside itself."""
-        if row.key not in self._twins:
-            self._twins[row.key] = unselected(self.visits_of(own.twins)) if (own := self._measured(row)) else ()
-        return self._twins[row.key]
+        if row.key not in self._repeats:
+            self._repeats[row.key] = unselected(self.visits_of(own.repeats)) if (own := self._measured(row)) else ()
+        return self._repeats[row.key]
 
     def _measured(self, row: Row) -> Row | None:
         """The study's own row of this cell, where it was measured."""
@@ -139,7 +139,7 @@ class Ledger:
         return self._cost(Moments.AS_DISTURBED, row)
 
     def undisturbed_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
-        """One cell's undisturbed cost over another's; a baseline's over itself is its twin's over its own.
+        """One cell's undisturbed cost over another's; a baseline's over itself is its repeat's over its own.
 
         None where no block has both. Where the core was not left alone in blocks enough it is the ratio as disturbed,
         and says so.
@@ -155,7 +155,7 @@ class Ledger:
     def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
         """What is judged of one cell beside another: by the study's cost, if nothing else is said.
 
-        Of a cell beside itself it is its twin's. Without a ratio it says why there is none.
+        Of a cell beside itself it is its repeat's. Without a ratio it says why there is none.
         """
         noise = self.noise_for((row, against), what)
         toll = Toll(row, against, self.metric, noise_floor=apart(noise) if noise else None, noise=noise)
@@ -194,7 +194,8 @@ class Ledger:
         return self._best(lambda moments: stats.ratio_of_sums(of, above, below, moments, confidence=self.confidence))
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
-        """The twins that say what noise may do to a ratio of these cells: those of their baselines, and of their kind.
+        """The A/A pairs that say what noise may do to a ratio of these cells: those of their baselines, and of their
+        kind.
 
         Of several those whose interval reaches furthest; the study's own where these cells have none. What is counted
         is as it is, whatever the machine does.
@@ -202,12 +203,12 @@ class Ledger:
         if self._is_counted(what):
             return _EXACT
         against = {row.against for row in rows}
-        own = [twinned for twinned in self.twinned if twinned.against in against]
-        return max(self.noises(own, what) or self.noises(self.twinned, what), key=reach, default=None)
+        own = [repeated for repeated in self.repeated if repeated.against in against]
+        return max(self.noises(own, what) or self.noises(self.repeated, what), key=reach, default=None)
 
-    def noises(self, twinned: Iterable[Row], what: Quantity = COST) -> list[Interval]:
-        """The ratios of these cells' twins to themselves, of those that were measured twice in blocks enough."""
-        found = [self._noise(row, what) for row in twinned]
+    def noises(self, repeated: Iterable[Row], what: Quantity = COST) -> list[Interval]:
+        """The ratios of these cells' A/A pairs to themselves, of those that were measured twice in blocks enough."""
+        found = [self._noise(row, what) for row in repeated]
         return [noise for noise in found if noise is not None]
 
     def value(self, row: Row, what: Quantity) -> tuple[float, str] | None:
@@ -239,9 +240,9 @@ class Ledger:
 
         A baseline that was measured twice in each batch has both trials on its side, except against itself.
         """
-        is_twin = row.key == against.key
-        own = self.twins(row) if is_twin else self.visits(row)
-        others = self.visits(against) if is_twin else (*self.visits(against), *self.twins(against))
+        is_repeat = row.key == against.key
+        own = self.repeats(row) if is_repeat else self.visits(row)
+        others = self.visits(against) if is_repeat else (*self.visits(against), *self.repeats(against))
         return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
 
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
@@ -310,7 +311,7 @@ class Ledger:
     def _noise(self, row: Row, what: Quantity) -> Interval | None:
         key = row.key, what
         if key not in self._noises:
-            ratio = self._ratios_of(row, row, what)[0] if row.twins else None
+            ratio = self._ratios_of(row, row, what)[0] if row.repeats else None
             self._noises[key] = ratio if ratio is not None and ratio.is_bounded else None
         return self._noises[key]
 
@@ -320,7 +321,7 @@ class Ledger:
             best = self.undisturbed_ratio(row, against)
             typical = self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)
         else:
-            own = self._visits_by(row.twins if row is against else row.trials, what)
+            own = self._visits_by(row.repeats if row is against else row.trials, what)
             best, typical = self._best_ratio(own, self._visits_by(against.trials, what), what)
         if what.is_inverse:
             return best.inverse if best else None, typical.inverse if typical else None
@@ -374,7 +375,7 @@ class Ledger:
         """The ratio with an interval by its own variance and the shared one.
 
         Disturbed work suffers from neighbours' states that outlast a run, unlike work unequally: blocks of one run do
-        not show how that varies. So the wider interval counts there; twins suffer alike.
+        not show how that varies. So the wider interval counts there; A/A pairs suffer alike.
         """
         ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
         if ratio is None or spread is None:
@@ -392,11 +393,11 @@ class Ledger:
         return self._ratios[key]
 
     def _spread(self, moments: Moments) -> Spread | None:
-        """The variance that ratios to baselines and of twins share in these moments."""
+        """The variance that ratios to baselines and of A/A pairs share in these moments."""
         if moments not in self._spreads:
             against = [(row, self.by_key.get(row.against or "")) for row in self.rows]
             pairs = [(row, other) for row, other in against if other is not None and other.key != row.key]
-            pairs += [(row, row) for row in self.twinned]
+            pairs += [(row, row) for row in self.repeated]
             made = [
                 (self._own_ratio(moments, row, other, self.confidence), _by_design(row, other)) for row, other in pairs
             ]
@@ -407,7 +408,7 @@ class Ledger:
 
 def _by_design(row: Row, against: Row) -> float:
     """The variance of a ratio's logarithm, in those of one trial: a baseline measured twice has half of it."""
-    return 1.5 if against.twins and row.key != against.key else 2.0
+    return 1.5 if against.repeats and row.key != against.key else 2.0
 
 
 def settled(trials: Iterable[Trial]) -> list[LoadRecord]:

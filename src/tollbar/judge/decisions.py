@@ -57,7 +57,7 @@ class Terms:
 def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
     """The verdict on a ratio of costs, where noise alone may make ratios of up to `floor`: see `reach`.
 
-    Without a floor (the baseline had no twin, or too few) nothing is known of the noise, nor decided.
+    Without a floor (the baseline had no repeat, or too few) nothing is known of the noise, nor decided.
     """
     if floor is None:
         return Verdict.UNCLEAR
@@ -72,14 +72,14 @@ def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
 
 
 def apart(noise: Interval) -> float:
-    """How far twins came out from one, as a ratio above it."""
+    """How far A/A pairs came out from one, as a ratio above it."""
     return max(noise.estimate, 1 / noise.estimate)
 
 
 def reach(noise: Interval) -> float:
-    """How far from one noise alone may have taken a ratio: the far end of the twins' interval.
+    """How far from one noise alone may have taken a ratio: the far end of the A/A pairs' interval.
 
-    Not their estimate: twins at ×1.000 whose interval reaches to ×1.02 leave it open that this lab makes ×1.02 of
+    Not their estimate: A/A pairs at ×1.000 whose interval reaches to ×1.02 leave it open that this lab makes ×1.02 of
     what is equal.
     """
     return max(noise.high, 1 / noise.low if noise.low > 0 else math.inf)

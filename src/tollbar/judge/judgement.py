@@ -27,9 +27,9 @@ class StudyJudgement:
     confidence: float
     """Of every interval of this study: each further look leaves less error to spend."""
     noise_floor: float | None
-    """How far from one twins came out, as a ratio above one: of the baseline where that was furthest."""
+    """How far from one A/A pairs came out, as a ratio above one: of the baseline where that was furthest."""
     noise: Interval | None
-    """The ratio of these twins: what a true ×1.00 came out as."""
+    """The ratio of these A/A pairs: what a true ×1.00 came out as."""
     measurements: tuple[Measurement, ...]
     tolls: tuple[Toll, ...]
     contrasts: tuple[Contrast, ...]
@@ -41,7 +41,7 @@ class StudyJudgement:
     factors: tuple[FactorsResult, ...] = ()
     company: tuple[CompanyResult, ...] = ()
     """Each cell of several threads beside the same of one."""
-    twins: tuple[tuple[Row, Interval], ...] = ()
+    repeats: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
     break_evens: tuple[BreakEven, ...] = ()
     compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)

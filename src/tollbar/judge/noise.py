@@ -9,36 +9,36 @@ from tollbar.judge.decisions import apart
 from tollbar.results import Row
 from tollbar.stats import Interval
 
-# How unlikely so many twins apart must be where the intervals are as wide as they should be: the warning speaks of
+# How unlikely so many A/A pairs apart must be where the intervals are as wide as they should be: the warning speaks of
 # a fault of the lab, which must not happen by chance in one study of twenty.
 _BY_CHANCE = 0.01
 
 
-def twins(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
-    """Everything that was measured beside itself, with its twin's cost over its own."""
-    found = [(row, ledger.undisturbed_ratio(row, row)) for row in ledger.twinned]
+def repeats(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
+    """Everything that was measured beside itself, with its repeat's cost over its own."""
+    found = [(row, ledger.undisturbed_ratio(row, row)) for row in ledger.repeated]
     return tuple((row, ratio) for row, ratio in found if ratio is not None)
 
 
 def worst_noise(ledger: Ledger) -> Interval | None:
-    """Of a study's twins those that came out furthest apart; None where nothing was measured twice."""
-    return max(ledger.noises(ledger.twinned), key=apart, default=None)
+    """Of a study's A/A pairs those that came out furthest apart; None where nothing was measured twice."""
+    return max(ledger.noises(ledger.repeated), key=apart, default=None)
 
 
-def twins_apart(ledger: Ledger) -> tuple[int, int] | None:
-    """How many twins' intervals exclude that they cost what they cost, and of how many; None where that may be.
+def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
+    """How many A/A pairs' intervals exclude that they cost what they cost, and of how many; None where that may be.
 
     One in twenty may by chance. Too many are one that excludes it when the error is shared among all, or so many that
     chance would make them in less than one study of a hundred.
     """
-    twinned = [row for row in ledger.twinned if ledger.noises([row])]
-    outside = [row for row in twinned if _excludes_one(ledger.undisturbed_ratio(row, row))]
+    repeated = [row for row in ledger.repeated if ledger.noises([row])]
+    outside = [row for row in repeated if _excludes_one(ledger.undisturbed_ratio(row, row))]
     if not outside:
         return None
-    shared = 1 - (1 - ledger.confidence) / len(twinned)
+    shared = 1 - (1 - ledger.confidence) / len(repeated)
     strictly = any(_excludes_one(ledger.undisturbed_ratio(row, row, shared)) for row in outside)
-    chance = _at_least(len(outside), len(twinned), 1 - ledger.confidence)
-    return (len(outside), len(twinned)) if strictly or chance < _BY_CHANCE else None
+    chance = _at_least(len(outside), len(repeated), 1 - ledger.confidence)
+    return (len(outside), len(repeated)) if strictly or chance < _BY_CHANCE else None
 
 
 def _excludes_one(noise: Interval | None) -> bool:

@@ -15,7 +15,7 @@ from tollbar.study import Coordinates
 def tolls(ledger: Ledger, baseline: Coordinates) -> tuple[Toll, ...]:
     """One toll for each cell, in the rows' order; where there is none to be had, with the reason.
 
-    A baseline's own toll is its twin's cost over its own: what a true ×1.00 looks like on this machine.
+    A baseline's own toll is its repeat's cost over its own: what a true ×1.00 looks like on this machine.
     """
     return tuple(_toll(row, ledger, baseline) for row in ledger.rows)
 

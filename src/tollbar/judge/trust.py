@@ -11,7 +11,7 @@ from statistics import fmean, median
 from tollbar.judge.costs import Ledger, Visits, readings, settled
 from tollbar.judge.decisions import apart, jointly
 from tollbar.judge.lattice import lattice
-from tollbar.judge.noise import twins_apart
+from tollbar.judge.noise import repeats_apart
 from tollbar.moments import Known
 from tollbar.records import LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
@@ -39,8 +39,8 @@ class Trust:
     planned_blocks: int
     fewest_blocks: int
     """That can support an interval."""
-    twins_apart: tuple[int, int] | None = None
-    """How many twins exclude that they cost what they cost, and of how many; None where chance explains it."""
+    repeats_apart: tuple[int, int] | None = None
+    """How many A/A pairs exclude that they cost what they cost, and of how many; None where chance explains it."""
     cells: int = 0
     """That have a cost."""
     left_alone: float | None = None
@@ -116,7 +116,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         whole_blocks=_whole(ledger, blocks),
         planned_blocks=study_run.study.measure.blocks,
         fewest_blocks=FEWEST_BLOCKS,
-        twins_apart=twins_apart(ledger),
+        repeats_apart=repeats_apart(ledger),
         cells=sum(bool(ledger.visits(row)) for row in ledger.rows),
         left_alone=_left_alone(ledger),
         never_left_alone=sum(_was_never_left_alone(row, ledger) for row in ledger.rows),

@@ -40,7 +40,7 @@ class Toll:
     """Nanoseconds per operation, this cell's less the other's."""
     verdict: Verdict = Verdict.NOT_MEASURED
     noise_floor: float | None = None
-    """How far from one the twins of these cells, or of their kind, came out, as a ratio above one."""
+    """How far from one the A/A pairs of these cells, or of their kind, came out, as a ratio above one."""
     more_blocks: int | None = None
     """About how many further blocks would decide an unclear ratio; None where it is decided or hopeless."""
     reason: str | None = None
@@ -51,7 +51,7 @@ class Toll:
     quiet_blocks: int = 0
     """In which both sides had undisturbed rounds: the ratio is of these, where they are enough."""
     noise: Interval | None = None
-    """These twins' ratio. No verdict is given within its far end of one."""
+    """These A/A pairs' ratio. No verdict is given within its far end of one."""
 
     @property
     def turned(self) -> Toll:

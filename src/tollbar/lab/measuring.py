@@ -259,7 +259,7 @@ def _named(batch: Batch) -> str:
 
 
 def widest_toll(judged: StudyJudgement) -> Toll | None:
-    """The toll that is known worst, twins left out; None where there is none."""
+    """The toll that is known worst, A/A pairs left out; None where there is none."""
     of_two = (toll for toll in _tolls(judged) if toll.row.key != toll.against.key)
     return max(of_two, key=_half, default=None)
 
@@ -288,8 +288,8 @@ def _blocks_for(half: float, asked: float, blocks: int) -> int:
 def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
     """Whether more blocks could make some toll one of undisturbed moments: it had some, and in too few blocks.
 
-    Of chunks that outlast every quiet moment no block has any. Twins count: what is beside nothing but itself has no
-    other toll, and its cost is what is wanted.
+    Of chunks that outlast every quiet moment no block has any. A/A pairs count: what is beside nothing but itself has
+    no other toll, and its cost is what is wanted.
     """
     if judged.trust.left_alone is None or judged.trust.slower_than_known is not None:
         return False

@@ -105,17 +105,18 @@ def _left(
     missing = [
         visit
         for visit in batch.visits
-        if not any((batch.study, visit.cell.key, visit.twin, batch.block, number) in there for number in numbers)
+        if not any((batch.study, visit.cell.key, visit.repeat, batch.block, number) in there for number in numbers)
     ]
     if made is None or not missing:
         return None
-    # A baseline that is missing leaves its cells without a partner, and a cell or a twin needs its baseline beside it.
-    lost = {visit.cell.key for visit in missing if not visit.twin}
+    # A baseline that is missing leaves its cells without a partner, and a cell or a repeat needs its baseline beside
+    # it.
+    lost = {visit.cell.key for visit in missing if not visit.repeat}
     wanted = {visit.cell.against for visit in missing} | {visit.cell.key for visit in missing}
     again = (
         visit
         for visit in batch.visits
-        if visit in missing or visit.cell.against in lost or (not visit.twin and visit.cell.key in wanted)
+        if visit in missing or visit.cell.against in lost or (not visit.repeat and visit.cell.key in wanted)
     )
     return replace(batch, number=numbers[-1], visits=tuple(replace(visit, batch=numbers[-1]) for visit in again))
 
@@ -169,6 +170,6 @@ def aside_of(plan: Plan) -> Aside:
 def _without(batch: Batch, left_out: Collection[tuple[str, str]]) -> Batch | None:
     """The batch without these cells; None where nothing is left that is to be compared."""
     visits = tuple(visit for visit in batch.visits if (visit.cell.study, visit.cell.key) not in left_out)
-    if not visits or (len(visits) < len(batch.visits) and all(v.cell.is_baseline and not v.twin for v in visits)):
+    if not visits or (len(visits) < len(batch.visits) and all(v.cell.is_baseline and not v.repeat for v in visits)):
         return None
     return replace(batch, visits=visits)

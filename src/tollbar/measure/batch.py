@@ -105,7 +105,7 @@ def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns:
     return Trial(
         study=visit.cell.study,
         cell=visit.cell.key,
-        twin=visit.twin,
+        repeat=visit.repeat,
         block=visit.block,
         batch=visit.batch,
         order=order,

@@ -90,10 +90,10 @@ class Rounds:
         return sides if len(together) < len(planned) else ()
 
     def _partner(self, member: Member) -> Sequence[Member]:
-        """Its baseline; of a twin, what it is the twin of; none, of a baseline itself."""
+        """Its baseline; of a repeat, what it is the repeat of; none, of a baseline itself."""
         visit = member.visit
-        other = visit.cell.key if visit.twin else visit.cell.against
-        found = [m for m in self.members if m.visit.cell.key == other and not m.visit.twin and m is not member]
+        other = visit.cell.key if visit.repeat else visit.cell.against
+        found = [m for m in self.members if m.visit.cell.key == other and not m.visit.repeat and m is not member]
         return found[:1]
 
     def _quiet_rounds(self, member: Member) -> set[int]:

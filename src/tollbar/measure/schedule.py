@@ -110,7 +110,7 @@ def of_study(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float
 
 
 def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
-    """Seconds that one block takes: each batch has baselines besides its cells, and each baseline has its twin."""
+    """Seconds that one block takes: each batch has baselines besides its cells, and each baseline has its repeat."""
     visits: Counter[str] = Counter()
     for batches in blocks(planned, seed, 1):
         visits.update(visit.cell.key for batch in batches for visit in batch.visits)

@@ -34,10 +34,10 @@ CROWD = 64
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One trial to be made: a cell, or the twin of one that is compared with itself, in a batch of a block."""
+    """One trial to be made: a cell, or the repeat of one that is compared with itself, in a batch of a block."""
 
     cell: Cell
-    twin: bool
+    repeat: bool
     block: int
     batch: int
 
@@ -64,7 +64,7 @@ def blocks(plan: StudyPlan, seed: int, count: int, excluded: Collection[tuple[st
 
 
 def _of_another_kind(cells: Sequence[Cell]) -> set[str]:
-    """One cell for each baseline that does nothing: what noise makes of real work shows in twins of that alone."""
+    """One cell for each baseline that does nothing: what noise makes of real work shows in A/A pairs of that alone."""
     baselines = {cell.key: cell for cell in cells if cell.is_baseline}
     found: dict[str, str] = {}
     for cell in cells:
@@ -151,7 +151,7 @@ class _Draw:
         batches += [[key] for key in alone if key not in drawn_already]
         for batch in batches:
             self._meet(batch)
-        return self._with_twins(block, batches, source)
+        return self._with_repeats(block, batches, source)
 
     def _next(
         self, batch: list[str], waiting: OrderedDict[str, None], by_baseline: dict[str | None, OrderedDict[str, None]]
@@ -239,23 +239,23 @@ class _Draw:
                 if other in self._wanted[one]:
                     self._met[frozenset((one, other))] += 1
 
-    def _with_twins(self, block: int, batches: list[list[str]], source: random.Random) -> list[Batch]:
+    def _with_repeats(self, block: int, batches: list[list[str]], source: random.Random) -> list[Batch]:
         """The batches in a random order; in one of its batches, what is compared with itself runs once more."""
         source.shuffle(batches)
         places: dict[str, list[int]] = defaultdict(list)
         for number, batch in enumerate(batches):
             for key in dict.fromkeys(batch):
                 places[key].append(number)
-        twins: dict[int, list[str]] = defaultdict(list)
+        repeats: dict[int, list[str]] = defaultdict(list)
         for key in self._cells:
             if key in self._twice:
-                twins[source.choice(places[key])].append(key)
-        return [self._batch(block, number, batch, twins[number], source) for number, batch in enumerate(batches)]
+                repeats[source.choice(places[key])].append(key)
+        return [self._batch(block, number, batch, repeats[number], source) for number, batch in enumerate(batches)]
 
-    def _batch(self, block: int, number: int, batch: list[str], twins: list[str], source: random.Random) -> Batch:
-        """These cells and twins in a random order: what starts first finds the machine as the batch before has left it,
-        and what starts last has had the others beside it from its beginning."""
+    def _batch(self, block: int, number: int, batch: list[str], repeats: list[str], source: random.Random) -> Batch:
+        """These cells and A/A pairs in a random order: what starts first finds the machine as the batch before has left
+        it, and what starts last has had the others beside it from its beginning."""
         visits = [Visit(self._cells[key], False, block, number) for key in batch]
-        visits += [Visit(self._cells[key], True, block, number) for key in twins]
+        visits += [Visit(self._cells[key], True, block, number) for key in repeats]
         source.shuffle(visits)
         return Batch(self._study, block, number, tuple(visits))

@@ -62,7 +62,7 @@ def apart_words(ratio: float) -> str:
     return percent_of(abs(ratio - 1)) if 0.5 < ratio < 1.5 else times(ratio)
 
 
-def twins_words(noise: Interval) -> str:
+def repeats_words(noise: Interval) -> str:
     """What a baseline that was measured twice came out as: `0.2 %, at most 1.4 %`."""
     if not noise.is_bounded:
         return apart_words(noise.estimate)

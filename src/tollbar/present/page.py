@@ -60,7 +60,7 @@ from tollbar.present.names import (
     slug,
     varying,
 )
-from tollbar.present.numbers import percent, times_exactly, twins_words
+from tollbar.present.numbers import percent, repeats_words, times_exactly
 from tollbar.present.own_servers import negotiated_listing
 from tollbar.present.protection import (
     strength_section,
@@ -375,12 +375,12 @@ def how(study: StudyJudgement) -> str:
     about = study.about
     baseline = ", ".join(coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
-    # Without twins nothing is known of the noise: a warning says so.
-    twins = [] if study.noise is None else [f"what was measured twice differed by {twins_words(study.noise)}"]
+    # Without A/A pairs nothing is known of the noise: a warning says so.
+    repeats = [] if study.noise is None else [f"what was measured twice differed by {repeats_words(study.noise)}"]
     said = (
         f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
         counted(blocks, "block"),
-        *twins,
+        *repeats,
         f"differences under {percent(about.worth)} are ignored",
         left_alone_words(study),
     )

@@ -34,20 +34,20 @@ from tollbar.stats import Interval, Moments
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
 MOST_PROOFS = 8
 # A longer table of what was measured twice unfolds.
-MOST_TWINS = 12
+MOST_REPEATS = 12
 
 
 def trust_section(study: StudyJudgement) -> Section:
-    chart, warned, twins = drift_chart(study), warnings(study), twins_table(study)
+    chart, warned, repeats = drift_chart(study), warnings(study), repeats_table(study)
     keys = Legend([Key("median cell", mark="line"), Key("eight cells of ten", mark="band")])
-    summary = f"{twins.caption}: {counted(len(twins.rows), 'baseline')}"
+    summary = f"{repeats.caption}: {counted(len(repeats.rows), 'baseline')}"
     return Section(
         "Can this be trusted?",
         (
             *([Boxed("warnings", [Section("Warnings", [Items(warned)])])] if warned else []),
             Items(trust(study)),
             *((keys, Figures([chart], "")) if chart else ()),
-            *(folds(summary, twins, len(twins.rows) > MOST_TWINS) if twins.rows else []),
+            *(folds(summary, repeats, len(repeats.rows) > MOST_REPEATS) if repeats.rows else []),
         ),
     )
 
@@ -126,7 +126,7 @@ def two_costs(study: StudyJudgement) -> str:
 
 
 def noise(study: StudyJudgement) -> str:
-    """What the twins came out as, and what follows from it."""
+    """What the A/A pairs came out as, and what follows from it."""
     if study.noise is None:
         return "Nothing was measured twice in blocks enough, so that the noise is not known."
     return (
@@ -216,8 +216,8 @@ def steal(study: StudyJudgement) -> str:
     )
 
 
-def twins_table(study: StudyJudgement) -> Table:
-    """What was measured beside itself: its twin's cost over its own."""
+def repeats_table(study: StudyJudgement) -> Table:
+    """What was measured beside itself: its repeat's cost over its own."""
     names = ("choice", *(n for n in varying(study.rows) if n != "choice"))
     place = place_words(study)
     rows = [
@@ -227,7 +227,7 @@ def twins_table(study: StudyJudgement) -> Table:
             TableCell(times_exactly(reach(ratio)), reach(ratio)) if ratio.is_bounded else TableCell("–"),
             count_cell(ratio.n),
         )
-        for row, ratio in study.twins
+        for row, ratio in study.repeats
     ]
     columns = (Column("cell"), *numbers("measured again", "no verdict within", "blocks"))
     return Table(

@@ -9,7 +9,7 @@ from tollbar.judge.decisions import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
 from tollbar.moments import Known
 from tollbar.present.names import counted, enumeration
-from tollbar.present.numbers import percent, percent_of, times, twins_words
+from tollbar.present.numbers import percent, percent_of, repeats_words, times
 from tollbar.present.unmeasured import set_aside
 from tollbar.study.definition import DEFAULT_MEASURE
 
@@ -24,7 +24,7 @@ def warnings(study: StudyJudgement) -> tuple[str, ...]:
     return (
         *_on_blocks(study),
         *_on_noise(study),
-        *_on_twins(study),
+        *_on_repeats(study),
         *_on_neighbours(study),
         *_on_quiet(study),
         *_on_varying(study),
@@ -60,15 +60,15 @@ def _on_noise(study: StudyJudgement) -> Iterator[str]:
             yield "Nothing was measured twice, so the noise is not known and no verdict is given."
     elif reach(study.noise) > 1 + worth:
         yield (
-            f"A cell measured twice differed by {twins_words(study.noise)}, and this study ignores only what"
+            f"A cell measured twice differed by {repeats_words(study.noise)}, and this study ignores only what"
             f" is under {percent(worth)}: nothing of its kind can be called free. Quiet the"
             " machine or add blocks."
         )
 
 
-def _on_twins(study: StudyJudgement) -> Iterator[str]:
-    if study.trust.twins_apart is not None:
-        outside, of = study.trust.twins_apart
+def _on_repeats(study: StudyJudgement) -> Iterator[str]:
+    if study.trust.repeats_apart is not None:
+        outside, of = study.trust.repeats_apart
         yield (
             f"{outside:,} of {counted(of, 'cell')} measured twice came out with an interval that excludes ×1, more than"
             " chance allows: intervals are too narrow here, and nothing nearer to ×1 than a cell measured twice may"

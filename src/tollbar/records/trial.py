@@ -15,7 +15,7 @@ CLIENT = "client"
 """The component of a load client: what asking costs, which is no part of what the server pays."""
 
 TrialKey = tuple[str, str, bool, int, int]
-"""(study, cell, whether it is the twin, block, batch) of a trial."""
+"""(study, cell, whether it is the repeat, block, batch) of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Trial:
 
     study: str
     cell: str
-    twin: bool
+    repeat: bool
     block: int
     batch: int
     """Its batch's number within the block."""

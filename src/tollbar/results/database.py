@@ -36,10 +36,10 @@ create table batch (
     primary key (study, block, batch)
 ) without rowid;
 create table trial (
-    id integer primary key, study text not null, cell text not null, twin integer not null, block integer not null,
+    id integer primary key, study text not null, cell text not null, repeat integer not null, block integer not null,
     batch integer not null, ord integer not null, started_s real not null, outcome text not null, reason text,
     paid_by text not null, memory_bytes integer, steal_ns integer, machine_load real, load text,
-    unique (study, cell, twin, block, batch)
+    unique (study, cell, repeat, block, batch)
 );
 create table observation (
     trial integer not null, component text not null, metric text not null, by_round text not null,

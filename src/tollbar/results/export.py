@@ -147,7 +147,7 @@ def _of_cell(row: Row) -> dict[str, Any]:
     }
 
 
-_OF_TRIAL = ("twin", "block", "batch", "order", "started_s", "outcome", "reason", "memory_bytes", "steal_ns",
+_OF_TRIAL = ("repeat", "block", "batch", "order", "started_s", "outcome", "reason", "memory_bytes", "steal_ns",
              "machine_load")  # fmt: skip
 
 

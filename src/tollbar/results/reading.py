@@ -328,13 +328,14 @@ def _study(
         series[number][component, metric] = by_round
     trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
     read = plain.execute(
-        "select id, study, cell, twin, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes, steal_ns,"
+        "select id, study, cell, repeat, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes,"
+        " steal_ns,"
         " machine_load, load from trial not indexed where study = ? order by block, batch",
         (asked.name,),
     )
     for number, *found in stored.rows_of(read, counts["trial"]):
         trial = _trial(found, chunks_of(series.get(number, {})))
-        trials[trial.cell, trial.twin].append(trial)
+        trials[trial.cell, trial.repeat].append(trial)
     noted = database.execute("select * from set_aside where study = ? order by ord", (asked.name,))
     set_aside = tuple(_set_aside(found) for found in noted)
     # Tried again, it is set aside no more.
@@ -344,7 +345,7 @@ def _study(
             found,
             names,
             still.get(found["key"]),
-            *(tuple(trials.get((found["key"], twin), ())) for twin in (False, True)),
+            *(tuple(trials.get((found["key"], repeat), ())) for repeat in (False, True)),
         )
         for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
     )
@@ -359,11 +360,11 @@ def _set_aside(found: sqlite3.Row) -> SetAside:
 
 
 def _trial(found: Sequence[Any], chunks: Sequence[Chunk]) -> Trial:
-    study, cell, twin, block, batch, order, started_s, outcome, reason, paid_by, memory, steal, machine, load = found
+    study, cell, repeat, block, batch, order, started_s, outcome, reason, paid_by, memory, steal, machine, load = found
     return Trial(
         study,
         cell,
-        bool(twin),
+        bool(repeat),
         block,
         batch,
         order,
@@ -384,9 +385,9 @@ def _row(
     names: Mapping[str, str],
     set_aside: SetAside | None,
     trials: tuple[Trial, ...],
-    twins: tuple[Trial, ...],
+    repeats: tuple[Trial, ...],
 ) -> Row:
-    outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
+    outcome, reason = _outcome(found, sorted((*trials, *repeats), key=lambda trial: trial.order))
     columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server_version")}
     columns |= {name: stored.words(found[name]) for name in ("accepted", "refused", "not_tried")}
     coordinates = stored.coordinates(found["coordinates"])
@@ -395,7 +396,7 @@ def _row(
     spec = str(coordinates["provider"])
     columns |= {"coordinates": coordinates, "provider": names.get(spec, spec)}
     columns |= {"standing": Standing(found["standing"])}
-    return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins, set_aside=set_aside)
+    return Row(**columns, outcome=outcome, reason=reason, trials=trials, repeats=repeats, set_aside=set_aside)
 
 
 def _outcome(found: sqlite3.Row, trials: Sequence[Trial]) -> tuple[Outcome, str | None]:

@@ -36,7 +36,7 @@ class Row:
     reason: str | None
     trials: tuple[Trial, ...]
     """In the order of blocks and batches: one for each block, of a baseline one for each batch that it was in."""
-    twins: tuple[Trial, ...]
+    repeats: tuple[Trial, ...]
     """A baseline's trials beside itself, one for each block; empty for every other cell."""
     known_answers: int = 0
     """How many known answers it met before it was measured."""
@@ -72,8 +72,8 @@ class Row:
 
     @property
     def all_trials(self) -> tuple[Trial, ...]:
-        """Its own and its twins'."""
-        return (*self.trials, *self.twins)
+        """Its own and its repeats'."""
+        return (*self.trials, *self.repeats)
 
     @property
     def client_libraries(self) -> tuple[str, ...]:

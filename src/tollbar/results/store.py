@@ -61,7 +61,7 @@ class Store:
 
     def _insert(self, database: sqlite3.Connection, trial: Trial) -> None:
         values = (
-            None, trial.study, trial.cell, trial.twin, trial.block, trial.batch, trial.order, trial.started_s,
+            None, trial.study, trial.cell, trial.repeat, trial.block, trial.batch, trial.order, trial.started_s,
             trial.outcome, trial.reason, json.dumps(trial.paid_by), trial.memory_bytes, trial.steal_ns,
             trial.machine_load, trial.load.model_dump_json() if trial.load else None,
         )  # fmt: skip
@@ -110,8 +110,8 @@ class Store:
 
     def made(self) -> set[TrialKey]:
         """Which trials are there, those that failed too."""
-        found = self.database.execute("select study, cell, twin, block, batch from trial not indexed")
-        return {(study, cell, bool(twin), block, batch) for study, cell, twin, block, batch in found}
+        found = self.database.execute("select study, cell, repeat, block, batch from trial not indexed")
+        return {(study, cell, bool(repeat), block, batch) for study, cell, repeat, block, batch in found}
 
     def cells(self) -> set[tuple[str, str]]:
         """(study, cell) of every cell of the run."""

@@ -26,7 +26,7 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
     "batch": {"study": "text", **dict.fromkeys(("block", "batch"), "integer"), "started_s": "real"},
     "trial": {
         **dict.fromkeys(("study", "cell", "outcome", "paid_by"), "text"),
-        **dict.fromkeys(("id", "twin", "block", "batch", "ord", "memory_bytes", "steal_ns"), "integer"),
+        **dict.fromkeys(("id", "repeat", "block", "batch", "ord", "memory_bytes", "steal_ns"), "integer"),
         **dict.fromkeys(("reason", "load"), "text null"),
         "started_s": "real",
         "machine_load": "real",

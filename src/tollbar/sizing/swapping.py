@@ -136,7 +136,7 @@ def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> 
 
 
 def _noise_of(cells: Sequence[Cell]) -> Interval | None:
-    """Return the twins that reach furthest among the studies of these cells; None where one study has none."""
+    """Return the A/A pairs that reach furthest among the studies of these cells; None where one study has none."""
     by_source: dict[int, list[Cell]] = {}
     for cell in cells:
         by_source.setdefault(id(cell.source), []).append(cell)

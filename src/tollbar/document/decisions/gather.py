@@ -60,7 +60,7 @@ class TogetherForm(Form):
     high: Number
     confidence: Number
     noise: Number
-    """how far from 1 noise alone may take this ratio; null where no run had twins"""
+    """how far from 1 noise alone may take this ratio; null where no run had A/A pairs"""
     disturbed: bool
     """whether the combined runs are as disturbed: no undisturbed one has an interval"""
     runs: list[int]

@@ -132,7 +132,8 @@ def how(gathered: Gathered) -> Iterator[str]:
         yield (
             "Several runs of one machine are combined by random effects: the ratio and its interval are those of all"
             " runs, and the range of the runs' own ratios is next to them. The verdict is on the combined interval, by"
-            f" the studies' threshold and the noise of all runs' twins; `{DIFFERS}` where decided runs contradict one"
+            f" the studies' threshold and the noise of all runs' A/A pairs; `{DIFFERS}` where decided runs contradict"
+            " one"
             " another."
         )
 
