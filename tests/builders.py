@@ -125,7 +125,7 @@ def family(sizes: Sequence[str] = ("bytes",), words: Sequence[str] = ("api", "di
 
 def study(
     *,
-    worth: float = 0.03,
+    threshold: float = 0.03,
     blocks: int = 20,
     vary: Mapping[str, tuple[Value, ...]] | None = None,
     claims: Sequence[Claim] = (),
@@ -144,7 +144,7 @@ def study(
         baseline={"choice": "none"},
         leave_out=(),
         measure=Measure("cpu", 0.005, 10, blocks),
-        worth=worth,
+        threshold=threshold,
         claims=tuple(claims),
         notes=(),
     )

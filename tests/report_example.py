@@ -26,7 +26,7 @@ from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
 from tollbar.study import Claim, Measure, Study
 
-WORTH = 0.03
+THRESHOLD = 0.03
 BLOCKS, ROUNDS = 12, 10
 # The run was judged once before, and less error is left for the second look.
 CONFIDENCE = 0.995
@@ -85,7 +85,7 @@ def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Va
         baseline={},
         leave_out=(),
         measure=Measure("cpu", 0.005, ROUNDS, BLOCKS),
-        worth=WORTH,
+        threshold=THRESHOLD,
         claims=(),
         notes=(),
     )

@@ -166,7 +166,7 @@ def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study
         baseline={"choice": "plaintext"},
         leave_out=(),
         measure=Measure("server-cpu", 0.005, ROUNDS, BLOCKS),
-        worth=0.03,
+        threshold=0.03,
         claims=(),
         notes=(),
     )

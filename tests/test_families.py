@@ -213,7 +213,7 @@ TLS_CELLS = {
 
 
 @pytest.mark.parametrize("cell", TLS_CELLS, ids=" ".join)
-def test_a_cell_is_worth_its_worst_part(cell: tuple[str, str, str]) -> None:
+def test_a_cell_has_the_standing_of_its_worst_part(cell: tuple[str, str, str]) -> None:
     """A certificate or a key exchange that is disallowed makes the whole connection so, and the weakest part counts."""
     family = families()["tls"]
     choice, certificate, key_exchange = cell

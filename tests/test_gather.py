@@ -196,7 +196,7 @@ def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> Non
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), text=f'{DIGESTS}\n[judge]\nworth = "10 %"\n')
     found = told(one_run, tmp_path)
     assert {1} == {len(row.places) for row in found.rows}
-    assert {0.03, 0.10} == {row.worth for row in found.rows}
+    assert {0.03, 0.10} == {row.threshold for row in found.rows}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> Non
     [
         ({"load": "b", "name": "another"}, ("as another asks", "as digests asks")),
         ({"load": "b"}, ("as digests asks, way 1 of 2", "as digests asks, way 2 of 2")),
-        ({"worth": 0.1}, ("3 % is worth telling", "10 % is worth telling")),
+        ({"threshold": 0.1}, ("3 % is worth telling", "10 % is worth telling")),
     ],
 )
 def test_rows_of_one_name_say_what_tells_them_apart(

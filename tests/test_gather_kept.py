@@ -25,7 +25,7 @@ from tollbar.gathering.kept import FILE, JUDGED_BY, KeptToll, read_kept
 from tollbar.gathering.reading import Found
 from tollbar.judge import Verdict
 
-# What a sender writes of a toll, by its fields; its study's `worth` is 3 %.
+# What a sender writes of a toll, by its fields; its study's `threshold` is 3 %.
 CONTRADICTIONS: Mapping[str, Mapping[str, Any]] = {
     "a ratio outside of its interval": {"ratio": 0.5, "low": 3.0, "high": 4.0, "verdict": "costs"},
     "a ratio above it": {"ratio": 4.1, "low": 3.0, "high": 4.0, "verdict": "costs"},

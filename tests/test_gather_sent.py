@@ -230,7 +230,7 @@ def test_whatever_a_run_says_is_read_or_refused(one_run: Path, tmp_path: Path, k
             assert all(cell.says.isprintable() or "\u00a0" in cell.says for row in table.rows for cell in row)
 
 
-KEPT = ["worth", "noise_floor", "load", "family", "parameters", "cells", "tolls", "cells/0/0/bytes", "tolls/0/2",
+KEPT = ["threshold", "noise_floor", "load", "family", "parameters", "cells", "tolls", "cells/0/0/bytes", "tolls/0/2",
         "cells/0/0", "wrong_claims", "tolls/0/7", "tolls/0/8", "cells/0/3"]  # fmt: skip
 
 

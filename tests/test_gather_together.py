@@ -58,7 +58,8 @@ def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), disturbed
             0 if kept else None,
         )
         study = KeptStudy(
-            name="s", question="?", family="digest", cost="cpu", load="", worth=0.03, confidence=0.96, noise_floor=1.0,
+            name="s", question="?", family="digest", cost="cpu", load="", threshold=0.03, confidence=0.96,
+            noise_floor=1.0,
             left_alone=1.0, cells_measured=2, never_left_alone=0, wrong_claims=[], parameters={},
             noises=[kept] if kept else [], cells=[CELL, CELL], tolls=[toll],
         )  # fmt: skip

@@ -70,7 +70,7 @@ def test_the_reference_has_each_default(key: str) -> None:
         assert written is not None, said
         value = json.loads(written.group(1))
         read = {
-            "judge.worth": units.share,
+            "judge.threshold": units.share,
             "measure.chunk": units.seconds,
             "load.think": units.seconds,
         }
@@ -135,7 +135,7 @@ def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
     assert all(re.search(rf"^#   {choice} ", text, re.MULTILINE) for choice in family.choices)
     whole = study.read("new", re.sub(r"^# ([a-z0-9-]+ = |\[)", r"\1", text, flags=re.MULTILINE), where="uncommented")
     # Named, the usual chunk and rounds hold for quick operations too.
-    assert (replace(one.measure, is_adapted=False), one.worth) == (whole.measure, whole.worth)
+    assert (replace(one.measure, is_adapted=False), one.threshold) == (whole.measure, whole.threshold)
     assert {"op", *family.settings} == set(whole.vary)
     assert (1, 1) == (len(whole.leave_out), len(whole.claims))
     defaults = {setting: (of.default,) for setting, of in family.settings.items()}

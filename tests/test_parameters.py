@@ -32,7 +32,7 @@ def at(family: Family, choice: str, **given: str | int) -> dict[str, Value]:
 
 
 # A choice with its parameters, what it is worth, and who says so.
-WORTH = [
+THRESHOLD = [
     ("argon2id", {"memory": "46 MiB", "passes": 1}, Standing.RECOMMENDED, "OWASP"),
     ("argon2id", {"memory": "47103 KiB", "passes": 1}, Standing.DISALLOWED, "OWASP"),
     ("argon2id", {"memory": "19 MiB", "passes": 2, "lanes": 4}, Standing.RECOMMENDED, "OWASP"),
@@ -51,8 +51,8 @@ WORTH = [
 ]
 
 
-@pytest.mark.parametrize(("choice", "given", "standing", "by"), WORTH)
-def test_parameters_decide_what_a_choice_is_worth(
+@pytest.mark.parametrize(("choice", "given", "standing", "by"), THRESHOLD)
+def test_parameters_decide_the_standing_of_a_choice(
     choice: str, given: dict[str, str | int], standing: Standing, by: str
 ) -> None:
     """A choice has the standing of the first level that its parameters meet, and that level's authority."""
@@ -63,7 +63,7 @@ def test_parameters_decide_what_a_choice_is_worth(
 
 
 @pytest.mark.parametrize(("family", "choice"), LEVELLED, ids=lambda one: one.name)
-def test_a_named_set_is_worth_what_its_parameters_are(family: Family, choice: Choice) -> None:
+def test_a_named_set_has_the_standing_of_its_parameters(family: Family, choice: Choice) -> None:
     """A set of parameters that has a name stands where the same parameters do without one, and takes as much memory."""
     algorithm = family.choices[str(choice.setting.get("algorithm", choice.name))]
     given = {name: value for name, value in choice.setting.items() if name in family.settings}

@@ -127,7 +127,7 @@ def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
 
 
 @pytest.mark.parametrize("name", OF_GROUPS.values())
-def test_a_password_is_worth_a_ticket(domain: Domain, name: str) -> None:
+def test_a_password_is_as_good_as_a_ticket(domain: Domain, name: str) -> None:
     """The right one is; one of another account is not."""
     assert 0 == domain.run("kinit", name, text=domain.password(name)).returncode
     refused = domain.run("kinit", name, text=domain.password("u00001"))

@@ -180,7 +180,9 @@ def test_the_first_sentences_leave_the_rest_to_the_table() -> None:
     assert Standing.NULL in {row.standing for row in found.rows}
 
 
-def test_a_baseline_that_is_worth_less_is_not_said_to_be_worth_as_much(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_of_worse_standing_is_not_called_equal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """All rows stand alike only where the baseline does as well; then that is said once, above them."""
     show_judgement(judgement([asked("password-hash bcrypt-12 argon2id-owasp-46m", (250e6, 50e6))]))
     text = capsys.readouterr().out

@@ -62,7 +62,7 @@ def every_cell() -> list[dict[str, Value]]:
     return [dict(at_defaults(whole(), {**given, **dict(zip(names, at, strict=True))})) for at in product(*values)]
 
 
-def test_a_cell_is_worth_what_the_least_of_its_parts_is() -> None:
+def test_a_cell_has_the_standing_of_its_worst_part() -> None:
     """Of those that protect something; its strength is the least, and its threats are those of all."""
     seen = set()
     for at in every_cell():

@@ -118,7 +118,7 @@ def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> Non
     (old, new) = pair("a", 1.0, lacks=NEW)
     rows = [replace(one, coordinates={**one.coordinates, "bed": "embedded"}) for one in (old, new)]
     bare = replace(side(NEW), provider=replace(side(NEW).provider, path=str(alone)))
-    about = replace(study(worth=0.01, blocks=BLOCKS), baseline={"provider": OLD})
+    about = replace(study(threshold=0.01, blocks=BLOCKS), baseline={"provider": OLD})
     judged = judge(run(study_run(rows, (BLOCKS,), about)))
     assert [Kind.FAILED] == [one.kind for one in upgrading.upgrade(side(OLD), bare, judged).changes]
     (tmp_path / "libssl.so.3").touch()
@@ -215,7 +215,7 @@ def taken_apart(made_of: Mapping[tuple[str, str], float] = DEFAULTS, noise: floa
         load = LoadRecord(wall_ns=1, negotiated=(Negotiated(version="TLS 1.3", suite="A", group=group, count=9),))
         rows.append(replace(made, trials=tuple(replace(trial, load=load) for trial in made.trials)))
     factors: dict[str, tuple[Value, Value]] = {"provider": (OLD, NEW), "choice": ("by-default", "held")}
-    about = replace(study(worth=0.01, blocks=BLOCKS), baseline={"provider": OLD}, factors=factors)
+    about = replace(study(threshold=0.01, blocks=BLOCKS), baseline={"provider": OLD}, factors=factors)
     return judge_study(study_run(rows, (BLOCKS,), about))
 
 

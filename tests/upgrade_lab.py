@@ -39,7 +39,7 @@ def pair(choice: str, ratio: float, lacks: str | None = None, why: Outcome = Out
 
 
 def of(*rows: Row) -> Upgrade:
-    about = replace(study(worth=0.01, blocks=BLOCKS), baseline={"provider": OLD})
+    about = replace(study(threshold=0.01, blocks=BLOCKS), baseline={"provider": OLD})
     return upgrading.upgrade(side(OLD), side(NEW, "libcrypto:psycopg"), judge(run(study_run(rows, (BLOCKS,), about))))
 
 

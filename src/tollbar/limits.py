@@ -45,7 +45,7 @@ LONGEST_S = Limits(0, 31 * 86400, "at most 31 days", '"5 min"')
 # The number of blocks grows with the inverse square: for 0.01 % some hundred million are needed.
 PRECISION = Limits(1e-4, 0.999, "a share above nothing, from 0.01 % to 99.9 %", '"2 %"')
 # Twice the cost is a difference of 100 %.
-WORTH = Limits(0, 1, "from 0 % to 100 %", '"3 %"')
+THRESHOLD = Limits(0, 1, "from 0 % to 100 %", '"3 %"')
 # Costs a billion times apart are not measured in one study.
 RATIO = Limits(1e-9, 1e9, "a number above zero, from 1e-9 to 1e9", "2.0")
 # Each user has a connection, and the guard lets a server have some ten thousand.

@@ -134,7 +134,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "question": study.question,
         "family": study.family.name,
         "answers": _answers(judged),
-        "worth": study.worth,
+        "threshold": study.threshold,
         "confidence": judged.confidence,
         "noise_floor": _plain(judged.noise_floor),
         "noise": _ends(judged.noise),

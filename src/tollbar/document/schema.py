@@ -291,7 +291,7 @@ class StudyForm(Form):
     answers: AnswersForm
     """what was found, in words: `headline`, one line; `paragraphs`, as the report has them; `sentences`, how often a
     core can do each in a second, then one for each comparison with its ratio, interval, verdict and standings"""
-    worth: float
+    threshold: float
     """the share under which differences are ignored"""
     confidence: float
     """that of every interval and verdict"""

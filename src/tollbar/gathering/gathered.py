@@ -63,7 +63,7 @@ def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, 
             # What a choice is performed with tells it from one of the same name elsewhere.
             performed = {name: json.dumps(with_, sort_keys=True) for name, with_ in study.parameters.items()}
             cells = [(frozenset(at.items()), performed.get(str(at.get("choice")))) for at, *_ in study.cells]
-            same = study.family, study.cost, study.load, study.worth
+            same = study.family, study.cost, study.load, study.threshold
             for toll in study.tolls:
                 cell, over = study.cells[toll.cell], study.cells[toll.over]
                 row = rows.get(key := (*same, cells[toll.cell], cells[toll.over]))
@@ -74,7 +74,7 @@ def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, 
                         study.cost,
                         study.load,
                         {name: study.parameters[name] for name in choices if name in study.parameters},
-                        study.worth,
+                        study.threshold,
                         cell.coordinates,
                         over.coordinates,
                         cell.standing,

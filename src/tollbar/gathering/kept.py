@@ -139,7 +139,7 @@ class KeptStudy(Kept):
     cost: str
     load: str
     """A digest of what users ask of a server; empty where there is none."""
-    worth: Finite
+    threshold: Finite
     confidence: Finite
     noise_floor: Finite | None
     """How far from one A/A pairs came out, as a ratio above one."""
@@ -177,9 +177,9 @@ class KeptStudy(Kept):
 
     @property
     def agrees(self) -> bool:
-        """Whether no toll contradicts itself, or what is worth telling."""
+        """Whether no toll contradicts itself or the threshold."""
         return all(0 < one.low <= one.ratio <= one.high for one in self.noises) and all(
-            _agrees(toll, 1 + self.worth, has_repeats=self.noise_floor is not None) for toll in self.tolls
+            _agrees(toll, 1 + self.threshold, has_repeats=self.noise_floor is not None) for toll in self.tolls
         )
 
 
@@ -318,7 +318,7 @@ def _study(judged: StudyJudgement) -> KeptStudy:
         family=study.family.name,
         cost=study.measure.cost,
         load=_load(study),
-        worth=study.worth,
+        threshold=study.threshold,
         confidence=judged.confidence,
         noise_floor=judged.noise_floor,
         left_alone=trust.left_alone,

@@ -110,7 +110,7 @@ class Place:
         if self.ratio is None:
             return Verdict.UNCLEAR
         first, *others = self.combined
-        return decide(self.ratio, self.floor, Terms(first.study.worth, 1)) if others else first.toll.verdict
+        return decide(self.ratio, self.floor, Terms(first.study.threshold, 1)) if others else first.toll.verdict
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class TollRow:
     """A digest of what users ask of a server, and how."""
     parameters: Mapping[str, Mapping[str, Scalar]]
     """What its choice and its baseline's are performed with."""
-    worth: float
+    threshold: float
     at: Mapping[str, Value]
     """The cell's coordinates, its provider without a version."""
     over: Mapping[str, Value]

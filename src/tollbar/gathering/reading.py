@@ -80,7 +80,7 @@ class Doubt(StrEnum):
     """Why nothing is told of a study."""
 
     NOISE = "noise"
-    """What was measured twice differed by more than is worth telling."""
+    """What was measured twice differed by more than the threshold."""
     NEVER_QUIET = "never quiet"
     """No cell's core was left alone in blocks enough."""
     REHEARSAL = "rehearsal"
@@ -331,7 +331,7 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
 
 
 def _doubt(study: KeptStudy) -> Doubt | None:
-    if study.noise_floor is not None and study.noise_floor > 1 + study.worth:
+    if study.noise_floor is not None and study.noise_floor > 1 + study.threshold:
         return Doubt.NOISE
     # Where no core was probed nothing is known of it, and the ratios say that they are as disturbed.
     alone = study.left_alone

@@ -250,7 +250,11 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
     elif floor is None:
         reason = "nothing was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
-        edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "×1, or `worth` below it"
+        edge = (
+            "an edge of what counts as the published ratio"
+            if claim.ratio is not None
+            else "×1, or the threshold below it"
+        )
         reaches = (
             "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
         )

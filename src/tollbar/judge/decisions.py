@@ -24,19 +24,19 @@ _FIRST_LOOK = 0.80
 class Terms:
     """What a study's verdicts are held to."""
 
-    worth: float
+    threshold: float
     """The smallest difference that matters, as a share."""
     looks: int
     """How many times the run was judged, this time included."""
 
     @classmethod
     def of(cls, study_run: StudyRun) -> Terms:
-        return cls(study_run.study.worth, max(1, len(study_run.looks)))
+        return cls(study_run.study.threshold, max(1, len(study_run.looks)))
 
     @property
     def margin(self) -> float:
         """Ratios between one over this and this are too small to matter."""
-        return 1 + self.worth
+        return 1 + self.threshold
 
     @property
     def confidence(self) -> float:
@@ -88,7 +88,7 @@ def reach(noise: Interval) -> float:
 def suffers(ratio: Interval, typical: Interval | None, terms: Terms) -> Literal["more", "less"] | None:
     """Whether what disturbs the machine makes one cell dearer by more, or less, than the other.
 
-    The two ratios are apart by more than is worth telling, and each is outside the other's interval.
+    The two ratios are apart by more than the threshold, and each is outside the other's interval.
     """
     if typical is None or ratio.moments is Moments.AS_DISTURBED or not (ratio.is_bounded and typical.is_bounded):
         return None

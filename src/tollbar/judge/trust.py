@@ -74,7 +74,7 @@ class Trust:
     trend: tuple[str, Interval] | None = None
     """The cell whose ratio changes most from a trial's first to its last round, and how many times as large it gets."""
     still_warming: tuple[str, ...] = ()
-    """Titles of cells whose ratio changes so by more than `worth`, and by more than chance explains."""
+    """Titles of cells whose ratio changes so by more than `threshold`, and by more than chance explains."""
 
     @property
     def may_have_neighbour(self) -> bool:
@@ -134,7 +134,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         failed_trials=len(failed),
         failures=tuple(sorted({trial.reason or str(trial.outcome) for trial in failed})),
         trend=max(trends, key=lambda one: apart(one[1]), default=None),
-        still_warming=tuple(title for title, found in trends if _is_trend(found, len(trends), ledger.terms.worth)),
+        still_warming=tuple(title for title, found in trends if _is_trend(found, len(trends), ledger.terms.threshold)),
     )
 
 
@@ -148,9 +148,9 @@ def _trends(ledger: Ledger) -> Iterator[tuple[str, Interval]]:
                 yield row.title, found
 
 
-def _is_trend(found: Interval, among: int, worth: float) -> bool:
+def _is_trend(found: Interval, among: int, threshold: float) -> bool:
     joint = jointly(found, among)
-    return apart(found) > 1 + worth and not joint.low <= 1 <= joint.high
+    return apart(found) > 1 + threshold and not joint.low <= 1 <= joint.high
 
 
 def _others(load: LoadRecord) -> float:

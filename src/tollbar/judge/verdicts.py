@@ -12,7 +12,7 @@ from tollbar.stats import Interval
 
 
 class Verdict(StrEnum):
-    """What a toll comes to, given what the user said a difference is worth."""
+    """What a toll comes to, given the user's threshold."""
 
     COSTS = "costs"
     SAVES = "saves"
@@ -46,7 +46,7 @@ class Toll:
     reason: str | None = None
     """Why there is no ratio."""
     suffers: Literal["more", "less"] | None = None
-    """Where the typical ratio is apart from the undisturbed one by more than `worth`: how much neighbours raise
+    """Where the typical ratio is apart from the undisturbed one by more than `threshold`: how much neighbours raise
     this cell's cost, beside the other's."""
     quiet_blocks: int = 0
     """In which both sides had undisturbed rounds: the ratio is of these, where they are enough."""
@@ -55,7 +55,7 @@ class Toll:
 
     @property
     def turned(self) -> Toll:
-        """The same of the other against the one. The band of what is worth nothing is the same both ways."""
+        """The same of the other against the one. The band of meaningless differences is the same both ways."""
         return replace(
             self,
             row=self.against,

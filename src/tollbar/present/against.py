@@ -100,7 +100,7 @@ def _everywhere(subjects: Sequence[Subject], most: int = MOST_NAMES) -> str:
 
 
 def _rest(study: StudyJudgement, subjects: Sequence[Subject]) -> list[str]:
-    worth = percent(study.about.worth)
+    threshold = percent(study.about.threshold)
     mixed = [s for s in subjects if s.verdict is None]
     free = [s for s in subjects if s.verdict is Verdict.FREE]
     unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
@@ -109,7 +109,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[Subject]) -> list[str]:
     if len(mixed) > MOST_MIXED:
         clauses = [f"for {_names_of(mixed)} it differs from cell to cell"]
     if free:
-        clauses.append(f"{_names_of(free)} {_is(free)} free (no meaningful difference: within {worth})")
+        clauses.append(f"{_names_of(free)} {_is(free)} free (no meaningful difference: within {threshold})")
     if unclear:
         clauses.append(f"{_names_of(unclear)} {_is(unclear)} unclear")
     if missing:

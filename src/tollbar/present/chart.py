@@ -32,7 +32,7 @@ class Scale:
     low: float
     high: float
     unit: Literal["ratio", "ns", "B"] = "ratio"
-    worth: float | None = None
+    threshold: float | None = None
     noise: float | None = None
     """How far from one noise alone may take a ratio."""
 
@@ -42,17 +42,17 @@ class Scale:
         title: str,
         values: Iterable[float | None],
         unit: Literal["ratio", "ns", "B"] = "ratio",
-        worth: float | None = None,
+        threshold: float | None = None,
     ) -> Scale:
-        """The scale that holds all these values, and the band of what is worth nothing where one is given."""
+        """The scale that holds all these values, and the band of meaningless differences where one is given."""
         # Too few blocks give an interval from nothing to infinity, which no axis can hold.
         held = [v for v in values if v is not None and 0 < v < inf]
-        if worth is not None:
-            held += [1 / (1 + worth), 1 + worth]
+        if threshold is not None:
+            held += [1 / (1 + threshold), 1 + threshold]
         low, high = (min(held), max(held)) if held else (1.0, 10.0)
         # A little air, so that no mark sits on the frame.
         air = max(1.06, (high / low) ** 0.04)
-        return cls(f"{title} (log scale)", low / air, high * air, unit, worth)
+        return cls(f"{title} (log scale)", low / air, high * air, unit, threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ class Drift:
 
 
 def scale_over(
-    title: str, dots: Iterable[Dot], unit: Literal["ratio", "ns", "B"] = "ratio", worth: float | None = None
+    title: str, dots: Iterable[Dot], unit: Literal["ratio", "ns", "B"] = "ratio", threshold: float | None = None
 ) -> Scale:
     """The scale that holds all these dots with their intervals."""
-    return Scale.over(title, (v for d in dots for v in (d.value, d.low, d.high, d.then, d.to)), unit, worth)
+    return Scale.over(title, (v for d in dots for v in (d.value, d.low, d.high, d.then, d.to)), unit, threshold)
 
 
 def spoken(dots: Iterable[Dot]) -> str:
@@ -278,7 +278,7 @@ def _alike_panels(
     baseline = baseline_words(study)
     against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
     title = f"{cost_words(study).title}, as a multiple of {against}"
-    scale = scale_over(title, list(dots.values()), worth=study.about.worth)
+    scale = scale_over(title, list(dots.values()), threshold=study.about.threshold)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]
     for name, panel in panels(place_words(study), rows, in_panels):

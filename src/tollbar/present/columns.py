@@ -201,12 +201,12 @@ class MainTable:
             return TableCell("×\u00a01", 1.0, bar=0.0, brief=TableCell("1"))
         if toll is None or toll.ratio is None:
             return DASH
-        ratio, worth = toll.ratio, self.study.about.worth
+        ratio, threshold = toll.ratio, self.study.about.threshold
         return TableCell(
             times(ratio.estimate),
             ratio.estimate,
             interval=bracket(ratio),
-            bar=bar(ratio.estimate, worth, self.widest),
+            bar=bar(ratio.estimate, threshold, self.widest),
             verdict=toll.verdict,
             good=good_news(toll.verdict, row),
             brief=TableCell(ratio_words(ratio.estimate)),
@@ -253,7 +253,7 @@ class MainTable:
         limits = {f"{LIMIT_MARKS[m.limit]} {m.limit}": None for of in seen for m in of.values() if m.limit}
         limited = [f"requests a second that something other than the server limited: {', '.join(limits)}"]
         has_embedded = "bed" in self.row_names and any(row.bed == EMBEDDED for row in self.rows)
-        meant = verdict_meanings({toll.verdict for toll in found}, study.about.worth)
+        meant = verdict_meanings({toll.verdict for toll in found}, study.about.threshold)
         return (
             *([meant] if meant else []),
             *disturbed,

@@ -176,7 +176,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
             for c in found[:MOST_ROWS]
         ]
         axis = f"{capitalised(cost_words(study).short)}, as a multiple"
-        scale = scale_over(axis, dots, worth=study.about.worth)
+        scale = scale_over(axis, dots, threshold=study.about.threshold)
         title = f"By {column_title(family, setting)}"
         charts.append(Chart(title, f"{title}, all else alike. {spoken(dots)}.", Dots(_distinct(dots), scale)))
     return charts

@@ -97,7 +97,7 @@ def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
     apart = f"{signed(beyond.estimate)} {ends}, {change_words(found.ratio.estimate)} {change_ends(found.ratio)}"
     parts = f"that without {'them' if len(found.own) > 1 else 'it'} and what each adds by itself"
     return {
-        Together.ADDS_UP: f"With {names}{where} the cost is {parts}, within {percent(study.about.worth)}: {apart}.",
+        Together.ADDS_UP: f"With {names}{where} the cost is {parts}, within {percent(study.about.threshold)}: {apart}.",
         Together.CHEAPER: f"With {names}{where} the cost is less than {parts}: {apart}.",
         Together.DEARER: f"With {names}{where} the cost is more than {parts}: {apart}.",
         Together.CANNOT_TELL: f"With {names}{where} whether the cost is {parts} cannot be told: {apart}.",

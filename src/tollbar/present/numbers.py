@@ -69,7 +69,7 @@ def repeats_words(noise: Interval) -> str:
     return f"{apart_words(noise.estimate)}, at most {apart_words(max(1 / noise.low, noise.high))}"
 
 
-def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> str:
+def excess_words(ratio: Interval, threshold: float, noise: float | None = None) -> str:
     """An interval that no verdict could be made of, as what it leaves open: `less by 2 to 4 %: …`.
 
     `noise` is how far from one noise alone may have taken the ratio, as a ratio above one.
@@ -77,21 +77,21 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
     low, high = ratio.low, ratio.high
     if not ratio.is_bounded:
         return "too few blocks for an interval"
-    within = 1 / (1 + worth) <= low and high <= 1 + worth
-    if not within and (high < 1 / (1 + worth) or low > 1 + worth):
+    within = 1 / (1 + threshold) <= low and high <= 1 + threshold
+    if not within and (high < 1 / (1 + threshold) or low > 1 + threshold):
         border = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
     elif within:
         known = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
-        border = f", within the {percent(worth)} threshold{known}"
+        border = f", within the {percent(threshold)} threshold{known}"
     else:
-        border = f"; the interval crosses the {percent(worth)} threshold"
+        border = f"; the interval crosses the {percent(threshold)} threshold"
     if low < 0.5 or high > 2:
         return f"from {times(low)} to {times(high)}{border}"
     less, more = abs(1 - low), abs(high - 1)
     if high <= 1:
-        return f"less by {_percents(more, less, worth)}{border}"
+        return f"less by {_percents(more, less, threshold)}{border}"
     if low >= 1:
-        return f"more by {_percents(less, more, worth)}{border}"
+        return f"more by {_percents(less, more, threshold)}{border}"
     return f"from {percent_of(less)} less to {percent_of(more)} more{border}"
 
 
@@ -103,21 +103,21 @@ def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
     if of.verdict is not Verdict.UNCLEAR:
         return None
     more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
-    worth = study.about.worth
+    threshold = study.about.threshold
     if isinstance(of, Contrast):
         # The ends are those of several pairs, each with a noise of its own.
-        return f"undecided{more}: {excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), worth)}"
+        return f"undecided{more}: {excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), threshold)}"
     if of.ratio is None:
         return None
     noise = None if of.noise is None else reach(of.noise)
-    return f"undecided{more}: {excess_words(of.ratio, worth, noise)}"
+    return f"undecided{more}: {excess_words(of.ratio, threshold, noise)}"
 
 
-def verdict_meanings(found: Collection[Verdict], worth: float) -> str:
+def verdict_meanings(found: Collection[Verdict], threshold: float) -> str:
     """What these verdicts mean, in short: `free: no meaningful difference`."""
     from tollbar.judge import Verdict
 
-    least = percent(worth)
+    least = percent(threshold)
     meaning = {
         Verdict.COSTS: f"dearer by more than {least}",
         Verdict.SAVES: f"cheaper by more than {least}",
@@ -141,12 +141,14 @@ def change_ends(change: Interval) -> str:
     return f"[{change_words(change.low)}, {change_words(change.high)}]" if change.is_bounded else TOO_FEW
 
 
-def _percents(low: float, high: float, worth: float) -> str:
+def _percents(low: float, high: float, threshold: float) -> str:
     """`2 to 4 %`, with as many decimals as tell the ends from each other and from what lies between them."""
     for digits in (0, 1, 2):
         ends = [f"{100 * end:.{digits}f}" for end in (low, high)]
         shares = [float(end) / 100 for end in ends]
-        if ends[0] != ends[1] and all((a < worth) is (b < worth) for a, b in zip((low, high), shares, strict=True)):
+        if ends[0] != ends[1] and all(
+            (a < threshold) is (b < threshold) for a, b in zip((low, high), shares, strict=True)
+        ):
             break
     return f"{ends[0]} to {ends[1]} %"
 

@@ -246,8 +246,8 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
         yield Folded(f"The same in {counted(len(rest) - MOST_SAID, 'more place')}", [Items(rest[MOST_SAID:])])
     compared = real_tolls(study)
     if compared:
-        worth, floor = percent(study.about.worth), largest_noise(study)
-        keys = [*standing_keys(study.rows), Key(f"within {worth}: no meaningful difference (free)", mark="band")]
+        threshold, floor = percent(study.about.threshold), largest_noise(study)
+        keys = [*standing_keys(study.rows), Key(f"within {threshold}: no meaningful difference (free)", mark="band")]
         if floor:
             differed = f"what was measured twice differed by at most {times_exactly(floor)}"
             keys.append(Key(f"what noise alone may make: {differed}", mark="floor"))
@@ -381,7 +381,7 @@ def how(study: StudyJudgement) -> str:
         f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
         counted(blocks, "block"),
         *repeats,
-        f"differences under {percent(about.worth)} are ignored",
+        f"differences under {percent(about.threshold)} are ignored",
         left_alone_words(study),
     )
     return " · ".join(said)
@@ -416,7 +416,7 @@ def blocks_and_chunks(study: StudyJudgement) -> str:
     return (
         f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked}; in each,"
         f" {about.measure.rounds:,} chunks of {_time(about.measure.chunk_s)} or more of each cell{quick};"
-        f" differences under {percent(about.worth)} are ignored."
+        f" differences under {percent(about.threshold)} are ignored."
         f" Intervals are at {percent(study.confidence)} confidence."
     )
 

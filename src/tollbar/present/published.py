@@ -380,7 +380,7 @@ def published_chart(group: Group) -> Chart | None:
     dots = [_dot(number, line) for number, line in numbered]
     if not any(d.then for d in dots):
         return None
-    scale = scale_over("the claim's own ratio, published and measured", dots, worth=0.0)
+    scale = scale_over("the claim's own ratio, published and measured", dots, threshold=0.0)
     said = "; ".join(
         f"{d.label}: published {published_words(line.claim) if line.claim.ratio else 'an order'}, here {d.note}"
         for d, (_, line) in zip(dots, numbered, strict=True)

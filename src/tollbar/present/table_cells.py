@@ -55,12 +55,12 @@ def standing_cell(row: Row) -> TableCell:
     )
 
 
-def bar(ratio: float, worth: float, widest: float) -> float:
+def bar(ratio: float, threshold: float, widest: float) -> float:
     """How long a bar of this ratio is, from minus one to one, on the logarithmic scale that `widest` is the end of.
 
     Nought within what the study ignores: a bar there would show what no verdict says.
     """
-    return 0.0 if 1 / (1 + worth) <= ratio <= 1 + worth else math.log(ratio) / widest
+    return 0.0 if 1 / (1 + threshold) <= ratio <= 1 + threshold else math.log(ratio) / widest
 
 
 def good_news(verdict: Verdict, row: Row) -> bool | None:

@@ -117,7 +117,7 @@ class Telling:
             return f"{name} has the least cost, not told apart from {self._few(open_)}"
         # A baseline that is free against a lower cost comes first, and has not the least.
         if all((pair := self.pair(way.row, place.answer.row)) and pair.verdict is Verdict.FREE for way in lower):
-            return f"{name} costs the same within {percent(self.study.about.worth)} as {self._few(lower)}"
+            return f"{name} costs the same within {percent(self.study.about.threshold)} as {self._few(lower)}"
         return f"no other is known to cost less than {name}; not told apart from {self._few(open_)}"
 
     def others(self, place: Place) -> list[Way]:
@@ -231,7 +231,7 @@ class Telling:
         costs = f"{amount(best.cost - null.cost)} of it" if best.cost > null.cost else "something"
         said = {
             Verdict.COSTS: f"protection costs {costs}{times_words(pair)}",
-            Verdict.FREE: f"protection is free within {percent(self.study.about.worth)}",
+            Verdict.FREE: f"protection is free within {percent(self.study.about.threshold)}",
             Verdict.UNCLEAR: "whether protection costs anything, the run cannot tell",
             Verdict.SAVES: f"protection costs nothing{times_words(pair)}",
         }[pair.verdict]
@@ -261,7 +261,7 @@ class Telling:
         return {
             Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
             Verdict.SAVES: (f"{saves} {amount(apart)}" if fits else f"{would} less") + times_words(pair),
-            Verdict.FREE: f"{would} the same within {percent(self.study.about.worth)}",
+            Verdict.FREE: f"{would} the same within {percent(self.study.about.threshold)}",
             Verdict.UNCLEAR: f"{takes} (the run cannot tell whether that is more)",
         }[pair.verdict]
 

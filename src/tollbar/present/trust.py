@@ -120,7 +120,7 @@ def two_costs(study: StudyJudgement) -> str:
         return said
     tolls = counted(sum(t.typical is not None for t in real_tolls(study)), "cell")
     return (
-        f"{said} Where the two ratios are more than {percent(study.about.worth)} apart, the cell suffers"
+        f"{said} Where the two ratios are more than {percent(study.about.threshold)} apart, the cell suffers"
         f" more or less from neighbours on the machine than its baseline does: of {tolls}, {enumeration(apart)}."
     )
 

@@ -53,15 +53,15 @@ def _on_blocks(study: StudyJudgement) -> Iterator[str]:
 
 
 def _on_noise(study: StudyJudgement) -> Iterator[str]:
-    worth = study.about.worth
+    threshold = study.about.threshold
     if study.noise is None:
         # With too few blocks that has been said already.
         if study.trust.blocks >= study.trust.fewest_blocks:
             yield "Nothing was measured twice, so the noise is not known and no verdict is given."
-    elif reach(study.noise) > 1 + worth:
+    elif reach(study.noise) > 1 + threshold:
         yield (
             f"A cell measured twice differed by {repeats_words(study.noise)}, and this study ignores only what"
-            f" is under {percent(worth)}: nothing of its kind can be called free. Quiet the"
+            f" is under {percent(threshold)}: nothing of its kind can be called free. Quiet the"
             " machine or add blocks."
         )
 

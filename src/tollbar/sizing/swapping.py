@@ -131,7 +131,7 @@ def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> 
         return Verdict.UNCLEAR
     # A ratio is above zero: whoever saves more than all that there was has saved it for certain.
     estimate, low, high = (max(1 - end / before, _LEAST_RATIO) for end in (saved.estimate, saved.high, saved.low))
-    terms = max((cell.source.ledger.terms for cell in (*cells, *others)), key=lambda one: one.worth)
+    terms = max((cell.source.ledger.terms for cell in (*cells, *others)), key=lambda one: one.threshold)
     return decide(replace(saved, estimate=estimate, low=low, high=high), max(map(reach, noises)), terms)
 
 

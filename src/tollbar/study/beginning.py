@@ -9,7 +9,7 @@ from tollbar import families
 from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.families.settings import IN_BYTES
 from tollbar.study.asking import of_words
-from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_WORTH
+from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_THRESHOLD
 from tollbar.wire import written
 
 GOOD = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
@@ -94,9 +94,9 @@ def _measure() -> Iterator[str]:
     yield f'# chunk = "{DEFAULT_MEASURE.chunk_s * 1000:g} ms"'
     yield f"# rounds = {DEFAULT_MEASURE.rounds}"
     yield f"# blocks = {DEFAULT_MEASURE.blocks}"
-    yield from _said("A difference smaller than this is not worth speaking of.")
+    yield from _said("Differences below this are ignored.")
     yield "# [judge]"
-    yield f'# worth = "{DEFAULT_WORTH:.0%}"'
+    yield f'# threshold = "{DEFAULT_THRESHOLD:.0%}"'
 
 
 def _examples(family: Family, names: list[str]) -> Iterator[str]:

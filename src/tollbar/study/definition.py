@@ -240,7 +240,7 @@ class Study:
     baseline: Coordinates
     leave_out: tuple[LeaveOut, ...]
     measure: Measure
-    worth: float
+    threshold: float
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
     statistic: Statistic | None = None
@@ -255,7 +255,7 @@ class Study:
     """The machines of roles; empty: all is on one, unless the command line says otherwise."""
 
 
-DEFAULT_WORTH = 0.03
+DEFAULT_THRESHOLD = 0.03
 # On a host whose sibling threads belong to others quiet lasts 1 to 2 ms. Hardly any chunk of 5 ms is wholly quiet, and
 # four fifths of these are. The ratio of a slower operation, such as a signature, moves with its chunk.
 QUICK_OPERATION_S = 20e-6

@@ -11,7 +11,7 @@ from tollbar.families import Value
 from tollbar.limits import Limits
 from tollbar.study.definition import (
     DEFAULT_MEASURE,
-    DEFAULT_WORTH,
+    DEFAULT_THRESHOLD,
     STATISTIC_OF,
     Cells,
     ClientPlace,
@@ -23,6 +23,7 @@ from tollbar.wire import Plain, Wire
 # What studies of earlier versions say, and what is said instead.
 GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
+    "judge.worth": "this key is `judge.threshold` now",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
 }
 
@@ -106,7 +107,7 @@ class WireMeasure(Wire):
 
 
 class WireJudge(Wire):
-    worth: Annotated[Share, _within(limits.WORTH)] = DEFAULT_WORTH
+    threshold: Annotated[Share, _within(limits.THRESHOLD)] = DEFAULT_THRESHOLD
 
 
 class WireClaim(Wire):

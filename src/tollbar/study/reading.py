@@ -93,7 +93,7 @@ def read(
             for item in wire.leave_out
         ),
         measure=_measure(wire, family, where),
-        worth=wire.judge.worth,
+        threshold=wire.judge.threshold,
         claims=tuple(reader.claim(claim, None if kept else wire.beds) for claim in wire.claim),
         notes=wire.notes,
         statistic=wire.statistic,

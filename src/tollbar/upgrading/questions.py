@@ -21,8 +21,9 @@ from tollbar.upgrading.things import LIBCRYPTO, Thing
 TLS, DEFAULTS = "tls-defaults", "defaults"
 """The families that take a library and its defaults apart."""
 LIBSSL_HINT = "name the folder that has both below it, or copy libssl.so next to libcrypto.so"
-WORTH = "1%"
-"""The least change that is told, as a study's `worth`: what was upgraded is what programs call thousands of times."""
+THRESHOLD = "1%"
+"""The least change that is told, as a study's `threshold`: what was upgraded is what programs call thousands of
+times."""
 
 
 def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
@@ -89,7 +90,7 @@ def _text(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: i
             "vary": asked.get("vary", {}),
             "leave-out": asked.get("leave-out", []),
             "measure": {"blocks": blocks, **asked.get("measure", {})},
-            "judge": {"worth": WORTH},
+            "judge": {"threshold": THRESHOLD},
         }
     )
 

@@ -86,8 +86,8 @@ class GatheredTollForm(Form):
     """a digest of what users ask of a server, and how; empty where there is none"""
     parameters: dict[str, Values]
     """what the two choices are performed with"""
-    worth: Number
-    """the smallest difference that was worth telling"""
+    threshold: Number
+    """the smallest difference that counts"""
     standing: str
     differs: bool
     """whether machines, or runs of one of them, contradict one another"""
@@ -233,7 +233,7 @@ def _toll(row: TollRow) -> GatheredTollForm:
         cost=row.cost,
         load=row.load,
         parameters={name: dict(with_) for name, with_ in row.parameters.items()},
-        worth=row.worth,
+        threshold=row.threshold,
         standing=str(row.standing),
         differs=row.differs,
         on=[

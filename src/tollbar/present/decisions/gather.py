@@ -303,7 +303,7 @@ def refusal_words(refused: Refused) -> str:
     if refused.doubt is Doubt.NOISE:
         return (
             f"what was measured twice differed by {apart_words(study.noise_floor or 1.0)}, and"
-            f" {percent(study.worth)} is worth telling"
+            f" {percent(study.threshold)} is the threshold"
         )
     if refused.doubt is Doubt.NEVER_QUIET:
         return "never a quiet moment: no cell's core was left alone in blocks enough"

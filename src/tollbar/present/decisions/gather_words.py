@@ -126,7 +126,7 @@ def told_apart(rows: Sequence[TollRow], names: Names) -> list[str]:
         alike.setdefault((names.cell(row), names.over(row)), []).append(row)
     found: dict[int, str] = {}
     for same in alike.values():
-        said = [f"{row.cost}; {percent(row.worth)} is worth telling" for row in same]
+        said = [f"{row.cost}; {percent(row.threshold)} is the threshold" for row in same]
         if len(set(said)) < len(same):
             said = [f"{words}; as {_studies(row)} asks" for words, row in zip(said, same, strict=True)]
         # Studies of one name, of which one was changed.

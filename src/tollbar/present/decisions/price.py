@@ -233,7 +233,7 @@ def _told(cost: Cost) -> str:
 TOLD = {
     Verdict.COSTS: "costs more",
     Verdict.SAVES: "costs less",
-    Verdict.FREE: "costs the same within what is worth telling",
+    Verdict.FREE: "costs the same within the threshold",
     Verdict.UNCLEAR: "not told apart",
     Verdict.NOT_MEASURED: "not measured",
 }

@@ -97,7 +97,7 @@ def _how(found: Upgrade) -> Iterator[str]:
     if not found.judged.studies:
         return
     confidence = max(study.confidence for study in found.judged.studies)
-    worth = max(study.about.worth for study in found.judged.studies)
+    threshold = max(study.about.threshold for study in found.judged.studies)
     found_in = {moments_words(study) for study in found.judged.studies}
     moments = next((one for one in Moments if found_in == {one}), Moments.UNDISTURBED)
     confidence_words = f"{percent(confidence)} intervals"
@@ -105,8 +105,9 @@ def _how(found: Upgrade) -> Iterator[str]:
         confidence_words = f"intervals that hold together, all {found.among}, at {percent(confidence)}"
     yield (
         f"CPU time per operation, both sides in the same batches, {moments}; {confidence_words}; a change is told where"
-        f" the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was measured twice"
-        f" may differ; none where it is within {percent(worth)}."
+        f" the whole interval is beyond {percent(threshold)} and beyond the noise, which is how far what was measured"
+        " twice"
+        f" may differ; none where it is within {percent(threshold)}."
     )
     for study in found.judged.studies:
         for name in shared_settings(found.new.kind, study.about):
