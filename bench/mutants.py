@@ -58,7 +58,7 @@ class Package:
 
 JUDGE = (
     "judged_at_the_edges limits sources judge claims claim_kinds choosing candidates contrasts trust crosstables"
-    " comparison jointly break_even company factors observed_metrics quiet_rounds"
+    " comparison jointly break_even scaling factors observed_metrics quiet_rounds"
 )
 PACKAGES: Mapping[str, Package] = {
     "stats": Package("stats.py", "stats_of_several jointly quiet_rounds stats judge"),

@@ -19,7 +19,7 @@ LAYERS = (
     ("sign_in",),
     ("http",),
     ("op",),
-    ("company", "slices"),
+    ("team", "slices"),
     ("chunks",),
     ("keep",),
     ("aws_lc", "libcrypto", "rustcrypto", "spin", "sqlite", "tls", "gssapi", "accounting"),

@@ -21,10 +21,10 @@ from tollbar.families import Degree, Standing, Value, at_defaults
 from tollbar.judge import Compared, Contrast, StudyJudgement, Toll, Verdict, judge_study
 from tollbar.plan.pairs import contrasted
 from tollbar.present.answer import answer, headline
-from tollbar.present.company import is_asked
 from tollbar.present.factors import told_apart
 from tollbar.present.groups import options, places
 from tollbar.present.names import IN_GOOD_STANDING
+from tollbar.present.scaling import is_asked
 from tollbar.present.telling import MOST_IN_HEADLINE, Telling
 from tollbar.records import Outcome
 from tollbar.stats import Interval
@@ -244,7 +244,7 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
     assert ["provider"] == options(study)
     line, *rest = answer(study)
     assert line.startswith("Against “openssl 3.0.19” on one core, “")
-    # One thread by name is no company.
+    # One named thread does not ask about scaling.
     for threads, words in ((1, " on one core, “"), (8, ", “")):
         named = tuple(replace(r, coordinates={**r.coordinates, "threads": threads}) for r in rows)
         (line_of, *_) = answer(replace(study, study=replace(study.study, rows=named)))

@@ -123,10 +123,10 @@ def test_rehearsals_claim_the_means(name: str) -> None:
     assert {*rehearsal.choices} == claimed
 
 
-def test_the_rehearsal_in_company_claims_what_locks_make() -> None:
+def test_the_rehearsal_with_threads_claims_what_locks_make() -> None:
     """N threads of which each holds a lock for a share s take N · s times as long, where that is more than once; who
     waits asleep does not pay for it."""
-    (rehearsal,) = study.load(["rehearsal-company"])
+    (rehearsal,) = study.load(["self-test-scaling"])
     for claim in rehearsal.claims:
         setting, threads = CHOICES[str(claim.of["choice"])].setting, int(claim.of["threads"])
         share = Fraction(int(setting.get("locked", 0)), int(setting["iterations"]))

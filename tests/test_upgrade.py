@@ -178,7 +178,7 @@ def test_only_what_is_above_with_its_whole_interval_fails() -> None:
 
 
 def test_the_answer_says_on_one_core() -> None:
-    """Locks show only in company: what was measured on one core says so, in each of its forms."""
+    """Locks show only with several threads: what was measured on one core says so, in each of its forms."""
     answer = upgrade_answer(of(*pair("dearer", 1.10), *pair("gone", 1.0, lacks=NEW)), 0.05)
     assert "openssl 3.0.19 → 3.5.9, on one core: 1 dearer and 1 gone." == answer.headline
     assert answer.question.endswith(", on one core?")

@@ -11,7 +11,6 @@ mod binding;
 mod calls;
 mod chunks;
 mod clock;
-mod company;
 mod contract;
 mod failure;
 mod families;
@@ -38,6 +37,7 @@ mod slices;
 mod spin;
 mod sqlite;
 mod store;
+mod team;
 mod tls;
 
 // The tests in `engine/tests` have it too, and none of this crate.

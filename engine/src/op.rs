@@ -1,12 +1,12 @@
 //! `op`: perform one task.
 
 use crate::chunks::Chunks;
-use crate::company::Company;
 use crate::contract::{Done, Mode, Offer, Proof, ProviderName, Ready, Receipt, Record, Task};
 use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive, Provider};
 use crate::runner::{self, Lines};
 use crate::slices::Sliced;
+use crate::team::Team;
 use crate::tls::making::{FIRST, WithClients};
 
 pub fn main() -> i32 {
@@ -103,10 +103,10 @@ fn verify(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
 fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Done, Failure> {
     runner::optimised(cfg!(debug_assertions))?;
     if let Some(threads) = task.threads {
-        let mut company = Company::of(task, threads, prepare_anew)?;
-        let (operation_ns, memory_bytes) = (company.operation_ns, company.memory_bytes);
+        let mut team = Team::of(task, threads, prepare_anew)?;
+        let (operation_ns, memory_bytes) = (team.operation_ns, team.memory_bytes);
         let ready = Ready { receipt: receipt(provider), operation_ns, memory_bytes, slices: false };
-        runner::session(lines, ready, |advance, _| company.advance(advance))?;
+        runner::session(lines, ready, |advance, _| team.advance(advance))?;
         return Ok(Done::default());
     }
     let primitive = prepare(provider, task)?;

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::latencies::Latencies;
 use super::wire::Passed;
-use crate::company::Account;
 use crate::failure::Faults;
+use crate::team::Account;
 use crate::tls::Negotiated;
 
 #[derive(Serialize, Debug, Default)]

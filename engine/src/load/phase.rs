@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::task::Load;
-use crate::company::Meeting;
 use crate::random::Sequence;
+use crate::team::Meeting;
 
 pub struct Plan {
     pub load: Load,

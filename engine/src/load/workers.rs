@@ -10,8 +10,8 @@ use super::counts::Counts;
 use super::event_loop::EventLoop;
 use super::phase::{Phase, Plan};
 use crate::clock;
-use crate::company::keep_on;
 use crate::failure::Failure;
+use crate::team::keep_on;
 
 pub struct Workers {
     plan: Arc<Plan>,

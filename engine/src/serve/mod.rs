@@ -22,12 +22,12 @@ use std::thread;
 use rustix::net::{listen, sockopt};
 use serde::{Deserialize, Serialize};
 
-use crate::company::keep_on;
 use crate::contract::{Mode, Receipt, Record, Task};
 use crate::failure::{Failure, on_one_line};
 use crate::runner::say;
 use crate::sign_in::Gate;
 use crate::store;
+use crate::team::keep_on;
 use crate::{calls, guard, op, tls};
 
 use event_loop::Loop;

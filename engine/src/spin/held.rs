@@ -1,5 +1,5 @@
 //! Work that holds a lock for a known part of its steps. While one thread holds it no other does that part, so that what
-//! company costs is known: with N threads and a share s of the steps, N · s times as long, where that is more than once.
+//! other threads cost is known: with N threads and a share s of the steps, N · s times as long, where that is more than once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -11,7 +11,6 @@ from typing import Any, get_args
 from tollbar.families import Value
 from tollbar.judge import (
     ClaimResult,
-    CompanyResult,
     Comparison,
     Contrast,
     CrossCell,
@@ -20,6 +19,7 @@ from tollbar.judge import (
     Increase,
     Judgement,
     Measurement,
+    ScalingResult,
     StudyJudgement,
     Toll,
 )
@@ -150,7 +150,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "claims": [_claim(claim, judged.study) for claim in judged.claims],
         "tables": [_crosstable(result, judged.study) for result in judged.tables],
         "factors": [_factors(result, judged.study) for result in judged.factors],
-        "company": [_company(result) for result in judged.company],
+        "scaling": [_scaling(result) for result in judged.scaling],
         "left_out": [
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
@@ -379,7 +379,7 @@ def _factors(result: FactorsResult, study: StudyRun) -> dict[str, Any]:
     }
 
 
-def _company(result: CompanyResult) -> dict[str, Any]:
+def _scaling(result: ScalingResult) -> dict[str, Any]:
     sides = {"cpu": result.cpu, "elapsed": result.elapsed}
     return {
         **_where(result.row),

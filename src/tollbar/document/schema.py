@@ -210,15 +210,15 @@ class FactorsForm(RatioForm):
     reason: str | None
 
 
-class CompanySideForm(RatioForm):
+class ScalingSideForm(RatioForm):
     verdict: str
     moments: str | None
 
 
-class CompanyForm(WhereForm):
+class ScalingForm(WhereForm):
     threads: int
-    cpu: CompanySideForm
-    elapsed: CompanySideForm
+    cpu: ScalingSideForm
+    elapsed: ScalingSideForm
     verdict: str
     reason: str | None
 
@@ -330,9 +330,9 @@ class StudyForm(Form):
     (each factor's own, then of each two and of all three what they add beyond that), `beyond`, all that goes
     beyond the sum of each one's own, and `ratio`, the cost with all of them over that sum; `verdict` is `adds up`,
     `cheaper together`, `dearer together` or `cannot tell`"""
-    company: list[CompanyForm]
+    scaling: list[ScalingForm]
     """each cell of several `threads` beside the same of one: `cpu` and `elapsed`, each with the ratio of one operation,
-    and the `verdict`: `scales`, `pays for company`, `waits` or `cannot tell`"""
+    and the `verdict`: `scales`, `contended`, `waits` or `cannot tell`"""
     left_out: list[LeftOutForm]
     """combinations that were not planned, and why"""
     set_aside: list[SetAsideForm]

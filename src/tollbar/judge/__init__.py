@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from tollbar.judge.break_evens import BreakEven, break_evens
 from tollbar.judge.claims import ClaimResult, ClaimVerdict, claim_results
-from tollbar.judge.company import CompanyResult, InCompany, company
 from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.judge.contrasts import Contrast, contrasts
 from tollbar.judge.costs import Ledger, readings
@@ -20,6 +19,7 @@ from tollbar.judge.judgement import Judgement, StudyJudgement
 from tollbar.judge.measurements import Limit, Measurement, limit_of, measurements
 from tollbar.judge.noise import repeats, worst_noise
 from tollbar.judge.quotients import by_chain_ns
+from tollbar.judge.scaling import Scaling, ScalingResult, scaling
 from tollbar.judge.sources import BySource
 from tollbar.judge.tolls import Compared, one_of, tolls
 from tollbar.judge.trust import Trust, drift, trust
@@ -33,7 +33,6 @@ __all__ = [
     "Changed",
     "ClaimResult",
     "ClaimVerdict",
-    "CompanyResult",
     "Compared",
     "Comparison",
     "Contrast",
@@ -41,13 +40,14 @@ __all__ = [
     "CrossTableResult",
     "FactorPart",
     "FactorsResult",
-    "InCompany",
     "Increase",
     "Judgement",
     "LeftOut",
     "Limit",
     "Measurement",
     "RowChange",
+    "Scaling",
+    "ScalingResult",
     "Split",
     "StudyJudgement",
     "Terms",
@@ -100,7 +100,7 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         trust=trust(study_run, ledger),
         tables=crosstables(study_run, ledger),
         factors=factors(study_run, ledger),
-        company=company(ledger),
+        scaling=scaling(ledger),
         repeats=repeats(ledger),
         break_evens=break_evens(ledger, study.family),
         compare=ledger.compare,

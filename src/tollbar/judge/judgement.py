@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from tollbar.judge.break_evens import BreakEven
 from tollbar.judge.claims import ClaimResult
-from tollbar.judge.company import CompanyResult
 from tollbar.judge.contrasts import Contrast
 from tollbar.judge.crosstables import CrossTableResult
 from tollbar.judge.factors import FactorsResult
 from tollbar.judge.measurements import Measurement
+from tollbar.judge.scaling import ScalingResult
 from tollbar.judge.trust import Trust
 from tollbar.judge.verdicts import Toll
 from tollbar.results import Row, Run, StudyRun
@@ -39,7 +39,7 @@ class StudyJudgement:
     trust: Trust
     tables: tuple[CrossTableResult, ...] = ()
     factors: tuple[FactorsResult, ...] = ()
-    company: tuple[CompanyResult, ...] = ()
+    scaling: tuple[ScalingResult, ...] = ()
     """Each cell of several threads beside the same of one."""
     repeats: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""

@@ -15,13 +15,13 @@ from tollbar.judge import StudyJudgement, Verdict
 from tollbar.present.against import break_even
 from tollbar.present.alternatives import choices
 from tollbar.present.blocks import Choices
-from tollbar.present.company import company_sentences, is_asked
 from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, cost_metric
 from tollbar.present.headline import in_short, line
 from tollbar.present.names import capitalised, cost_words, counted, enumeration, quoted
 from tollbar.present.numbers import amount
 from tollbar.present.own_servers import compared
+from tollbar.present.scaling import is_asked, scaling_sentences
 from tollbar.present.telling import MOST_NAMES, Finding, Telling
 
 # An answer has room for so many findings.
@@ -47,7 +47,7 @@ def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
         return factor_sentences(study)
     if servers := compared(study):
         return servers
-    return company_sentences(study) if is_asked(study) else ()
+    return scaling_sentences(study) if is_asked(study) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def whole_answer(study: StudyJudgement) -> Answer:
     if more > 0:
         rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
     pays = (break_even(study, one) for one in study.break_evens)
-    says = (line(telling, short), *filter(None, rest), *pays, *company_sentences(study))
+    says = (line(telling, short), *filter(None, rest), *pays, *scaling_sentences(study))
     return Answer(says, choices(telling, short))
 
 

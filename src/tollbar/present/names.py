@@ -178,9 +178,9 @@ def baseline_words(study: StudyJudgement) -> str:
 
 
 def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:
-    """What is said of libraries that are compared, unless with threads: locks show only in company."""
-    in_company = any(row.coordinates.get("threads", 1) != 1 for row in study.rows)
-    return " on one core" if "provider" in names and not in_company else ""
+    """What is said of libraries that are compared, unless with threads: locks show only with several threads."""
+    with_threads = any(row.coordinates.get("threads", 1) != 1 for row in study.rows)
+    return " on one core" if "provider" in names and not with_threads else ""
 
 
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:

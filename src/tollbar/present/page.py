@@ -35,7 +35,6 @@ from tollbar.present.blocks import (
     standing_keys,
 )
 from tollbar.present.chart import toll_charts
-from tollbar.present.company import company_listing, company_section, is_asked
 from tollbar.present.cpu import (
     memory_section,
     shares_section,
@@ -76,6 +75,7 @@ from tollbar.present.published import (
 )
 from tollbar.present.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
 from tollbar.present.roles import roles_listing, roles_section, simulated
+from tollbar.present.scaling import is_asked, scaling_listing, scaling_section
 from tollbar.present.trust import largest_noise, trust_section
 from tollbar.present.unmeasured import missing, unavailable
 from tollbar.present.uses import uses_listing, uses_section
@@ -208,7 +208,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
     sections = (
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
         factors_section(study),
-        company_section(study, judgement.run.fingerprint),
+        scaling_section(study, judgement.run.fingerprint),
         roles_section(study, judgement.run),
         # Cells of all combinations are no alternatives.
         None if told_apart(study) else uses_section(study),
@@ -322,7 +322,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             None,
             [
                 factors_listing(study),
-                company_listing(study, judgement.run.fingerprint),
+                scaling_listing(study, judgement.run.fingerprint),
                 roles_listing(study, judgement.run),
                 negotiated_listing(study),
                 None if told_apart(study) else uses_listing(study),

@@ -61,7 +61,7 @@ fn accounts_are_closed() {
 /// Loops with cores of their own each give an account, whose sums are the chunk's, and none stops asking before the others
 /// have asked for as long: they may be so many on one core.
 #[test]
-fn loops_with_cores_keep_accounts_in_company() {
+fn loops_with_cores_keep_accounts_in_team() {
     let core = rustix::thread::sched_getcpu();
     for (threads, connection) in [(1, "user"), (2, "new"), (3, "user")] {
         let server = Server::good();

@@ -1,4 +1,5 @@
-"""In company: threads from a study to their verdict, their cores and moments, and what faults in accounts come to."""
+"""With several threads: threads from a study to their verdict, their cores and moments, and what faults in accounts
+come to."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from builders import row, study, study_run, trials
 from tollbar import machine, plan, workloads
 from tollbar import study as studies
 from tollbar.errors import TollbarError
-from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Verdict, judge_study
-from tollbar.judge.company import verdict_of
+from tollbar.judge import Scaling, ScalingResult, StudyJudgement, Verdict, judge_study
+from tollbar.judge.scaling import verdict_of
 from tollbar.measure import batch
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
@@ -25,7 +26,7 @@ from tollbar.moments import Watch
 from tollbar.plan import Cell
 from tollbar.plan.batches import Visit
 from tollbar.present.answer import answer
-from tollbar.present.company import company_listing, company_section, company_sentences
+from tollbar.present.scaling import scaling_listing, scaling_section, scaling_sentences
 from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.records.contract import ThreadRecord
 from tollbar.results import Row
@@ -35,7 +36,7 @@ from tollbar.study import Measure
 from tollbar.workloads import Given, Work
 
 THREADS = """
-question  = "What does a hash cost in company?"
+question  = "What does a hash cost with several threads?"
 family    = "digest"
 providers = ["{provider}"]
 choices   = ["sha-256"]
@@ -326,26 +327,26 @@ def judged(
     return judge_study(study_run([one, waiting(many)], (BLOCKS,), about))
 
 
-def only(judgement: StudyJudgement) -> CompanyResult:
-    (found,) = judgement.company
+def only(judgement: StudyJudgement) -> ScalingResult:
+    (found,) = judgement.scaling
     return found
 
 
 @pytest.mark.parametrize(
     ("cpu", "elapsed", "verdict"),
     [
-        (1.0, 1.0, InCompany.SCALES),
-        (0.9, 1.0, InCompany.SCALES),
-        (1.5, 1.5, InCompany.PAYS),
-        (1.2, 2.0, InCompany.PAYS),
-        (1.0, 1.5, InCompany.WAITS),
-        (0.9, 1.2, InCompany.WAITS),
-        (1.03, 1.03, InCompany.CANNOT_TELL),
-        (1.0, 1.03, InCompany.CANNOT_TELL),
-        (1.031, 1.5, InCompany.CANNOT_TELL),
+        (1.0, 1.0, Scaling.SCALES),
+        (0.9, 1.0, Scaling.SCALES),
+        (1.5, 1.5, Scaling.CONTENDED),
+        (1.2, 2.0, Scaling.CONTENDED),
+        (1.0, 1.5, Scaling.WAITS),
+        (0.9, 1.2, Scaling.WAITS),
+        (1.03, 1.03, Scaling.CANNOT_TELL),
+        (1.0, 1.03, Scaling.CANNOT_TELL),
+        (1.031, 1.5, Scaling.CANNOT_TELL),
     ],
 )
-def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: InCompany) -> None:
+def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: Scaling) -> None:
     """CPU time first; what the interval leaves open cannot be told."""
     found = only(judged(cpu, elapsed))
     assert verdict is found.verdict
@@ -359,7 +360,7 @@ def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: InC
 
 
 @pytest.mark.parametrize(("cpu", "elapsed"), [(1.5, 1.5), (1.0, 1.5)])
-def test_a_rise_as_disturbed_is_not_laid_at_company_s_door(cpu: float, elapsed: float) -> None:
+def test_a_rise_as_disturbed_is_not_laid_at_scaling_s_door(cpu: float, elapsed: float) -> None:
     """Who holds a lock while others have its core lets all wait; what does not rise even so scales."""
     found = only(judged(cpu, elapsed))
     disturbed = [
@@ -367,34 +368,34 @@ def test_a_rise_as_disturbed_is_not_laid_at_company_s_door(cpu: float, elapsed: 
         for toll in (found.cpu, found.elapsed)
         if toll.ratio
     ]
-    assert InCompany.CANNOT_TELL is verdict_of(*disturbed)
+    assert Scaling.CANNOT_TELL is verdict_of(*disturbed)
     free = [replace(toll, verdict=Verdict.FREE) for toll in disturbed]
-    assert InCompany.SCALES is verdict_of(*free)
+    assert Scaling.SCALES is verdict_of(*free)
 
 
 def test_equals_are_seldom_called_anything_else() -> None:
-    """Of forty cells whose company costs nothing none pays and none waits."""
+    """Of forty cells that scale none is contended and none waits."""
     verdicts = [only(judged(1.0, 1.0, noise=0.004 + seed / 1e6)).verdict for seed in range(40)]
-    assert {InCompany.SCALES} >= {*verdicts} - {InCompany.CANNOT_TELL}
-    assert 36 <= verdicts.count(InCompany.SCALES)
+    assert {Scaling.SCALES} >= {*verdicts} - {Scaling.CANNOT_TELL}
+    assert 36 <= verdicts.count(Scaling.SCALES)
 
 
 def test_what_was_not_measured_says_why() -> None:
     found = judged(1.0, 1.0, reason="3 threads take a core each")
-    assert InCompany.CANNOT_TELL is only(found).verdict
+    assert Scaling.CANNOT_TELL is only(found).verdict
     assert "3 threads take a core each" in (only(found).reason or "")
-    assert () == company_sentences(found)
-    listing = company_listing(found, {})
+    assert () == scaling_sentences(found)
+    listing = scaling_listing(found, {})
     assert listing is not None
     assert "not measured" == listing.tables[0].rows[0][-1].says
 
 
-def test_a_cell_of_threads_alone_has_no_company() -> None:
+def test_a_cell_of_threads_alone_has_no_scaling() -> None:
     """Without the same of one thread there is nothing to set it beside."""
     two = row({"choice": "x", "threads": 2}, [1000.0] * BLOCKS, repeats_ns=[1000.0] * BLOCKS)
     found = judge_study(study_run([two], (BLOCKS,), study(blocks=BLOCKS)))
-    assert () == found.company
-    assert company_section(found, {}) is None
+    assert () == found.scaling
+    assert scaling_section(found, {}) is None
 
 
 # What is said.
@@ -404,14 +405,14 @@ def test_a_cell_of_threads_alone_has_no_company() -> None:
     ("cpu", "elapsed", "begins"),
     [
         (1.0, 1.0, "X scales with 2 threads: CPU time × 1.00"),
-        (1.5, 1.5, "X pays for company with 2 threads: CPU time × 1.50"),
+        (1.5, 1.5, "X contended with 2 threads: CPU time × 1.50"),
         (1.0, 1.5, "X waits with 2 threads: CPU time × 1.00"),
         (1.03, 1.03, "Whether x scales with 2 threads cannot be told: CPU time × 1.03"),
     ],
 )
-def test_the_answer_says_what_company_costs(cpu: float, elapsed: float, begins: str) -> None:
+def test_the_answer_says_what_scaling_costs(cpu: float, elapsed: float, begins: str) -> None:
     found = judged(cpu, elapsed)
-    (said,) = company_sentences(found)
+    (said,) = scaling_sentences(found)
     assert begins == said.replace("\u00a0", " ")[: len(begins)]
     assert said in answer(found)
 
@@ -422,7 +423,7 @@ def test_the_answer_says_what_company_costs(cpu: float, elapsed: float, begins: 
 )
 def test_hyperthreads_are_told_where_threads_share_a_core(hyperthreads: list[str], cores: int, said: bool) -> None:
     """And how many cores there were, beyond which nothing is known."""
-    listing = company_listing(judged(1.3, 1.3), {"hyperthreads": hyperthreads, "cores": cores})
+    listing = scaling_listing(judged(1.3, 1.3), {"hyperthreads": hyperthreads, "cores": cores})
     assert listing is not None
     assert said is any("hyperthreads of one physical core" in note for note in listing.notes)
     assert any(f"{cores} cores may be used here" in note for note in listing.notes)
@@ -437,14 +438,14 @@ def test_trials_without_threads_are_as_they_were() -> None:
 def test_threads_that_are_compared_with_one_are_no_alternatives() -> None:
     """What becomes of them is the answer, and the section below it does not say it again; beside a choice it does."""
     found = judged(1.5, 1.5)
-    assert company_sentences(found) == answer(found)
-    listing, section = company_listing(found, {}), company_section(found, {})
+    assert scaling_sentences(found) == answer(found)
+    listing, section = scaling_listing(found, {}), scaling_section(found, {})
     assert listing is not None
     assert section is not None
     assert ((), 2) == (listing.sentences, len(section.blocks))
     about = replace(found.about, baseline={"choice": "x"})
     beside = replace(found, study=replace(found.study, study=about))
-    listing = company_listing(beside, {})
+    listing = scaling_listing(beside, {})
     assert listing is not None
-    assert company_sentences(beside) == listing.sentences
-    assert company_sentences(beside)[0] in answer(beside)[1:]
+    assert scaling_sentences(beside) == listing.sentences
+    assert scaling_sentences(beside)[0] in answer(beside)[1:]

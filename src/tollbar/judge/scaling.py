@@ -1,4 +1,4 @@
-"""Company: what an operation costs while other threads perform the same, beside what it costs alone."""
+"""Scaling: the cost of an operation with several threads, compared with one thread."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tollbar.stats import Interval, Moments
 ELAPSED = Quantity("wall")
 
 
-class InCompany(StrEnum):
-    """What an operation pays for others beside it."""
+class Scaling(StrEnum):
+    """How an operation's cost changes with the number of threads."""
 
     SCALES = "scales"
     """Neither CPU time nor elapsed time of an operation rises."""
-    PAYS = "pays for company"
+    CONTENDED = "contended"
     """Its CPU time rises."""
     WAITS = "waits"
     """Its elapsed time rises, and its CPU time does not."""
@@ -27,7 +27,7 @@ class InCompany(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CompanyResult:
+class ScalingResult:
     """A cell of several threads beside the same of one."""
 
     row: Row
@@ -37,7 +37,7 @@ class CompanyResult:
     """What is judged of the CPU time of an operation."""
     elapsed: Toll
     """The same of its elapsed time, on the thread that performs it."""
-    verdict: InCompany = InCompany.CANNOT_TELL
+    verdict: Scaling = Scaling.CANNOT_TELL
 
     @property
     def threads(self) -> int:
@@ -58,32 +58,32 @@ class CompanyResult:
         return self.cpu.reason or self.elapsed.reason
 
 
-def company(ledger: Ledger) -> tuple[CompanyResult, ...]:
+def scaling(ledger: Ledger) -> tuple[ScalingResult, ...]:
     """One result for each cell of several threads of which the same was planned with one, in the rows' order."""
     alone = {_but_threads(row): row for row in ledger.rows if row.coordinates.get("threads") == 1}
     return tuple(_results(ledger, alone))
 
 
-def _results(ledger: Ledger, alone: dict[frozenset[tuple[str, object]], Row]) -> Iterator[CompanyResult]:
+def _results(ledger: Ledger, alone: dict[frozenset[tuple[str, object]], Row]) -> Iterator[ScalingResult]:
     for row in ledger.rows:
         one = alone.get(_but_threads(row)) if row.coordinates.get("threads", 1) != 1 else None
         if one is not None:
             cpu, elapsed = ledger.compare(row, one), ledger.compare(row, one, ELAPSED)
-            yield CompanyResult(row, one, cpu, elapsed, verdict_of(cpu, elapsed))
+            yield ScalingResult(row, one, cpu, elapsed, verdict_of(cpu, elapsed))
 
 
-def verdict_of(cpu: Toll, elapsed: Toll) -> InCompany:
+def verdict_of(cpu: Toll, elapsed: Toll) -> Scaling:
     """What both come to. What is not decided of either leaves open what it would rule out.
 
     A rise as disturbed is none of these threads' doing: who holds a lock while others have its core lets all wait.
     """
-    for toll, found in ((cpu, InCompany.PAYS), (elapsed, InCompany.WAITS)):
+    for toll, found in ((cpu, Scaling.CONTENDED), (elapsed, Scaling.WAITS)):
         if toll.verdict is Verdict.COSTS:
             is_theirs = toll.ratio is not None and toll.ratio.moments is Moments.UNDISTURBED
-            return found if is_theirs else InCompany.CANNOT_TELL
+            return found if is_theirs else Scaling.CANNOT_TELL
         if toll.verdict not in (Verdict.FREE, Verdict.SAVES):
-            return InCompany.CANNOT_TELL
-    return InCompany.SCALES
+            return Scaling.CANNOT_TELL
+    return Scaling.SCALES
 
 
 def _but_threads(row: Row) -> frozenset[tuple[str, object]]:

@@ -1,4 +1,4 @@
-//! Company: several threads perform one task at once, each on a primitive of its own.
+//! Team: several threads perform one task at once, each on a primitive of its own.
 //!
 //! Each opens the provider and makes keys and contexts ready by itself, as the threads of an application do: the library
 //! is one for all of them. A chunk begins with all of them at once. What a thread counts ends with its last operation,
@@ -48,7 +48,7 @@ pub struct Accounts {
 }
 
 /// Threads that are ready and warm.
-pub struct Company {
+pub struct Team {
     orders: Vec<Sender<Advance>>,
     answers: Receiver<Result<Answer, Failure>>,
     /// CPU time of one operation of the first thread, alone.
@@ -64,14 +64,14 @@ struct Answer {
     cpu_ns: u64,
 }
 
-impl Company {
+impl Team {
     /// The threads of a task, each with what `prepare` makes ready there. They become so one after the other: until then
     /// no clock of a thread is read.
     pub fn of(
         task: &Task,
         threads: usize,
         prepare: fn(&Task) -> Result<Box<dyn Primitive>, Failure>,
-    ) -> Result<Company, Failure> {
+    ) -> Result<Team, Failure> {
         if !(1..=MOST_THREADS).contains(&threads) {
             return Err(Failure::Failed(format!("`threads` is {threads}: from 1 to {MOST_THREADS}")));
         }
@@ -81,7 +81,7 @@ impl Company {
         }
         let meetings = Arc::new((Meeting::of(threads), Meeting::of(threads)));
         let (said, answers) = channel();
-        let mut company = Company { orders: Vec::new(), answers, operation_ns: 0.0, memory_bytes: None };
+        let mut team = Team { orders: Vec::new(), answers, operation_ns: 0.0, memory_bytes: None };
         for number in 0..threads {
             let (order, orders) = channel();
             let (is_ready, ready) = channel();
@@ -104,11 +104,11 @@ impl Company {
             started.map_err(|error| Failure::Failed(format!("a thread cannot be started: {error}")))?;
             let (operation_ns, memory_bytes) = ready.recv().map_err(|_| gone())??;
             if number == 0 {
-                (company.operation_ns, company.memory_bytes) = (operation_ns, memory_bytes);
+                (team.operation_ns, team.memory_bytes) = (operation_ns, memory_bytes);
             }
-            company.orders.push(order);
+            team.orders.push(order);
         }
-        Ok(company)
+        Ok(team)
     }
 
     /// One chunk of all threads at once: each for at least so long and at least so many operations.
@@ -257,9 +257,9 @@ mod tests {
     #[test]
     fn accounts_of_a_chunk_are_closed() {
         for threads in [1, 3] {
-            let mut company = Company::of(&task(""), threads, sound).expect("threads");
+            let mut team = Team::of(&task(""), threads, sound).expect("threads");
             for (seconds, operations) in [(0.002, 1), (0.0, 7)] {
-                let chunk = company.advance(Advance { seconds, operations }).expect("a chunk");
+                let chunk = team.advance(Advance { seconds, operations }).expect("a chunk");
                 let accounts = &chunk.observed.threads;
                 assert_eq!(threads, accounts.len());
                 let sum = |of: fn(&Account) -> u64| accounts.iter().map(of).sum::<u64>();
@@ -283,9 +283,9 @@ mod tests {
             let most = if MADE.fetch_add(1, Ordering::Relaxed) == 1 { 20_000 } else { u32::MAX };
             Ok(Box::new(Work(most)))
         }
-        let mut company = Company::of(&task(""), 2, failing).expect("threads");
+        let mut team = Team::of(&task(""), 2, failing).expect("threads");
         let asked = Advance { seconds: 0.0, operations: 25_000 };
-        assert_eq!(Some(Failure::Failed("a wrong answer".to_owned())), company.advance(asked).err());
+        assert_eq!(Some(Failure::Failed("a wrong answer".to_owned())), team.advance(asked).err());
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
                 Ok(Proof::default())
             }
         }
-        let failure = Company::of(&task(""), 2, |_| Ok(Box::new(Panicking))).err();
+        let failure = Team::of(&task(""), 2, |_| Ok(Box::new(Panicking))).err();
         assert_eq!(Some(Failure::Failed("a thread of this engine panicked".to_owned())), failure);
     }
 
@@ -310,7 +310,7 @@ mod tests {
             (r#", "cores": [0]"#, 2, "`cores` names 1 for 2 threads"),
             (r#", "cores": [99999]"#, 1, "there is no core 99999"),
         ] {
-            let failure = Company::of(&task(fields), threads, sound).err();
+            let failure = Team::of(&task(fields), threads, sound).err();
             assert_eq!(Some(Failure::Failed(words.to_owned())), failure);
         }
     }

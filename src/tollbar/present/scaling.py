@@ -1,32 +1,33 @@
-"""In company: what an operation of several threads at once costs beside one alone, in a table and in sentences."""
+"""With several threads: what an operation of several threads at once costs beside one alone, in a table and in
+sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Toll
+from tollbar.judge import Scaling, ScalingResult, StudyJudgement, Toll
 from tollbar.present.blocks import DASH, Column, Items, Listing, Section, Table, TableCell, numbers, row_names
 from tollbar.present.names import capitalised, counted, enumeration, interval_title, labels, quoted, varying
 from tollbar.present.numbers import bracket, ratio_range, times
 from tollbar.stats import Moments
 
-TITLE = "In company"
+TITLE = "Scaling"
 # More names than this in one sentence hide what it says.
 MOST_NAMES = 3
 _SAYS = {
-    InCompany.SCALES: ("scales", "scale"),
-    InCompany.PAYS: ("pays for company", "pay for company"),
-    InCompany.WAITS: ("waits", "wait"),
-    InCompany.CANNOT_TELL: ("scales", "scale"),
+    Scaling.SCALES: ("scales", "scale"),
+    Scaling.CONTENDED: ("is contended", "are contended"),
+    Scaling.WAITS: ("waits", "wait"),
+    Scaling.CANNOT_TELL: ("scales", "scale"),
 }
 
 
-def company_sentences(study: StudyJudgement) -> tuple[str, ...]:
+def scaling_sentences(study: StudyJudgement) -> tuple[str, ...]:
     """What becomes of operations beside others, for each number of threads and each verdict; none without threads."""
     name = _name(study)
-    found: dict[tuple[int, InCompany], list[CompanyResult]] = {}
-    for result in study.company:
+    found: dict[tuple[int, Scaling], list[ScalingResult]] = {}
+    for result in study.scaling:
         if result.reason is None:
             found.setdefault((result.threads, result.verdict), []).append(result)
     return tuple(
@@ -34,44 +35,44 @@ def company_sentences(study: StudyJudgement) -> tuple[str, ...]:
     )
 
 
-def company_section(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Section | None:
+def scaling_section(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Section | None:
     """The table, with what this machine cannot show."""
-    if not study.company:
+    if not study.scaling:
         return None
     says = _beside_the_answer(study)
     return Section(TITLE, (*([Items(says)] if says else []), _table(study), Items([*_notes(study, fingerprint)])))
 
 
-def company_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Listing | None:
+def scaling_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Listing | None:
     """The same in brief."""
-    if not study.company:
+    if not study.scaling:
         return None
     return Listing(TITLE, _beside_the_answer(study), [_table(study)], notes=[*_notes(study, fingerprint)])
 
 
 def is_asked(study: StudyJudgement) -> bool:
-    """Whether company is what the study is about, so that its sentences are the answer."""
-    return "threads" in study.about.baseline and bool(study.company)
+    """Whether the study is about threads, so that its sentences are the answer."""
+    return "threads" in study.about.baseline and bool(study.scaling)
 
 
 def _beside_the_answer(study: StudyJudgement) -> tuple[str, ...]:
-    return () if is_asked(study) else company_sentences(study)
+    return () if is_asked(study) else scaling_sentences(study)
 
 
-def _name(study: StudyJudgement) -> Callable[[CompanyResult], str]:
-    rows = [result.row for result in study.company]
+def _name(study: StudyJudgement) -> Callable[[ScalingResult], str]:
+    rows = [result.row for result in study.scaling]
     names = [name for name in varying(rows, ("choice",)) if name != "threads"]
     label = labels(study, names, whole=True)
     return lambda result: label(result.row)
 
 
-def _sentence(threads: int, verdict: InCompany, some: Sequence[CompanyResult], names: Sequence[str]) -> str:
+def _sentence(threads: int, verdict: Scaling, some: Sequence[ScalingResult], names: Sequence[str]) -> str:
     more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     who = enumeration([*map(quoted, names[:MOST_NAMES]), *more])
     cpu, elapsed = [one.cpu for one in some], [one.elapsed for one in some]
     figures = f"CPU time {_range(cpu)}, elapsed time {_range(elapsed)} of one operation"
     what, whether = _SAYS[verdict][len(names) > 1], ""
-    if verdict is InCompany.CANNOT_TELL:
+    if verdict is Scaling.CANNOT_TELL:
         disturbed = ", as disturbed" if any(map(_is_disturbed, (*cpu, *elapsed))) else ""
         whether, figures = "whether ", f"cannot be told{disturbed}: {figures}"
     return (
@@ -108,7 +109,7 @@ def _table(study: StudyJudgement) -> Table:
             TableCell(times(one.rate.estimate), one.rate.estimate) if one.rate else DASH,
             TableCell(str(one.verdict) if one.reason is None else "not measured"),
         )
-        for one in study.company
+        for one in study.scaling
     ]
     return Table("Of one operation, beside the same on one thread", columns, rows)
 
@@ -121,26 +122,26 @@ def _ratio(toll: Toll) -> tuple[TableCell, TableCell]:
 
 
 def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
-    """What hyperthreads make of company, what stood in the way, and what so many cores cannot show."""
-    if any(_is_disturbed(toll) for result in study.company for toll in (result.cpu, result.elapsed)):
+    """What hyperthreads do to scaling, what stood in the way, and what so many cores cannot show."""
+    if any(_is_disturbed(toll) for result in study.scaling for toll in (result.cpu, result.elapsed)):
         yield "~ as disturbed: who holds a lock while another program has its core lets all wait."
-    most = max(result.threads for result in study.company)
+    most = max(result.threads for result in study.scaling)
     groups = [str(group) for group in fingerprint.get("hyperthreads", ())]
     cores = fingerprint.get("cores")
     physical = int(cores) - sum(group.count(",") for group in groups) if cores else most
     if most > physical:
         yield (
             f"Cores {enumeration(groups)} are hyperthreads of one physical core: threads on them share its units, so"
-            " that CPU time rises in company though nothing is waited for."
+            " that CPU time rises with several threads though nothing is waited for."
         )
-    reasons = dict.fromkeys(result.reason for result in study.company if result.reason)
+    reasons = dict.fromkeys(result.reason for result in study.scaling if result.reason)
     yield from (f"{capitalised(reason)}." for reason in reasons)
     if cores:
         yield (
             f"{counted(int(cores), 'core')} may be used here: what more threads do to each other is not shown. A lock"
             " that is held for a small part of an operation shows with many only."
         )
-    if any(result.row.bed for result in study.company):
+    if any(result.row.bed for result in study.scaling):
         yield (
             "A server's thread shares its core with a part of the load client, whose time is in neither: threads"
             " meet each other less often than where clients are elsewhere. On nginx each is a process."

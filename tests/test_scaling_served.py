@@ -1,4 +1,5 @@
-"""Servers in company: what each is told of its cores, where server and load then are, and what a chunk shows."""
+"""Servers with several threads: what each is told of its cores, where server and load then are, and what a chunk
+shows."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from bed_lab import PLAINTEXT
 from conftest import here
 from test_client_core import cores_of
-from test_company import judged
+from test_scaling import judged
 from tollbar import beds, machine, plan, workloads
 from tollbar import study as studies
 from tollbar.beds import Bed, Installed, NotStarted, proc
@@ -20,7 +21,7 @@ from tollbar.beds.configuration import Request, rendered
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import resolve
 from tollbar.plan import Cell
-from tollbar.present.company import company_listing
+from tollbar.present.scaling import scaling_listing
 from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.records.contract import ThreadRecord
 from tollbar.runner import Session
@@ -28,7 +29,7 @@ from tollbar.workloads import Given
 from tollbar.workloads.request import RequestWork
 
 STUDY = """
-question  = "What does a connection cost in company?"
+question  = "What does a connection cost with several threads?"
 family    = "tls"
 beds      = ["{bed}"]
 providers = ["libcrypto"]
@@ -166,11 +167,11 @@ def test_what_stands_behind_a_server_is_on_one_core(monkeypatch: pytest.MonkeyPa
 
 def test_where_a_server_s_threads_are_is_said() -> None:
     served = judged(1.3, 1.3)
-    listing = company_listing(served, {"cores": 2})
+    listing = scaling_listing(served, {"cores": 2})
     assert listing is not None
     assert not any("load client" in note for note in listing.notes)
-    (one,) = served.company
+    (one,) = served.scaling
     (about,) = [replace(one, row=replace(one.row, coordinates={**one.row.coordinates, "bed": "nginx"}))]
-    listing = company_listing(replace(served, company=(about,)), {"cores": 2})
+    listing = scaling_listing(replace(served, scaling=(about,)), {"cores": 2})
     assert listing is not None
     assert any("shares its core with a part of the load client" in note for note in listing.notes)
