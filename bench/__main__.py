@@ -81,7 +81,7 @@ PIECES = {
     "repeatable:twice": repeatable.twice,
     "repeatable:quick": repeatable.quick,
     "tune:others": tune.others,
-    "true:rehearsal": true.rehearsals,
+    "true:self-test": true.self_tests,
     "true:loop": true.loops,
     "true:openssl": true.openssl,
     "slices:added": slices.added,

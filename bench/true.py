@@ -1,6 +1,6 @@
 """True: work of known cost, work that varies by nature beside a loop that is none of the lab's, and `openssl speed`.
 
-`true:rehearsal` takes a minute, `true:loop` eight, `true:openssl` three.
+`true:self-test` takes a minute, `true:loop` eight, `true:openssl` three.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BEST_OF = 20
 CHUNK_S = 0.005
 LIMIT_S = 60.0
 
-REHEARSALS = ("rehearsal", "rehearsal-uneven")
-REHEARSED_GOAL = 0.01
+SELF_TESTS = ("self-test", "self-test-uneven")
+SELF_TEST_GOAL = 0.01
 # A chain of dependent steps takes twice as long for twice the length, on any machine in any moment.
 CHAIN_GOAL = 0.005
-CHAIN = ("rehearsal", 2.0)
+CHAIN = ("self-test", 2.0)
 
 # The loop and the lab take turns, so that both have some of each part of the time that this takes.
 TURNS = 4
@@ -100,12 +100,12 @@ VARYING = (
 
 def figures() -> Iterator[Figure]:
     """All of it."""
-    yield from rehearsals()
+    yield from self_tests()
     yield from loops()
     yield from openssl()
 
 
-def rehearsals(names: Sequence[str] = REHEARSALS) -> Iterator[Figure]:
+def self_tests(names: Sequence[str] = SELF_TESTS) -> Iterator[Figure]:
     """Every claim of the studies whose truth is known: whether its interval covers it, and how far off it is."""
     for name in names:
         text = (files("tollbar.study") / "studies" / f"{name}.toml").read_text("utf-8")
@@ -123,7 +123,7 @@ def rehearsals(names: Sequence[str] = REHEARSALS) -> Iterator[Figure]:
 
 def _claimed(name: str, claim: Document) -> Figure:
     truth = claim["published"]
-    within = CHAIN_GOAL if (name, truth) == CHAIN else REHEARSED_GOAL
+    within = CHAIN_GOAL if (name, truth) == CHAIN else SELF_TEST_GOAL
     what, goal = f"true: `{name}`, {claim['says']}: ×{truth:g}", f"covered, and within {within:.1%}"
     if claim["ratio"] is None or claim["high"] is None:
         return Figure(what, goal, claim["reason"] or "without an interval", False)

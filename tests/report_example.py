@@ -134,8 +134,8 @@ def digests() -> StudyJudgement:
         notes=("One thread on one core: a tree hash such as BLAKE3 could use more.",),
     )
     left_out: tuple[tuple[Mapping[str, Value], str], ...] = (
-        ({"choice": "none", "provider": OPENSSL}, "Copying the message is measured in the rehearsal."),
-        ({"choice": "none", "provider": RUSTCRYPTO}, "Copying the message is measured in the rehearsal."),
+        ({"choice": "none", "provider": OPENSSL}, "Copying the message is measured in the self-test."),
+        ({"choice": "none", "provider": RUSTCRYPTO}, "Copying the message is measured in the self-test."),
     )
     judged = judge(study, costs, left_out, seed=1)
     fast = ("md5", "sha-1", "sha-256")

@@ -83,7 +83,7 @@ MISTAKES = {
         None,
     ),
     "one setting twice": ("digest md5 bytes=64B bytes=4KiB", "`bytes` is given twice", "bytes=64B,4KiB"),
-    "one choice twice": ("digest sha-256 sha-256", "the choice `sha-256` is given twice", "rehearsal"),
+    "one choice twice": ("digest sha-256 sha-256", "the choice `sha-256` is given twice", "self-test"),
     "one choice in two spellings": ("digest sha-256 SHA256", "twice, as `sha-256` and `SHA256`", "name it once"),
     "one value twice": ("tls tls-1.3 certificate=rsa-2048,RSA2048", "`rsa-2048` is given twice", "each value once"),
     "one size twice": ("digest md5 bytes=4KiB,4096B", "`4KiB` is given twice, as `4KiB` and `4096B`", "once"),

@@ -239,7 +239,7 @@ def test_batches_depend_on_the_seed_alone() -> None:
 )
 def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
     """A trial spends at most twice what is asked for all rounds, and has one turn however slow its operations are."""
-    one = fabricated.planned("rehearsal/rehearsal").cells[0]
+    one = fabricated.planned("self-test/self-test").cells[0]
     member = Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
     found = member.pace.turns(Measure("cpu", 0.005, 10, 12))
     assert turns == len(found)
@@ -250,7 +250,7 @@ def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
 def test_what_is_counted_has_every_turn(operation_s: float) -> None:
     """Where operations find what those before them left, cells are compared after equally many of them."""
     visit, ready = (
-        Visit(fabricated.planned("rehearsal/rehearsal").cells[0], False, 0, 0),
+        Visit(fabricated.planned("self-test/self-test").cells[0], False, 0, 0),
         Ready(provider="x", operation_ns=operation_s * 1e9),
     )
     member = Member(visit, ready=ready, work=Work((), {}, None, fewest=10, is_counted=True))

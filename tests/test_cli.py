@@ -31,7 +31,7 @@ def test_every_command_has_help_with_an_example(tollbar: Tollbar, name: str) -> 
     place, line = COMMANDS[name]
     module, _, function = place.partition(":")
     docstring = getattr(importlib.import_module(f"tollbar.cli.{module}"), function).__doc__
-    assert docstring.startswith(line[:-1].split(", and rehearse")[0])
+    assert docstring.startswith(line[:-1].split(", and run the self-test")[0])
     assert f"tollbar {name}" in docstring
     done = tollbar(name, "--help")
     assert 0 == done.returncode
@@ -121,14 +121,14 @@ def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
 
 def test_plan_measures_nothing(tollbar: Tollbar, tmp_path: Path) -> None:
     """A plan says how many trials and how long, and leaves no directory."""
-    planned = json.loads(tollbar("plan", "rehearsal", "--json").stdout)
+    planned = json.loads(tollbar("plan", "self-test", "--json").stdout)
     assert 4 == planned["studies"][0]["cells"]
     assert not (tmp_path / "runs").exists()
 
 
 def test_verify_proves_without_measuring(tollbar: Tollbar) -> None:
-    """Every cell of the rehearsal meets its known answer."""
-    proven = json.loads(tollbar("verify", "rehearsal", "--json").stdout)
+    """Every cell of the self-test meets its known answer."""
+    proven = json.loads(tollbar("verify", "self-test", "--json").stdout)
     assert {"ok"} == {one["outcome"] for one in proven}
     assert all(one["known_answers"] >= 1 for one in proven)
 

@@ -72,17 +72,17 @@ def test_a_bar_is_told_only_by_a_verdict(study: StudyJudgement) -> None:
     assert {"recommended", "acceptable"} >= {str(bar.standing) for bar in whole_answer(study).choices.bars}
 
 
-def test_a_rehearsal_is_no_recommended_choice() -> None:
+def test_a_self_test_is_no_recommended_choice() -> None:
     """It comes last, and without a chart of what to take."""
     study = passwords()
-    rehearsed = replace(study.about, name="rehearsal", family=replace(study.about.family, is_rehearsal=True))
-    rehearsal = replace(study, study=replace(study.study, study=rehearsed))
-    made = page(judgement([rehearsal, digests()]))
-    assert ["study-digests", "study-rehearsal"] == [entry.name for entry in made.answers]
+    self_tested = replace(study.about, name="self-test", family=replace(study.about.family, is_self_test=True))
+    self_test = replace(study, study=replace(study.study, study=self_tested))
+    made = page(judgement([self_test, digests()]))
+    assert ["study-digests", "study-self-test"] == [entry.name for entry in made.answers]
     (said,) = made.answers[1].says
     assert () == said.steps == said.bars  # type: ignore[attr-defined]
     assert said.says.startswith("Against “PBKDF2-SHA256, 600,000”, ")  # type: ignore[attr-defined]
-    assert family("spin").is_rehearsal
+    assert family("spin").is_self_test
 
 
 def test_the_headline_still_has_what_comes_next() -> None:

@@ -26,7 +26,7 @@ from tollbar.judge import Verdict
 from tollbar.present.decisions.gather import gather_answer, gather_page, how, refusal_words
 from tollbar.study.definition import default_load
 
-REHEARSAL = """
+SELF_TEST = """
 question  = "Does this lab tell?"
 family    = "spin"
 providers = ["spin"]
@@ -269,12 +269,12 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
 
 
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
-    """Noise above what is worth telling, no quiet moment, a failed rehearsal, other machines: each with its reason."""
+    """Noise above what is worth telling, no quiet moment, a failed self-test, other machines: each with its reason."""
     machine = fingerprint("Example CPU")
     run_of(tmp_path / "noise", machine, cost(), repeat=1.05, seed=1)
     disturbed = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
     spun = {"spin-1": 1000.0, "spin-2": 1500.0, "spin-1-again": 1000.0, "none": 1.0}
-    run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=REHEARSAL, name="rehearsal", seed=3)
+    run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=SELF_TEST, name="self-test", seed=3)
     apart = run_of(tmp_path / "apart", machine, cost(), seed=4)
     node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
     results.update_about(apart, {"nodes": {"web": node}})
@@ -284,7 +284,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     assert {*Doubt} == {*refused}, disturbed
     assert "what was measured twice differed by 5.2 %, and 3 % is worth telling" == refused[Doubt.NOISE]
     assert "never a quiet moment" in refused[Doubt.NEVER_QUIET]
-    assert "“Twice the work costs twice as much”" in refused[Doubt.REHEARSAL]
+    assert "“Twice the work costs twice as much”" in refused[Doubt.SELF_TEST]
     assert "No toll can be told of 4 runs on 1 machine: below is why." == gather_answer(found).headline
 
 

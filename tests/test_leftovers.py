@@ -83,7 +83,7 @@ def test_the_next_run_removes_what_a_strike_at_all_processes_left(ground: Ground
     struck(ground, kind, server)
     (directory,) = ground.temporary.glob("tollbar-*")
     with tempfile.TemporaryDirectory() as elsewhere:
-        looked = said_by(ground, "doctor", "--no-rehearse", TMPDIR=elsewhere)
+        looked = said_by(ground, "doctor", "--no-self-test", TMPDIR=elsewhere)
         assert 1 == looked.returncode
         assert str(directory) in "".join(looked.stdout.split("\n"))
         assert directory.exists()
@@ -93,7 +93,7 @@ def test_the_next_run_removes_what_a_strike_at_all_processes_left(ground: Ground
 
 
 @pytest.mark.share(0)
-def test_the_doctor_removes_what_it_names_before_it_rehearses(ground: Ground) -> None:
+def test_the_doctor_removes_what_it_names_before_the_self_test(ground: Ground) -> None:
     here("nginx")
     struck(ground, "nginx", "nginx: worker")
     assert "a run was killed and left" in " ".join(said_by(ground, "doctor").stdout.split())

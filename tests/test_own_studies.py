@@ -229,7 +229,7 @@ def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
     """Each parameter of `run` is one of `plan`, but for where else it is run; a URL is checked."""
     elsewhere = {"on", "nodes", "simulate"}
     assert {*inspect.signature(run.run).parameters} - elsewhere == {*inspect.signature(look.plan).parameters}
-    blocks = json.loads(tollbar("plan", "rehearsal", "--blocks", "40", "--json").stdout)
+    blocks = json.loads(tollbar("plan", "self-test", "--blocks", "40", "--json").stdout)
     assert 40 == blocks["studies"][0]["blocks"]
     assert "at least one block" in tollbar("plan", "--blocks", "0").stderr
     assert "nothing answers" in tollbar("plan", "--url", "http://127.0.0.1:9/", "--users", "3", "--json").stderr

@@ -33,7 +33,7 @@ def test_every_row_and_every_reason_is_on_the_page(pages: Pages) -> None:
     assert 2 == tables[0].count(NO_BLAKE3)
     assert 1 == tables[1].count(WRONG_BCRYPT)
     assert "2 combinations left out" in body
-    assert "Copying the message is measured in the rehearsal." in body
+    assert "Copying the message is measured in the self-test." in body
 
 
 def test_both_costs_stand_in_the_table_with_the_confidence_that_was_used(pages: Pages) -> None:

@@ -64,15 +64,15 @@ def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
 
 # A machine that others use may be too uneven for a while: what it leaves unclear is no untruth. One that always is is
 # not fit, and neither is a lab that finds a difference where there is none as often as the truth.
-REHEARSALS = 10
+SELF_TESTS = 10
 
 
 @pytest.mark.share(0)
-def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
+def test_the_self_test_tells_the_truth(tollbar: Tollbar) -> None:
     """On this machine, now: ×2.00 within 0.5 %, and no difference where there is none."""
     right = wrong = 0
-    for _ in range(REHEARSALS):
-        (study,) = json.loads(tollbar("run", "rehearsal", "--json", "--no-report").stdout)["studies"]
+    for _ in range(SELF_TESTS):
+        (study,) = json.loads(tollbar("run", "self-test", "--json", "--no-report").stdout)["studies"]
         tolls = {toll["choice"]: toll for toll in study["tolls"] if not toll["aa"]}
         close = abs(tolls["spin-2"]["ratio"] / 2 - 1) <= 0.005
         twice, same = (tolls[name]["verdict"] for name in ("spin-2", "spin-1-again"))
@@ -80,7 +80,7 @@ def test_the_rehearsal_tells_the_truth(tollbar: Tollbar) -> None:
         wrong += twice in ("free", "saves") or same in ("costs", "saves")
         if right > wrong:
             return
-    raise AssertionError(f"right {right} times, wrong {wrong} times of {REHEARSALS}: {tolls}, {study['warnings']}")
+    raise AssertionError(f"right {right} times, wrong {wrong} times of {SELF_TESTS}: {tolls}, {study['warnings']}")
 
 
 def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path) -> None:

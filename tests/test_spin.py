@@ -111,23 +111,23 @@ def test_means_are_exact(name: str) -> None:
     assert MEANS[name] == Fraction(sum(steps), len(steps)) / Fraction(sum(baseline), len(baseline))
 
 
-@pytest.mark.parametrize("name", ["rehearsal", "rehearsal-uneven"])
-def test_rehearsals_claim_the_means(name: str) -> None:
-    """A rehearsal's claims are the true ratios, and each choice has its claim."""
-    (rehearsal,) = study.load([name])
+@pytest.mark.parametrize("name", ["self-test", "self-test-uneven"])
+def test_self_tests_claim_the_means(name: str) -> None:
+    """A self-test's claims are the true ratios, and each choice has its claim."""
+    (self_test,) = study.load([name])
     claimed = set()
-    for claim in rehearsal.claims:
+    for claim in self_test.claims:
         of, over = (str(where["choice"]) for where in (claim.of, claim.over))
         assert float(MEANS[of] / MEANS[over]) == claim.one_ratio
         claimed |= {of, over}
-    assert {*rehearsal.choices} == claimed
+    assert {*self_test.choices} == claimed
 
 
-def test_the_rehearsal_with_threads_claims_what_locks_make() -> None:
+def test_the_self_test_with_threads_claims_what_locks_make() -> None:
     """N threads of which each holds a lock for a share s take N · s times as long, where that is more than once; who
     waits asleep does not pay for it."""
-    (rehearsal,) = study.load(["self-test-scaling"])
-    for claim in rehearsal.claims:
+    (self_test,) = study.load(["self-test-scaling"])
+    for claim in self_test.claims:
         setting, threads = CHOICES[str(claim.of["choice"])].setting, int(claim.of["threads"])
         share = Fraction(int(setting.get("locked", 0)), int(setting["iterations"]))
         takes = max(Fraction(1), threads * share)

@@ -357,10 +357,10 @@ def tollbar(*arguments):
     with contextlib.suppress(SystemExit) as status:
         main()
 
-rehearsal, *arguments = sys.argv[1:]
+self_test, *arguments = sys.argv[1:]
 cores = os.sched_getaffinity(0)
 with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-    tollbar("run", rehearsal, "--json", "--no-report", "--runs", "rehearsed")
+    tollbar("run", self_test, "--json", "--no-report", "--runs", "self-tested")
 os.sched_setaffinity(0, cores)
 os.setgroups([])
 os.setgid({NOBODY})

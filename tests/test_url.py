@@ -147,10 +147,10 @@ def test_clients_offer_sessions_where_that_is_asked_for() -> None:
 
 USELESS = {
     "sessions in clear text": (["--url", "http://localhost:1/", "--resumption", "ticket"], "needs TLS"),
-    "sessions of no server": (["rehearsal", "--resumption", "ticket"], "`--resumption` needs a `--url`"),
+    "sessions of no server": (["self-test", "--resumption", "ticket"], "`--resumption` needs a `--url`"),
     "twice the same": (["--url", "http://localhost:1/", "--against", "http://localhost:1/"], "the same URL twice"),
     "nothing to be held against": (["--against", "http://localhost:1/"], "there is none"),
-    "no server of the user's own": (["rehearsal", "--server-pid", "1"], "`--server-pid` is of a server"),
+    "no server of the user's own": (["self-test", "--server-pid", "1"], "`--server-pid` is of a server"),
     "no users": (["--url", "http://localhost:1/", "--users", "0"], "at least one user"),
 }
 

@@ -273,7 +273,7 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(libraries, "everything", lambda: state["libraries"])
     monkeypatch.setattr(doctors, "_beds", lambda: iter(()))
     studies = SimpleNamespace(studies=[SimpleNamespace(claims=[result])])
-    monkeypatch.setattr(lab, "rehearsal", lambda: studies)
+    monkeypatch.setattr(lab, "self_test", lambda: studies)
     return state
 
 
@@ -282,10 +282,10 @@ ILL = {
     "a governor that saves power": lambda state: state["facts"].update(governor="powersave"),
     "other programs at work": lambda state: state.update(load=0.7),
     "a library that cannot be used": lambda state: state["libraries"].append(libraries.Broken("x", "/x", "not one")),
-    "a rehearsal that is off": lambda state: setattr(state["result"].ratio, "estimate", 2.011),
-    "a rehearsal that is too low": lambda state: setattr(state["result"].ratio, "estimate", 1.989),
-    "a rehearsal that cannot tell": lambda state: setattr(state["result"], "verdict", ClaimVerdict.CANNOT_TELL),
-    "a rehearsal without a number": lambda state: setattr(state["result"], "ratio", None),
+    "a self-test that is off": lambda state: setattr(state["result"].ratio, "estimate", 2.011),
+    "a self-test that is too low": lambda state: setattr(state["result"].ratio, "estimate", 1.989),
+    "a self-test that cannot tell": lambda state: setattr(state["result"], "verdict", ClaimVerdict.CANNOT_TELL),
+    "a self-test without a number": lambda state: setattr(state["result"], "ratio", None),
 }
 
 

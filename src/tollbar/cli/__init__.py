@@ -47,7 +47,7 @@ COMMANDS = {
         "upgrade:upgrade",
         "Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?",
     ),
-    "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
+    "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and run the self-test."),
 }
 
 ABOUT = (

@@ -25,20 +25,20 @@ class Check:
     advice: str | None = None
 
 
-def doctor(*, rehearse: bool = True) -> ExitStatus:
-    """Look whether this machine is fit for measuring, and rehearse on work of a known amount.
+def doctor(*, self_test: bool = True) -> ExitStatus:
+    """Look whether this machine is fit for measuring, and run the self-test.
 
     tollbar doctor
-    tollbar doctor --no-rehearse
+    tollbar doctor --no-self-test
 
     Parameters
     ----------
-    rehearse
-        Measure the study `rehearsal`, some ten seconds: ×2.00 must come out as ×2.00.
+    self_test
+        Measure the study `self-test`, some ten seconds: ×2.00 must come out as ×2.00.
     """
     status = ExitStatus.DONE
     # Each as it is found: what takes a while is what is still looked for.
-    for finding in chain(_machine(), _leftovers(), _providers(), _beds(), _rehearsal() if rehearse else ()):
+    for finding in chain(_machine(), _leftovers(), _providers(), _beds(), _self_test() if self_test else ()):
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
         console.stdout().print(f"{mark}  {escape(finding.what)}")
         if not finding.good:
@@ -97,18 +97,18 @@ def _beds() -> Iterator[Check]:
             yield Check(True, f"{bed.name}: not available here: {found.reason}")
 
 
-def _rehearsal() -> Iterator[Check]:
-    (one,) = lab.rehearsal().studies
+def _self_test() -> Iterator[Check]:
+    (one,) = lab.self_test().studies
     for result in one.claims:
         here = f"×{result.ratio.estimate:.3f}" if result.ratio else "no number"
         yield Check(
             result.verdict is ClaimVerdict.STILL_TRUE and _close(result.ratio, result.claim.one_ratio),
-            f"rehearsal: {result.claim.says}: {here}",
+            f"self-test: {result.claim.says}: {here}",
             "this machine is too busy or too uneven right now; close what runs beside, and try again",
         )
 
 
-# What a rehearsal may be off by before the lab distrusts the machine.
+# Largest accepted error of the self-test (0.5 %).
 CLOSE = 0.005
 
 

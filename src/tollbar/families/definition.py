@@ -64,7 +64,7 @@ class Family:
     """The servers of a study that names none, for a family that only servers perform."""
     built_in: tuple[str, ...] = ()
     """Parts of the engine that perform this family and no other."""
-    is_rehearsal: bool = False
+    is_self_test: bool = False
     """Whether it is there to test the lab, and none of its choices is one of security."""
     default: Default | None = None
     """None: the family names none, as families of runs that are older than defaults."""

@@ -181,7 +181,7 @@ class _WireHead(Wire):
     load: bool = True
     beds: tuple[str, ...] = ()
     built_in: tuple[str, ...] = ()
-    is_rehearsal: bool = False
+    is_self_test: bool = False
 
     @model_validator(mode="after")
     def _knows_its_operations(self) -> _WireHead:

@@ -149,7 +149,7 @@ class KeptStudy(Kept):
     never_left_alone: int
     """Of these: those whose core was left alone in too few blocks."""
     wrong_claims: list[str]
-    """Of a rehearsal: what is known of its work and was found otherwise."""
+    """Of a self-test: what is known of its work and was found otherwise."""
     parameters: dict[str, dict[str, Scalar]]
     """What each choice is performed with."""
     noises: list[KeptNoise] = []
@@ -324,7 +324,7 @@ def _study(judged: StudyJudgement) -> KeptStudy:
         left_alone=trust.left_alone,
         cells_measured=trust.cells,
         never_left_alone=trust.never_left_alone,
-        wrong_claims=list(_wrong_claims(judged)) if study.family.is_rehearsal else [],
+        wrong_claims=list(_wrong_claims(judged)) if study.family.is_self_test else [],
         parameters={name: dict(study.family.choices[name].setting) for name in study.choices},
         noises=list(noises),
         cells=[_cell(row) for row in judged.rows],

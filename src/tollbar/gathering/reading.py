@@ -83,8 +83,8 @@ class Doubt(StrEnum):
     """What was measured twice differed by more than the threshold."""
     NEVER_QUIET = "never quiet"
     """No cell's core was left alone in blocks enough."""
-    REHEARSAL = "rehearsal"
-    """A rehearsal in the same run found otherwise than what is known of its work."""
+    SELF_TEST = "self-test"
+    """A self-test in the same run found otherwise than what is known of its work."""
     ELSEWHERE = "elsewhere"
     """Parts of its servers ran on other machines."""
 
@@ -312,7 +312,7 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
     page = directory / "report.html"
     wrong = any(study.wrong_claims for study in kept.studies)
     elsewhere = shown(", ".join(f"{role} on {node.host}" for role, node in about.nodes.items()))
-    doubt = Doubt.ELSEWHERE if about.nodes else Doubt.REHEARSAL if wrong else None
+    doubt = Doubt.ELSEWHERE if about.nodes else Doubt.SELF_TEST if wrong else None
     doubts = [(study, doubt or _doubt(study)) for study in kept.studies]
     return Found(
         directory=directory,

@@ -34,7 +34,7 @@ __all__ = [
     "carry_out",
     "in_two_looks",
     "probed_machine",
-    "rehearsal",
+    "self_test",
     "take_up",
     "with_blocks",
     "with_precision",
@@ -194,9 +194,9 @@ def in_two_looks(
     return carry_out(*take_up(store.directory, again), report=False, exactly=True)
 
 
-def rehearsal() -> Judgement:
-    """Measures the study `rehearsal` in a directory that is thrown away."""
-    planned = plan.make(study.load(["rehearsal"]), seed=0)
+def self_test() -> Judgement:
+    """Measures the study `self-test` in a directory that is thrown away."""
+    planned = plan.make(study.load(["self-test"]), seed=0)
     with tempfile.TemporaryDirectory() as folder:
         store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
         measure_into(store, planned)

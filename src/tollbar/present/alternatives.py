@@ -19,7 +19,7 @@ MOST_BARS = 5
 
 def choices(telling: Telling, short: str) -> Choices:
     """The answer in short, and of the first place that has one: how sure that is, what adds what, and the costs."""
-    if telling.study.about.family.is_rehearsal:
+    if telling.study.about.family.is_self_test:
         return Choices(against_baseline(telling.study)[0])
     said = Choices(f"{short}.")
     finding = next((finding for finding in telling.findings if finding.first is not None), None)

@@ -124,7 +124,7 @@ def page(judgement: Judgement) -> Page:
     sources, studies = together(judgement), judgement.studies
     answers = [whole_answer(study) for study in studies]
     # What tests the lab is no question of security: it comes last.
-    ordered = sorted(zip(studies, answers, strict=True), key=lambda one: one[0].about.family.is_rehearsal)
+    ordered = sorted(zip(studies, answers, strict=True), key=lambda one: one[0].about.family.is_self_test)
     entries = [
         *(Entry(_study_name(study), study.about.question, [said.choices]) for study, said in ordered),
         *(Entry(_source_name(one), one.heading, [Paragraph(counted_verdicts(one.theirs))]) for one in sources),

@@ -92,7 +92,7 @@ def choices_of(family: Family, words: Sequence[str]) -> list[str]:
     for place, name in enumerate(found):
         if name in found[:place]:
             also = f", as `{words[found.index(name)]}` and `{words[place]}`" if words[place] != name else ""
-            hint = "name it once; `tollbar run rehearsal` measures the same work twice, to show chance differences"
+            hint = "name it once; `tollbar run self-test` measures the same work twice, to show chance differences"
             raise TollbarError(f"the choice `{name}` is given twice{also}", hint=hint)
     return found
 

@@ -310,4 +310,4 @@ def refusal_words(refused: Refused) -> str:
     if refused.doubt is Doubt.ELSEWHERE:
         return f"parts of it ran on other machines: {refused.elsewhere}; a column is one machine"
     wrong = enumeration([f"“{says}”" for says in study.wrong_claims])
-    return f"the run's rehearsal failed: {wrong}" if wrong else "the run's rehearsal failed"
+    return f"the run's self-test failed: {wrong}" if wrong else "the run's self-test failed"

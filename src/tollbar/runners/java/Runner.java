@@ -21,7 +21,7 @@ public final class Runner {
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     private static final FileOutputStream OUT = new FileOutputStream(FileDescriptor.out);
     /** As many as the JVM's first compiler waits for, several times over. */
-    private static final int REHEARSALS = 2000;
+    private static final int WARM_LINES = 2000;
 
     private Runner() {}
 
@@ -88,7 +88,7 @@ public final class Runner {
     }
 
     private static void measure(Operation operation, Library library) throws Exception {
-        rehearseLines();
+        warmLines();
         Chunks chunks = new Chunks(operation);
         JsonObject receipt = library.receipt();
         receipt.get("parts").asObject().add("warm-up", chunks.warmUpTime());
@@ -125,9 +125,9 @@ public final class Runner {
      * Reads and writes lines as a session does, until the compilers have done with that code: while chunks are measured
      * they are to have nothing left to compile but what is measured.
      */
-    private static void rehearseLines() {
+    private static void warmLines() {
         long length = 0;
-        for (int done = 0; done < REHEARSALS; done++) {
+        for (int done = 0; done < WARM_LINES; done++) {
             JsonObject advance = Json.parse("{\"advance\": {\"seconds\": 0.005, \"operations\": 1}}").asObject();
             long operations = advance.get("advance").asObject().getLong("operations", 0);
             double seconds = advance.get("advance").asObject().getDouble("seconds", 0);
