@@ -3,7 +3,7 @@
 Two equal sessions of the same work. One is advanced after something else had the core, the other after itself: the
 ratio of their undisturbed costs is the bias that is left. With the unclocked beginning of a chunk, and without it. Then
 what the probes beside chunks say of them, and do to them (`chunks:probe`); and requests a second and response times by
-the stretch beside one long load. About eight minutes.
+the throughput phase beside one long load. About eight minutes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.studies import Unmeasured, half_width
 from bench.work import LIMIT_S
 from tollbar import machine
 from tollbar.beds import proc
-from tollbar.measure.members import STRETCH_S
+from tollbar.measure.members import PHASE_S
 from tollbar.measure.probe import Probe
 from tollbar.moments import Quickness, quickness_of
 from tollbar.records import LoadRecord
@@ -131,9 +131,9 @@ def _visits(chunks: Sequence[Timed], quickness: Quickness) -> list[Visit]:
 
 
 def rates(blocks: int = BLOCKS) -> Iterator[Figure]:
-    """Requests a second and response times: the stretch that trials end with, and one long load."""
+    """Requests a second and response times: the throughput phase that trials end with, and one long load."""
     machine.keep_off(work.core())
-    found: dict[str, list[LoadRecord]] = {"stretch": [], "long": []}
+    found: dict[str, list[LoadRecord]] = {"phase": [], "long": []}
     for block in range(blocks):
         with ExitStack() as stack:
             session = work.running(stack, work.NGINX, block).session
@@ -141,7 +141,7 @@ def rates(blocks: int = BLOCKS) -> Iterator[Figure]:
                 session.advance(CHUNK_S, 16, LIMIT_S)
             if (core := work.core()) is not None:
                 proc.keep_on(session.pid, machine.client_core(core))
-            for name, seconds in (("stretch", STRETCH_S), ("long", LONG_S)):
+            for name, seconds in (("phase", PHASE_S), ("long", LONG_S)):
                 found[name].append(load_record(None, session.advance(seconds, 16, LIMIT_S), ()))
     long = found.pop("long")
     for name, records in found.items():

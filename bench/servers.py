@@ -53,8 +53,8 @@ def gaps(run: Run) -> Iterator[tuple[Row, float]]:
     """Of each batch but a study's last, for each of its trials: what of its time was not spent in chunks, shared
     evenly.
 
-    That is start, readiness, proof of the library, warm-up, probes and waiting for quiet moments, the stretch, the end,
-    and the commit.
+    That is start, readiness, proof of the library, warm-up, probes and waiting for quiet moments, the throughput phase,
+    the end, and the commit.
     """
     for one in run.studies:
         batches: dict[tuple[int, int], list[tuple[Row, Trial]]] = {}

@@ -56,12 +56,13 @@ def _figure(name: str, text: str) -> Figure:
 
 def of_check(what: str, goal: str, total: Mapping[str, Any]) -> Figure:
     """What a check found of all that was run; no figure where its sides are of other moments."""
-    predicted, measured, longer = (total[side] for side in ("predicted", "measured", "in_stretches"))
-    ratio, in_stretches = (one["estimate"] / predicted["estimate"] for one in (measured, longer))
+    predicted, measured, longer = (total[side] for side in ("predicted", "measured", "in_phases"))
+    ratio, in_phases = (one["estimate"] / predicted["estimate"] for one in (measured, longer))
     ends = predicted["interval"], measured["interval"]
     meets = all(ends) and max(low for low, _ in ends) <= min(high for _, high in ends)
     moments = [one["moments"] for one in (predicted, measured)]
     if len({*moments}) > 1:
         return Figure(what, goal, f"{moments[1]} over {moments[0]}: {ratio:.3f} says nothing", False)
-    said = f"{ratio:.3f} {moments[0]}, intervals {'meet' if meets else 'do not meet'}; in stretches {in_stretches:.3f}"
+    whether = "meet" if meets else "do not meet"
+    said = f"{ratio:.3f} {moments[0]}, intervals {whether}; in throughput phases {in_phases:.3f}"
     return Figure(what, goal, said, abs(ratio - 1) <= NEAR and meets)

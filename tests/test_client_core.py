@@ -1,4 +1,5 @@
-"""Where the load client is: on the server's core in rounds, with all that answers it, and off it in the stretch."""
+"""Where the load client is: on the server's core in rounds, with all that answers it, and off it in the throughput
+phase."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def cells(text: str) -> Sequence[Cell]:
 
 
 def measured(text: str, core: int | None) -> Trial:
-    """A trial of a study's one cell, with its stretch."""
+    """A trial of a study's one cell, with its throughput phase."""
     (cell,) = cells(text)
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
     with Sandbox() as sandbox:
@@ -215,7 +216,7 @@ def test_what_has_memory_of_its_own_is_no_place_to_begin(monkeypatch: pytest.Mon
     assert (None,) == machine.starting_cores(None)
 
 
-def test_the_client_leaves_the_server_s_core_for_the_stretch_alone(
+def test_the_client_leaves_the_server_s_core_for_the_phase_alone(
     core: int, seen: list[tuple[float, Cores, Cores]]
 ) -> None:
     """Every thread of it, and no thread of the server, which stays where it is."""
@@ -225,7 +226,7 @@ def test_the_client_leaves_the_server_s_core_for_the_stretch_alone(
     # The first says how many requests fill its time, and the others have as many.
     first, later = (0.005, {core}, {core}), (0.0, {core}, {core})
     # Whatever is made up is like the rounds before.
-    assert [first, later, (members.STRETCH_S, {apart}, {core})] == seen[:3]
+    assert [first, later, (members.PHASE_S, {apart}, {core})] == seen[:3]
     assert all(later == each for each in seen[3:])
     assert trial.load is not None
     assert trial.load.requests_per_s > 0 < trial.load.latency_at(0.5)
@@ -243,7 +244,7 @@ def test_a_client_that_is_apart_stays_so(core: int, seen: list[tuple[float, Core
 def test_where_there_is_one_core_nothing_moves(
     monkeypatch: pytest.MonkeyPatch, seen: list[tuple[float, Cores, Cores]]
 ) -> None:
-    """The stretch is measured all the same: its marks say what the one core limits."""
+    """The throughput phase is measured all the same: its marks say what the one core limits."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
     try:
@@ -258,7 +259,7 @@ def test_where_there_is_one_core_nothing_moves(
 
 
 def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its trial says which core was not to be had, and no stretch is taken on the server's core instead."""
+    """Its trial says which core was not to be had, and no throughput phase is taken on the server's core instead."""
     monkeypatch.setattr(machine, "client_core", lambda core=None: 4095)
     trial = measured(SERVED.format(load=""), core)
     assert (Outcome.FAILED, None) == (trial.outcome, trial.load)
@@ -282,15 +283,15 @@ def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
         found = {component: cores_of(pid) for component, pid in work.server.components.items()}
         assert len(found) > 1
         assert {component: {core} for component in found} == found
-        assert (core, machine.client_core(core)) == (work.core, work.stretch_core)
+        assert (core, machine.client_core(core)) == (work.core, work.phase_core)
 
 
 def test_a_server_of_the_user_s_own_is_asked_from_another_core(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In rounds and in the stretch: which core it is on is the user's to say."""
+    """In rounds and in the throughput phase: which core it is on is the user's to say."""
     monkeypatch.setattr(Remote, "fault", lambda remote: None)
     (cell,) = cells(OF_URL.format(port=1, load="users = [2]"))
     with workloads.of(cell).up(cell, 1, None, core) as work:
-        assert (machine.client_core(core), None) == (work.core, work.stretch_core)
+        assert (machine.client_core(core), None) == (work.core, work.phase_core)
 
 
 def test_no_client_is_beside_a_server_of_the_user_s_own() -> None:
@@ -313,7 +314,7 @@ def test_waking_asks_from_both_cores_and_nothing_else_says_so() -> None:
     assert not any("client" in cell.coordinates for cell in shipped)
 
 
-def test_a_load_without_a_stretch_has_no_rate() -> None:
+def test_a_load_without_a_phase_has_no_rate() -> None:
     """What chunks asked is known; how fast, and how long answers took, they cannot say."""
     chunk = ChunkRecord(
         operations=3,
@@ -337,7 +338,7 @@ def _told(load: LoadRecord) -> tuple[Any, ...]:
     return load.is_settled, *counts, load.wall_ns, load.client_memory_bytes
 
 
-def test_waits_of_the_stretch_are_its_own() -> None:
+def test_waits_of_the_phase_are_its_own() -> None:
     """What the client waited in rounds, for the server that it shares a core with, contends with nothing."""
     chunk = ChunkRecord(operations=1, cpu_ns=1, wall_ns=1000)
     waited = chunk.model_copy(update={"observed": Observed(client_run_queue_wait_ns=300)})

@@ -48,7 +48,7 @@ def test_sides_of_other_moments_are_no_figure(moments: tuple[str, str], measured
     sides = {
         name: {"estimate": of, "interval": [of - 0.05, of + 0.05], "moments": of_moments}
         for name, of, of_moments in zip(
-            ("predicted", "measured", "in_stretches"), (1.0, measured, 1.2), (*moments, "as disturbed"), strict=True
+            ("predicted", "measured", "in_phases"), (1.0, measured, 1.2), (*moments, "as disturbed"), strict=True
         )
     }
     figure = of_check("size", "within 5%", sides)

@@ -13,7 +13,7 @@ import pytest
 
 from tollbar import measure
 from tollbar.measure import batch, members, rounds
-from tollbar.measure.members import Member, stretch_of
+from tollbar.measure.members import Member, phase_of
 from tollbar.measure.rounds import Budget, Rounds
 from tollbar.plan.batches import Visit
 from tollbar.records import ChunkRecord, ComponentRecord, LoadRecord, Observed, Outcome
@@ -195,14 +195,14 @@ def test_what_begins_elsewhere_has_its_runner_there(
     assert ([] if begins_on is None else [(7, 3)]) == moved
 
 
-def test_a_stretch_is_longer_on_a_core_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_phase_is_longer_on_a_core_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """There and back again; what the client waited meanwhile is its own."""
     moved: list[Any] = []
     waits = iter((100, 450))
     monkeypatch.setattr(members.proc, "keep_on", lambda root, core: moved.append((root, core)))
     monkeypatch.setattr(members.proc, "run_queue_wait_ns", lambda pid: next(waits))
     asked: list[Any] = []
-    record = stretch_of(up("a", asked, core=0, stretch_core=1, fewest=3))
+    record = phase_of(up("a", asked, core=0, phase_core=1, fewest=3))
     assert record is not None
     assert (350, [(7, 1), (7, 0)], [(0.05, 3)]) == (record.observed.client_run_queue_wait_ns, moved, asked)
 
@@ -213,7 +213,7 @@ def test_a_server_s_memory_is_that_of_its_components() -> None:
     load = LoadRecord(requests=1, wall_ns=9, components={"web": component, "db": component})
     for of, expected in ((load, 80), (None, 7)):
         member = up("a")
-        work: Any = SimpleNamespace(load=lambda last, stretch, seen, of=of: of)
+        work: Any = SimpleNamespace(load=lambda last, phase, seen, of=of: of)
         member.work, member.ready = work, SimpleNamespace(memory_bytes=7)  # type: ignore[assignment]
         member.chunks = [SimpleNamespace(cpu_ns={"web": 1, "db": 2, "client": 3})]  # type: ignore[list-item]
         trial = batch._trial(member, HOW, 5, 1.0, 2, 0.5)

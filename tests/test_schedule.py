@@ -70,7 +70,7 @@ def test_a_trial_spends_twice_what_is_asked_at_most(operation_s: float, rounds: 
 
 
 def test_what_a_trial_takes() -> None:
-    """To be ready, and each of its rounds with what is lost around it; through a server a stretch besides."""
+    """To be ready, and each of its rounds with what is lost around it; through a server a throughput phase besides."""
     alone: Any = SimpleNamespace(bed=None, provider=SimpleNamespace(ready_s=0.3))
     served: Any = SimpleNamespace(bed="nginx", provider=SimpleNamespace(ready_s=0.3))
     assert pytest.approx(0.3 + 10 * 0.006) == schedule.trial_s(alone, HOW)

@@ -412,12 +412,12 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
         assert all({"web", CLIENT} == chunk.cpu_ns.keys() for chunk in trial.chunks)
         assert trial.cpu_ns == sum(chunk.cpu_ns["web"] for chunk in trial.first_tries) > 0
         assert load is not None
-        # What users notice is taken in one longer stretch of some blocks, and never in the chunks.
+        # What users notice is taken in one throughput phase of some blocks, and never in the chunks.
         assert load.requests == load.connections == load.handshakes_full
-        assert load.is_settled == (trial.block % DEFAULT_MEASURE.stretch_every == 0)
+        assert load.is_settled == (trial.block % DEFAULT_MEASURE.phase_every == 0)
         assert sum(count for _, count in load.latency_us) == (load.requests if load.is_settled else 0)
         assert load.is_settled == (load.requests_per_s > 0)
-        assert load.wall_ns >= members.STRETCH_S * 1e9 if load.is_settled else load.wall_ns == trial.wall_ns
+        assert load.wall_ns >= members.PHASE_S * 1e9 if load.is_settled else load.wall_ns == trial.wall_ns
         assert ({}, 0) == (load.errors, load.handshakes_resumed)
         assert ["web"] == list(load.components)
         assert load.components["web"].cpu_ns > 0

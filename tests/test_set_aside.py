@@ -24,7 +24,7 @@ from tollbar.records import Outcome, SetAside, Trial, TrialKey
 CELL = "study", "cell"
 
 
-def stretch(ends: str, *, baseline: bool = False) -> int | None:
+def set_aside_after(ends: str, *, baseline: bool = False) -> int | None:
     """After how many trials that ended like this (`.` well, `x` not) a cell is set aside; None: it is not."""
     aside = Aside({CELL} if baseline else ())
     for number, end in enumerate(ends, start=1):
@@ -49,7 +49,7 @@ def stretch(ends: str, *, baseline: bool = False) -> int | None:
 )
 def test_a_share_of_failures_sets_a_cell_aside(ends: str, expected: int | None) -> None:
     """Two failed trials at least, and more than a quarter: two accidents in hundreds are none of it."""
-    assert expected == stretch(ends)
+    assert expected == set_aside_after(ends)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_share_of_failures_sets_a_cell_aside(ends: str, expected: int | None) 
 )
 def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, expected: int | None) -> None:
     """Every toll needs it: four trials in a row, as where its server has ended."""
-    assert expected == stretch(ends, baseline=True)
+    assert expected == set_aside_after(ends, baseline=True)
 
 
 def test_a_cell_is_set_aside_with_the_words_of_its_last_failure() -> None:

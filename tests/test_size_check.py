@@ -47,19 +47,19 @@ QUIET_NS, BUSY_NS = 24_000.0, 33_000.0
 
 
 def _answered(one: StudyRun, name: str, costs_ns: Mapping[str, float]) -> StudyRun:
-    """The study under another name, the stretches of these choices at these costs."""
+    """The study under another name, the throughput phases of these choices at these costs."""
     requests = 1000
 
-    def stretched(trial: Trial, choice: str) -> Trial:
+    def in_phase(trial: Trial, choice: str) -> Trial:
         web = ComponentRecord(cpu_ns=round(costs_ns[choice] * requests))
         return replace(trial, load=LoadRecord(requests=requests, wall_ns=10**9, components={"web": web}))
 
-    rows = [replace(row, trials=tuple(stretched(one, row.choice) for one in row.trials)) for row in one.rows]
+    rows = [replace(row, trials=tuple(in_phase(one, row.choice) for one in row.trials)) for row in one.rows]
     return replace(one, rows=tuple(rows), study=replace(one.study, name=name))
 
 
 def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
-    """In rounds and in stretches; what no server performs is not run."""
+    """In rounds and in throughput phases; what no server performs is not run."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80) + HASH_TERM.format(rate=1, choice="sha-256"))
     found = sized(of, handshakes(), hashes({"sha-256": 7000.0}))
     (asked,) = to_ask(found)

@@ -44,10 +44,10 @@ def lengths(setting: Mapping[str, object]) -> list[int]:
         sizes, least = number["sizes"], number["least"]
         drawn = [isqrt(2 * sizes * least**2 // (2 * larger + 1)) for larger in range(1, sizes)]
         return [*reversed(drawn), iterations * sizes - sum(drawn)]
-    stretch, dear = number.get("stretch", 1), number.get("dear", 0)
+    span, dear = number.get("span", 1), number.get("dear", 0)
     least, most = number.get("extra-least", 0), number.get("extra-most", 0)
-    cheap = stretch * (number.get("period", 1) - dear)
-    last = stretch * dear
+    cheap = span * (number.get("period", 1) - dear)
+    last = span * dear
     risen = [least + (2 * k + 1) * (most - least + 1) // (2 * last) for k in range(last)]
     return [iterations] * cheap + [iterations + extra for extra in risen]
 

@@ -65,13 +65,13 @@ fn setting(task: &Task, name: &str, default: u64) -> Result<u64, Failure> {
 
 impl Period {
     fn of(task: &Task, random: &mut Sequence) -> Result<Period, Failure> {
-        let stretch = setting(task, "stretch", 1)?;
-        let stretches = setting(task, "period", 1)?;
+        let span = setting(task, "span", 1)?;
+        let spans = setting(task, "period", 1)?;
         let dear = setting(task, "dear", 0)?;
         let extra = (setting(task, "extra-least", 0)?, setting(task, "extra-most", 0)?);
-        if stretch == 0 || stretches == 0 || dear > stretches {
+        if span == 0 || spans == 0 || dear > spans {
             return Err(Failure::Failed(format!(
-                "`dear` is at most `period`, and `stretch` at least 1: {dear} of {stretches}, {stretch}"
+                "`dear` is at most `period`, and `span` at least 1: {dear} of {spans}, {span}"
             )));
         }
         // With an odd difference the steps of a line cannot be shared out so that their mean is in the middle.
@@ -81,12 +81,12 @@ impl Period {
                 extra.1, extra.0
             )));
         }
-        let operations = stretch * stretches;
+        let operations = span * spans;
         let parts = [setting(task, "first", 0)?, setting(task, "second", 0)?, setting(task, "third", 0)?];
         let together = setting(task, "together", 0)?;
         let beyond = if parts.contains(&0) { 0 } else { together };
         let steps = setting(task, "iterations", 0)? + parts.iter().sum::<u64>() + beyond;
-        Ok(Period { steps, operations, dear: dear * stretch, extra, at: random.under(operations) })
+        Ok(Period { steps, operations, dear: dear * span, extra, at: random.under(operations) })
     }
 
     #[inline]
@@ -161,7 +161,7 @@ mod tests {
         (0..operations).map(|_| lengths.next()).collect()
     }
 
-    const STEP: [(&str, u64); 4] = [("stretch", 2), ("period", 3), ("dear", 1), ("iterations", 100)];
+    const STEP: [(&str, u64); 4] = [("span", 2), ("period", 3), ("dear", 1), ("iterations", 100)];
 
     fn stepped(least: u64, most: u64) -> Value {
         let mut setting = json!({"extra-least": least, "extra-most": most});
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(vec![12], lengths(parts(3), 0).expect("lengths").whole());
         let dear = lengths(stepped(50, 50), 0).expect("lengths");
         assert_eq!(vec![100, 100, 100, 100, 150, 150], dear.whole());
-        let line = json!({"iterations": 100, "stretch": 5, "dear": 1, "extra-least": 0, "extra-most": 20});
+        let line = json!({"iterations": 100, "span": 5, "dear": 1, "extra-least": 0, "extra-most": 20});
         assert_eq!(vec![102, 106, 110, 114, 118], lengths(line, 0).expect("lengths").whole());
     }
 
@@ -218,7 +218,7 @@ mod tests {
             (stepped(0, 7), "`extra-most`"),
             (stepped(8, 0), "`extra-most`"),
             (json!({"dear": 2}), "`dear`"),
-            (json!({"stretch": 0}), "`stretch`"),
+            (json!({"span": 0}), "`span`"),
             (json!({"iterations": MOST + 1}), "`iterations`"),
             (json!({"iterations": 1000, "least": 1000, "sizes": 64}), "`least`"),
         ];

@@ -151,9 +151,9 @@ def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
 
 
 def _studies(asked: Sequence[Asked]) -> list[Study]:
-    """One for each, with a stretch in each block."""
+    """One for each, with a throughput phase in each block."""
     made = [_study(one.name, one.term.term, one.cells, one.words) for one in asked]
-    return [replace(one, measure=replace(one.measure, stretch_every=1)) for one in made]
+    return [replace(one, measure=replace(one.measure, phase_every=1)) for one in made]
 
 
 def _study(name: str, term: Term, cells: Sequence[Part], words: Sequence[str]) -> Study:

@@ -29,7 +29,7 @@ def spent(trial: Trial, chunks: Chunks) -> Sequence[float]:
     return chunks.paid(trial.paid_by)
 
 
-# What users notice is one number a trial, of its stretch.
+# What users notice is one number a trial, of its throughput phase.
 _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
@@ -328,7 +328,7 @@ class Ledger:
         return best, typical
 
     def _best_ratio(self, own: Visits, others: Visits, what: Quantity) -> tuple[Interval | None, Interval | None]:
-        """What is counted, and what only a stretch shows, is of all moments."""
+        """What is counted, and what only a throughput phase shows, is of all moments."""
         if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
             return None, None
         typical = stats.ratio(own, others, Moments.AS_DISTURBED, confidence=self.confidence)
@@ -412,7 +412,8 @@ def _by_design(row: Row, against: Row) -> float:
 
 
 def settled(trials: Iterable[Trial]) -> list[LoadRecord]:
-    """What load clients saw in stretches, from which alone rates, response times and what limited them are taken."""
+    """What load clients saw in throughput phases, from which alone rates, response times and what limited them are
+    taken."""
     return [trial.load for trial in trials if trial.load is not None and trial.load.is_settled]
 
 

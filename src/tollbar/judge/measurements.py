@@ -15,7 +15,7 @@ from tollbar.results import Row
 from tollbar.stats import Interval, Moments
 from tollbar.study import is_paced
 
-# What a load client saw in the stretch of a trial.
+# What a load client saw in the throughput phase of a trial.
 _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
@@ -70,7 +70,7 @@ def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:
-    """What limited the requests other than the server itself, in the middle one of these trials' stretches."""
+    """What limited the requests other than the server itself, in the middle one of these trials' throughput phases."""
     loads = settled(trials)
     if not loads:
         return None
@@ -108,10 +108,10 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     if limit is Limit.NOT_SATURATED and is_paced(row.coordinates):
         # A study of arrivals at a rate means the server to have time to spare.
         limit = None
-    stretches = [t for t in trials if settled([t])]
+    phases = [t for t in trials if settled([t])]
     for name, of_load in _OF_LOADS.items():
         # What a server holds is told of its whole trial.
-        seen_in = trials if name == "server-memory" else stretches
+        seen_in = trials if name == "server-memory" else phases
         yield from _per_trial(row, name, seen_in, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
 
 

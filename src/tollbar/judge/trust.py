@@ -60,7 +60,7 @@ class Trust:
     stolen_batches: int = 0
     """In which the hypervisor gave others much of the time."""
     loads: int = 0
-    stretches: int = 0
+    phases: int = 0
     """In which rates and response times were taken."""
     contended_loads: int = 0
     """Of these: in which other programs had the server's or the client's core for much of the time."""
@@ -127,7 +127,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         batches=batches,
         stolen_batches=stolen_batches,
         loads=len(loads),
-        stretches=len(waits),
+        phases=len(waits),
         contended_loads=sum(wait > MUCH_WAIT for wait in waits),
         reopened_loads=sum(load.reopened > 0 for load in loads),
         reopened_connections=sum(load.reopened for load in loads),

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from tollbar import machine
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure.members import Member, bring_up, finish, stretch_of
+from tollbar.measure.members import Member, bring_up, finish, phase_of
 from tollbar.measure.probe import BASE_NS, Chain, Probe
 from tollbar.measure.rounds import Budget, Rounds
 from tollbar.measure.schedule import adapted
@@ -52,10 +52,10 @@ def measure(
             chain.read(chained)
         rounds = Rounds(members, how, source, probe, watch)
         rounds.first_tries()
-        for member in members if batch.block % how.stretch_every == 0 else ():
+        for member in members if batch.block % how.phase_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
-                member.stretch = stretch_of(member)
+                member.phase = phase_of(member)
         if chain is not None:
             chain.read(chained)
         budget.earn(time.monotonic() - began_s)
@@ -95,7 +95,7 @@ def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns:
         fault = failed(
             "no chunk has a closed account: the server never came to rest, or its processes came and went in each"
         )
-    load = member.work.load(member.last, member.stretch, member.seen) if member.work and not fault else None
+    load = member.work.load(member.last, member.phase, member.seen) if member.work and not fault else None
     components = {name for chunk in member.chunks for name in chunk.cpu_ns}
     servers = tuple(sorted(components - {CLIENT, RUNNER}))
     paid_by = {"cpu": tuple(sorted(components)), "server-cpu": servers, "client-cpu": (CLIENT,)}

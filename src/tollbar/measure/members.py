@@ -20,7 +20,7 @@ from tollbar.workloads import Work
 
 # Requests a second and response times want a load that has settled, and a client that does not take the server's core
 # from it: chunks have neither.
-STRETCH_S = 0.05
+PHASE_S = 0.05
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Member:
     seen: list[ChunkRecord] = field(default_factory=list)
     filling: int = 0
     """The most requests that filled a chunk's time so far, for a load: later chunks have at least as many."""
-    stretch: ChunkRecord | None = None
+    phase: ChunkRecord | None = None
     fault: Record | None = None
     """Why it will give no further chunk."""
     last: Record | None = None
@@ -175,14 +175,14 @@ def chunk_of(
         return None
 
 
-def stretch_of(member: Member) -> ChunkRecord | None:
+def phase_of(member: Member) -> ChunkRecord | None:
     """A longer chunk, for which the load client moves to a core of its own where there is one; and its waits there."""
     assert member.session is not None
     assert member.work is not None
-    if not _is_moved(member, member.work.stretch_core):
+    if not _is_moved(member, member.work.phase_core):
         return None
     before_ns = proc.run_queue_wait_ns(member.session.pid)
-    record = chunk_of(member, STRETCH_S)
+    record = chunk_of(member, PHASE_S)
     waited_ns = max(0, proc.run_queue_wait_ns(member.session.pid) - before_ns)
     if record is None or not _is_moved(member, member.work.core):
         return None

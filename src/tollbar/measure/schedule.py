@@ -25,8 +25,8 @@ from tollbar.study.definition import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROU
 # chunk so much longer than was asked; without one, only the chunk has a usual length.
 SERVED_READY_S, SERVED_CHUNK_S = 0.25, 0.004
 CHUNK_S = 0.001
-# Servers are asked for a longer stretch in some of the blocks; so long on average over all of them.
-STRETCH_S = 0.02
+# Servers are asked for a throughput phase in some of the blocks; so long on average over all of them.
+PHASE_S = 0.02
 # A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
 # machine's states, so that fewer of them do.
 MOST_SPENT = 2
@@ -133,8 +133,8 @@ def of_batches(plan: Plan, batches: Iterable[Batch], paces: Paces) -> float:
 def trial_s(cell: Cell, how: Measure, pace: Pace | None = None) -> float:
     """Seconds that one trial takes, in all of its rounds."""
     pace = pace or usual(cell)
-    besides_s, stretch_s = (SERVED_CHUNK_S, STRETCH_S) if cell.bed else (CHUNK_S, 0.0)
-    return pace.ready_s + (pace.chunk_s(how) + besides_s) * len(pace.turns(how)) + stretch_s
+    besides_s, phase_s = (SERVED_CHUNK_S, PHASE_S) if cell.bed else (CHUNK_S, 0.0)
+    return pace.ready_s + (pace.chunk_s(how) + besides_s) * len(pace.turns(how)) + phase_s
 
 
 def proof_s(cell: Cell) -> float:

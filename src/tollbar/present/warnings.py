@@ -173,7 +173,7 @@ def _on_loads(study: StudyJudgement) -> Iterator[str]:
     trust = study.trust
     if trust.contended_loads:
         yield (
-            f"In {trust.contended_loads:,} of {counted(trust.stretches, 'load')} that requests a second are taken from"
+            f"In {trust.contended_loads:,} of {counted(trust.phases, 'load')} that requests a second are taken from"
             f" the server or its client stood for more than {percent(MUCH_WAIT)} of the time while other programs had"
             " its core: end the other programs, or add blocks."
         )

@@ -54,7 +54,7 @@ class Steady(BaseModel):
 
 
 class Requested(BaseModel):
-    """What a load client saw in a stretch of time, beside its own cost."""
+    """What a load client saw in a throughput phase, beside its own cost."""
 
     model_config = ConfigDict(frozen=True)
     requests: Number = 0
@@ -71,7 +71,8 @@ class Requested(BaseModel):
     """Kept connections that the server had closed and that were made again."""
     components: Mapping[str, ComponentRecord] = {}
     client_run_queue_wait_ns: Number = 0
-    """Time in which the load client would have run and others had its core; the lab looks in the stretch alone."""
+    """Time in which the load client would have run and others had its core; the lab looks in the throughput phase
+    alone."""
 
 
 class Totals(BaseModel):
@@ -89,17 +90,18 @@ class Totals(BaseModel):
 
 
 class LoadRecord(Requested, Totals):
-    """What a load client saw of a server: in a longer stretch; or, without one, what it asked in all chunks."""
+    """What a load client saw of a server: in a throughput phase; or, without one, what it asked in all chunks."""
 
     wall_ns: Number
     """To the last answer: what was in flight when nothing new was started any more is part of the account."""
     is_settled: bool = True
-    """Whether it is of a stretch, which requests a second, response times and what limited them are taken from."""
+    """Whether it is of a throughput phase, which requests a second, response times and what limited them are taken
+    from."""
     client_cpu_ns: Number = 0
 
     @property
     def requests_per_s(self) -> float:
-        """Answers a second, while new requests were started; 0 where there was no stretch."""
+        """Answers a second, while new requests were started; 0 where there was no throughput phase."""
         if not self.is_settled:
             return 0.0
         part = self.steady or self

@@ -180,7 +180,7 @@ _SEEN = ("bytes_sent", "bytes_received", "connections", "handshakes_full", "hand
 
 
 def _of_load(load: LoadRecord) -> dict[str, Any]:
-    """What a load client saw in its stretch, or of what it asked in all chunks of a trial together."""
+    """What a load client saw in its throughput phase, or of what it asked in all chunks of a trial together."""
     return {
         "requests": load.requests,
         "requests_per_s": load.requests_per_s if load.is_settled else None,

@@ -2,8 +2,8 @@
 
 Each term that a load client can ask for is asked for by itself, its connections together and what is taken off up
 beside them, by a client on a core of its own, with arrivals that keep the server's core as busy as the mix wants it.
-CPU time is the server's: in rounds, of the same moments as what was predicted, and of all moments in stretches of some
-tenths of a second.
+CPU time is the server's: in rounds, of the same moments as what was predicted, and of all moments in throughput phases
+of some tenths of a second.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Sides(NamedTuple):
     """What was measured of a term."""
 
     in_rounds: Interval
-    in_stretches: Interval
+    in_phases: Interval
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ class _Measured:
         return self.ledger.added(self.rows, self.weights, moments)
 
     @property
-    def in_stretches(self) -> Interval | None:
+    def in_phases(self) -> Interval | None:
         ended = [[trial for trial in row.trials if trial.outcome is Outcome.OK] for row in self.rows]
-        visits = [self.ledger.one_a_trial(trials, _in_stretch) for trials in ended]
+        visits = [self.ledger.one_a_trial(trials, _in_phase) for trials in ended]
         return stats.added(visits, self.weights, Moments.AS_DISTURBED, confidence=self.ledger.confidence)
 
 
@@ -202,10 +202,10 @@ def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequ
     best = predicted(None), in_rounds(None)
     are_undisturbed = all(side is not None and side.moments is Moments.UNDISTURBED for side in best)
     moments = None if are_undisturbed else Moments.AS_DISTURBED
-    found, in_stretches = in_rounds(moments), _total([one.in_stretches for one in measured])
-    if found is None or in_stretches is None:
+    found, in_phases = in_rounds(moments), _total([one.in_phases for one in measured])
+    if found is None or in_phases is None:
         return CheckedTerm(name, best[0], reason="its server's CPU time was not seen")
-    return CheckedTerm(name, predicted(moments), Sides(found, in_stretches))
+    return CheckedTerm(name, predicted(moments), Sides(found, in_phases))
 
 
 def _total(parts: Sequence[Interval | None]) -> Interval | None:
@@ -214,7 +214,7 @@ def _total(parts: Sequence[Interval | None]) -> Interval | None:
     return stats.total(there) if len(there) == len(parts) else None
 
 
-def _in_stretch(trial: Trial) -> float:
+def _in_phase(trial: Trial) -> float:
     loads = settled([trial])
     return loads[0].server_cpu_ns / loads[0].requests if loads and loads[0].requests else 0.0
 

@@ -143,7 +143,7 @@ class Measure:
     blocks: int
     precision: float | None = None
     """Half of every toll's interval, as a share: blocks are added until all are so narrow, or the time is over."""
-    stretch_every: int = 3
+    phase_every: int = 3
     """A load's users are looked at in one of so many blocks; a claim about what they notice needs each."""
     longest_s: float | None = None
     """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""

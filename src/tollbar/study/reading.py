@@ -220,7 +220,7 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
         is_adapted=is_adapted,
     )
     noticed = any(claim.metric in NOTICED for claim in wire.claim)
-    return replace(made, longest_s=measure.longest, stretch_every=1 if noticed else made.stretch_every)
+    return replace(made, longest_s=measure.longest, phase_every=1 if noticed else made.phase_every)
 
 
 def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:

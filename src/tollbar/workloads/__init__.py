@@ -92,9 +92,9 @@ class Work:
     """Whether a chunk has just so many, however long they take, and every round has one: where an operation finds what
     those before it have left, cells are compared after equally many."""
     settles: bool = False
-    """Whether what users notice needs a longer stretch than a chunk."""
-    stretch_core: int | None = None
-    """Where the runner is in that stretch; None: where it is in rounds."""
+    """Whether what users notice needs a throughput phase, which is longer than a chunk."""
+    phase_core: int | None = None
+    """Where the runner is in that throughput phase; None: where it is in rounds."""
     begins_on: int | None = None
     """Where all of it is until it is warm; None: where it stays."""
     components: Mapping[str, int] = field(default_factory=dict)
@@ -164,9 +164,7 @@ class Work:
         """The record of a runner that failed, with what became of the servers if it was those that ended."""
         return record
 
-    def load(
-        self, last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]
-    ) -> LoadRecord | None:
+    def load(self, last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord | None:
         """What a load client saw in the whole trial; None: there was none."""
         return None
 

@@ -151,7 +151,7 @@ class RequestWorkload(Workload):
             # What has a core for each thread, or is on another machine, is there from the start.
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
-            in_rounds, in_stretch = _client_cores(cell, server, core)
+            in_rounds, in_phase = _client_cores(cell, server, core)
             task, account = self._handed(cell, "measure", seed, server, sandbox)
             yield RequestWork(
                 command(),
@@ -161,9 +161,9 @@ class RequestWorkload(Workload):
                 paid_on=_paid_on(cell, server, core),
                 metrics=(*families.family(cell.family).metrics, *(NETWORK if _is_elsewhere(cell, server) else ())),
                 fewest=fewest_of(cell),
-                # A stretch is for users whose client is apart, and what has several cores leaves none.
+                # A throughput phase is for users whose client is apart, and what has several cores leaves none.
                 settles=not cores,
-                stretch_core=in_stretch,
+                phase_core=in_phase,
                 begins_on=begins_on,
                 paid_elsewhere=_paid_elsewhere(server),
                 cores=cores,
@@ -308,7 +308,8 @@ def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
 
 
 def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | None, int | None]:
-    """The load client's core in rounds, and in the stretch where that is another; `core` is the measuring core.
+    """The load client's core in rounds, and in the throughput phase where that is another; `core` is the measuring
+    core.
 
     A client on a core of its own has neighbours of its own. Whenever they slow it the server sleeps, and pays for
     being woken across cores, which is no part of what a choice costs. On the server's core the server runs when the
@@ -387,11 +388,9 @@ class RequestWork(Work):
         """What the whole session was like."""
         return "the load client says nothing of the load" if last.load is None else None
 
-    def load(
-        self, last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]
-    ) -> LoadRecord | None:
-        """What was asked and answered; requests a second and response times in the stretch alone."""
-        return load_record(last, stretch, chunks)
+    def load(self, last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord | None:
+        """What was asked and answered; requests a second and response times in the throughput phase alone."""
+        return load_record(last, phase, chunks)
 
 
 def _with_fault(record: Record, server: Target) -> Record:
@@ -404,22 +403,22 @@ def _with_fault(record: Record, server: Target) -> Record:
     return record.model_copy(update={"reason": f"{record.reason}; {complaint}"}) if complaint else record
 
 
-def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
-    """What a load client saw in its stretch; without one, what it asked in all chunks together.
+def load_record(last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
+    """What a load client saw in its throughput phase; without one, what it asked in all chunks together.
 
-    Requests a second and response times are those of the stretch, or there are none: in chunks the client is on the
-    server's core.
+    Requests a second and response times are those of the throughput phase, or there are none: in chunks the client is
+    on the server's core.
     """
     totals = last.load if last and last.load else Totals()
-    records = [stretch] if stretch else chunks
+    records = [phase] if phase else chunks
     observed = [record.observed for record in records]
     return LoadRecord(wall_ns=0, **dict(totals)).model_copy(
         update={
             **{name: sum(getattr(one, name) for one in observed) for name in _COUNTS},
             "wall_ns": sum(record.wall_ns for record in records),
-            "steady": stretch.observed.steady if stretch else None,
-            "latency_us": tuple(sorted(stretch.observed.latency_us)) if stretch else (),
-            "is_settled": stretch is not None,
+            "steady": phase.observed.steady if phase else None,
+            "latency_us": tuple(sorted(phase.observed.latency_us)) if phase else (),
+            "is_settled": phase is not None,
             "reopened": sum(record.observed.reopened for record in chunks),
             "client_cpu_ns": sum(record.cpu_ns for record in records),
             "components": {name: _spent(total, name, observed) for name, total in totals.components.items()},

@@ -108,7 +108,7 @@ fn sent(family: &str, op: &str, choice: &str) -> Value {
         "password-hash" if choice != "none" => &["algorithm"],
         "spin" if choice == "spin-heavy-tailed" => &["iterations", "least", "sizes"],
         "spin" if choice != "none" => {
-            &["iterations", "work", "stretch", "period", "dear", "extra-least", "extra-most"]
+            &["iterations", "work", "span", "period", "dear", "extra-least", "extra-most"]
         }
         "spin" => &["iterations"],
         "signature" if op == "generate-key" => &[],
@@ -122,7 +122,7 @@ fn sent(family: &str, op: &str, choice: &str) -> Value {
             "bytes" => json!(48),
             "iterations" => json!(20),
             "work" => json!("wide"),
-            "least" | "sizes" | "stretch" | "period" => json!(4),
+            "least" | "sizes" | "span" | "period" => json!(4),
             "dear" | "extra-least" | "extra-most" => json!(2),
             "algorithm" => json!(choice),
             "key" => json!("fresh"),

@@ -76,8 +76,8 @@ class CheckedForm(Form):
     predicted: Cores
     measured: Cores | None
     """in rounds, under a load that keeps the server's core as busy as the mix wants it"""
-    in_stretches: Cores | None
-    """the same in longer stretches"""
+    in_phases: Cores | None
+    """the same in throughput phases"""
     reason: str | None
     """why nothing was measured"""
 
@@ -207,6 +207,6 @@ def _side_by_side(one: CheckedTerm) -> CheckedForm:
         name=one.name,
         predicted=_cores(one.predicted),
         measured=_cores(one.sides.in_rounds) if one.sides else None,
-        in_stretches=_cores(one.sides.in_stretches) if one.sides else None,
+        in_phases=_cores(one.sides.in_phases) if one.sides else None,
         reason=one.reason,
     )

@@ -150,7 +150,7 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
                 "Cores that are wholly busy, at the mix's rates. Each term was asked for by itself, by a load client on"
                 f" a core of its own, with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy;"
                 " the server's CPU time, in rounds of the same moments as what is predicted, undisturbed unless a term"
-                f" says otherwise, and of all moments in longer stretches, in {checked.run.name}.",
+                f" says otherwise, and of all moments in throughput phases, in {checked.run.name}.",
             ],
         )
 
@@ -230,7 +230,7 @@ def _checked(checked: Checked) -> Table:
         *numbers("interval", leaves=2),
         *numbers("measured"),
         *numbers("interval", leaves=3),
-        *numbers("ratio", "in stretches"),
+        *numbers("ratio", "in throughput phases"),
         *numbers("interval", leaves=1),
     )
     total = [checked.total] if checked.total and len(checked.terms) > 1 else []
@@ -240,11 +240,11 @@ def _checked(checked: Checked) -> Table:
 def _side_by_side(one: CheckedTerm) -> list[TableCell]:
     if one.sides is None:
         return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 5]
-    in_rounds, in_stretches = one.sides
+    in_rounds, in_phases = one.sides
     ratio = in_rounds.estimate / one.predicted.estimate
     side_by_side = [*_cores(one.predicted), *_cores(in_rounds), TableCell(f"{ratio:.3f}", ratio)]
     moments = None if in_rounds.moments is Moments.UNDISTURBED else f"both {in_rounds.moments}"
-    return [TableCell(one.name, small=moments), *side_by_side, *_cores(in_stretches)]
+    return [TableCell(one.name, small=moments), *side_by_side, *_cores(in_phases)]
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
