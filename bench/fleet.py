@@ -78,7 +78,7 @@ def run_of(
                 for order, (cell, is_repeat) in enumerate(sides, len(sides) * block)
             ]
         )
-    store.look()
+    store.note_interim_look()
     store.close()
     gathering.keep(judge.judge(results.read(store.directory)))
     return store.directory

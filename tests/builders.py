@@ -166,8 +166,8 @@ def example(blocks: int = 20) -> list[Row]:
     ]
 
 
-def study_run(rows: Sequence[Row], looks: Sequence[int] = (20,), of: Study | None = None) -> StudyRun:
-    return StudyRun(of or study(blocks=looks[-1]), tuple(rows), (), tuple(looks))
+def study_run(rows: Sequence[Row], interim_looks: Sequence[int] = (20,), of: Study | None = None) -> StudyRun:
+    return StudyRun(of or study(blocks=interim_looks[-1]), tuple(rows), (), tuple(interim_looks))
 
 
 def run(*studies: StudyRun) -> Run:

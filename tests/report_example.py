@@ -295,7 +295,7 @@ def judge(
     batches = by_hand.batches(against)
     rows = tuple(_row(study, cost, key, against[key], batches[key], chance) for key, cost in found.items())
     return by_hand.judged(
-        StudyRun(study, rows, left_out, looks=(10, BLOCKS)),
+        StudyRun(study, rows, left_out, interim_looks=(10, BLOCKS)),
         {key: cost.disturbed for key, cost in found.items()},
         beside=_memory,
     )

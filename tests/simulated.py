@@ -355,5 +355,5 @@ class Lab:
 
     def look(self) -> Run:
         """The run as it stands, which is judged now."""
-        self._store.look()
+        self._store.note_interim_look()
         return results.read(self._store.directory)

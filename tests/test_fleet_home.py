@@ -141,12 +141,12 @@ def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -
     results.update_about(run, {"studies": without_looks(run)})
     home.take(node.changed("f", *home.known()))
     assert home.directory is not None
-    assert results.look(home.directory) is None
+    assert results.note_interim_look(home.directory) is None
     (at_home,) = looks_of(home.directory)
     assert 1 == len(at_home)
     with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
         database.execute("delete from trial where ord = (select max(ord) from trial)")
-    assert results.look(run) is None
+    assert results.note_interim_look(run) is None
     home.take(node.changed("f", *home.known()))
     (found,) = looks_of(home.directory)
     assert [*looks_of(run)[0], *at_home] == found
@@ -157,18 +157,18 @@ def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -
 
 def looks_of(run: Path) -> list[list[dict[str, int]]]:
     """What is noted of each study."""
-    return [entry["looks"] for entry in results.about(run)["studies"].values()]
+    return [entry["interim_looks"] for entry in results.about(run)["studies"].values()]
 
 
 def without_looks(run: Path) -> dict[str, dict[str, Any]]:
     """What a run says of its studies before it was judged."""
-    return {name: {**entry, "looks": []} for name, entry in results.about(run)["studies"].items()}
+    return {name: {**entry, "interim_looks": []} for name, entry in results.about(run)["studies"].items()}
 
 
-@pytest.mark.parametrize("said", [b"", b"[]", b"{}", b'{"studies": {}}', b'{"studies": {"a": {"looks": 1}}}'])
+@pytest.mark.parametrize("said", [b"", b"[]", b"{}", b'{"studies": {}}', b'{"studies": {"a": {"interim_looks": 1}}}'])
 def test_a_node_cannot_take_looks_away(home: Home, said: bytes) -> None:
     """What says nothing of a study that was looked at is none of the run's."""
-    first = json.dumps({"studies": {"a": {"looks": [{"blocks": 1, "trials": 3}]}}}).encode()
+    first = json.dumps({"studies": {"a": {"interim_looks": [{"blocks": 1, "trials": 3}]}}}).encode()
     home.take(sent(b"first", files={"run.json": first}))
     with pytest.raises(TollbarError):
         home.take(sent(b"first", files={"run.json": said}))

@@ -193,7 +193,7 @@ def test_what_is_a_coordinate_is_no_other_load(name: str) -> None:
 
 def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> None:
     """Another threshold or other parameters of a choice: rows of their own."""
-    run_of(tmp_path, fingerprint("Example CPU 2"), cost(), text=f'{DIGESTS}\n[judge]\nworth = "10 %"\n')
+    run_of(tmp_path, fingerprint("Example CPU 2"), cost(), text=f'{DIGESTS}\n[judge]\nthreshold = "10 %"\n')
     found = told(one_run, tmp_path)
     assert {1} == {len(row.places) for row in found.rows}
     assert {0.03, 0.10} == {row.threshold for row in found.rows}
@@ -204,7 +204,7 @@ def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> Non
     [
         ({"load": "b", "name": "another"}, ("as another asks", "as digests asks")),
         ({"load": "b"}, ("as digests asks, way 1 of 2", "as digests asks, way 2 of 2")),
-        ({"threshold": 0.1}, ("3 % is worth telling", "10 % is worth telling")),
+        ({"threshold": 0.1}, ("3 % is the threshold", "10 % is the threshold")),
     ],
 )
 def test_rows_of_one_name_say_what_tells_them_apart(
@@ -282,7 +282,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}
     assert {*Doubt} == {*refused}, disturbed
-    assert "what was measured twice differed by 5.2 %, and 3 % is worth telling" == refused[Doubt.NOISE]
+    assert "what was measured twice differed by 5.2 %, and 3 % is the threshold" == refused[Doubt.NOISE]
     assert "never a quiet moment" in refused[Doubt.NEVER_QUIET]
     assert "“Twice the work costs twice as much”" in refused[Doubt.SELF_TEST]
     assert "No toll can be told of 4 runs on 1 machine: below is why." == gather_answer(found).headline

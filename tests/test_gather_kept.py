@@ -175,7 +175,7 @@ def test_a_look_and_a_copy_change_no_judgement(own_run: Path, tmp_path: Path) ->
     assert before is not None
     for _ in range(2):
         store = results.reopen(own_run)
-        store.look()
+        store.note_interim_look()
         store.close()
     assert before == read_kept(own_run)
     gathering.keep(judge.judge(results.read(own_run)))

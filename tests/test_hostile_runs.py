@@ -184,8 +184,9 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
                                   "not a value of each round"),
     "an infinite coordinate": (sql("update cell set coordinates = replace(coordinates, '64', '9e999')"),
                                "coordinates that are none"),
-    "many looks that are none": (lambda run: entry(run, looks=[{}] * 200_000), "not as Tollbar writes it"),
-    "many looks that are none, in 8 MiB": (lambda run: entry(run, looks=[{}] * 2_000_000), "larger than that of any"),
+    "many looks that are none": (lambda run: entry(run, interim_looks=[{}] * 200_000), "not as Tollbar writes it"),
+    "many looks that are none, in 8 MiB": (lambda run: entry(run, interim_looks=[{}] * 2_000_000),
+                                           "larger than that of any"),
     "many studies that are none": (lambda run: said(run, studies={str(n): {} for n in range(80_000)}),
                                    "not as Tollbar writes it"),
     "many receipts that are none": (lambda run: said(run, providers={str(n): 0 for n in range(80_000)}),
@@ -195,7 +196,7 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
     "a long number": (lambda run: (run / "run.json").write_text("9" * 100_000), "cannot be read"),
     "blocks that are true": (lambda run: entry(run, blocks=True), "not as Tollbar writes it"),
     "blocks without number": (lambda run: entry(run, blocks=10**400), "not as Tollbar writes it"),
-    "a look at blocks without number": (lambda run: entry(run, looks=[{"blocks": 10**19, "trials": 1}]),
+    "a look at blocks without number": (lambda run: entry(run, interim_looks=[{"blocks": 10**19, "trials": 1}]),
                                         "not as Tollbar writes it"),
     "an infinite precision": (lambda run: entry(run, precision=float("inf")), "not as Tollbar writes it"),
     "a probe that is no number": (lambda run: said(run, best_probe_ns=float("nan")), "not as Tollbar writes it"),
@@ -334,8 +335,8 @@ def test_a_read_without_end_is_ended(hostile: Path, number: signal.Signals) -> N
 
 
 EXTREME: Mapping[str, Spoil] = {
-    "looks": lambda run: entry(run, looks=[{"blocks": 5, "trials": number} for number in range(1, 2000)]),
-    "fifty looks": lambda run: entry(run, looks=[{"blocks": 5, "trials": number} for number in range(1, 51)]),
+    "looks": lambda run: entry(run, interim_looks=[{"blocks": 5, "trials": number} for number in range(1, 2000)]),
+    "fifty looks": lambda run: entry(run, interim_looks=[{"blocks": 5, "trials": number} for number in range(1, 51)]),
     **{
         f"{metric} {value} of {name}": sql(
             f"update observation set by_round = '[{value},{value}]' where metric = '{metric}' {of}"

@@ -28,7 +28,7 @@ from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome,
 from tollbar.results import Row
 from tollbar.stats import Interval
 
-TERMS = Terms(0.03, looks=1)
+TERMS = Terms(0.03, interim_looks=1)
 
 
 # Verdicts.
@@ -56,13 +56,13 @@ TERMS = Terms(0.03, looks=1)
 )
 def test_verdicts(low: float, high: float, floor: float | None, expected: Verdict) -> None:
     """The table of verdicts, for differences worth 3 %."""
-    assert expected is decide(Interval(1.0, low, high, 0.95, 20), floor, Terms(0.03, looks=1))
+    assert expected is decide(Interval(1.0, low, high, 0.95, 20), floor, Terms(0.03, interim_looks=1))
 
 
 @given(st.floats(0.2, 5), st.floats(1, 2), st.floats(1, 2), st.floats(1, 1.2))
 def test_costs_one_way_saves_the_other(estimate: float, down: float, up: float, floor: float) -> None:
     """Swapping the sides of a ratio swaps costs and saves, and leaves the other verdicts."""
-    terms = Terms(0.03, looks=1)
+    terms = Terms(0.03, interim_looks=1)
     there = decide(Interval(estimate, estimate / down, estimate * up, 0.95, 20), floor, terms)
     back = decide(Interval(1 / estimate, 1 / (estimate * up), down / estimate, 0.95, 20), floor, terms)
     assert {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}.get(there, there) is back
@@ -83,7 +83,7 @@ def test_costs_one_way_saves_the_other(estimate: float, down: float, up: float, 
 )
 def test_more_blocks(interval: Interval, floor: float | None, expected: int | None) -> None:
     """The estimate follows from 1/√n, and is None where it would be beyond fifty times the blocks."""
-    assert expected == more_blocks(interval, floor, Terms(0.03, looks=1))
+    assert expected == more_blocks(interval, floor, Terms(0.03, interim_looks=1))
 
 
 def test_looks_are_paid_for_in_confidence() -> None:
@@ -364,7 +364,7 @@ def test_estimate_of_more_blocks_is_about_right() -> None:
             rows = lab.look().studies[0].rows
         asked = tolls(Ledger([builders.first_blocks(r, 6) for r in rows], TERMS), {})[1]
         if asked.more_blocks and asked.more_blocks <= 54:
-            again = Terms(0.03, looks=2)
+            again = Terms(0.03, interim_looks=2)
             cut = [builders.first_blocks(r, 6 + asked.more_blocks) for r in rows]
             decided.append(tolls(Ledger(cut, again), {})[1].verdict)
     share = 1 - decided.count(Verdict.UNCLEAR) / len(decided)

@@ -44,7 +44,7 @@ KEYS = {
     "measure.blocks": DIGEST + "[measure]\nblocks = VALUE",
     "measure.precision": DIGEST + "[measure]\nprecision = VALUE",
     "measure.longest": DIGEST + '[measure]\nprecision = "2 %"\nlongest = VALUE',
-    "judge.threshold": DIGEST + "[judge]\nworth = VALUE",
+    "judge.threshold": DIGEST + "[judge]\nthreshold = VALUE",
     "load.users": SERVED + LOAD + "users = [VALUE]",
     "load.rates": SERVED + LOAD + 'shape = "open"\nrates = [VALUE]',
     "load.utilisation": SERVED + LOAD + 'shape = "open"\nutilisation = [VALUE]',

@@ -35,7 +35,7 @@ FOLDER = Path(__file__).with_name("recorded")
 RECORDED = sorted(FOLDER.glob("*.json.gz"))
 # All recordings together: they are copied with the sources.
 MOST_BYTES = 300_000
-TERMS = Terms(threshold=0.03, looks=1)
+TERMS = Terms(threshold=0.03, interim_looks=1)
 # Neither so many misses nor so few may come by chance in more than one check-out of a thousand.
 BY_CHANCE = 0.001
 

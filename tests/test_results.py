@@ -182,12 +182,12 @@ def test_a_cell_that_was_not_proved_stays_so(planned: Plan, store: Store) -> Non
 def test_each_look_is_noted_once(planned: Plan, store: Store) -> None:
     """Looking twice at the same trials is one look; at one more, be it of the same block, another."""
     assert () == looks_of(store)
-    store.look()
+    store.note_interim_look()
     assert [] == noted(store)
     for batch, expected in ((0, [1]), (1, [1, 1])):
         store.record([trial(planned, block=0, batch=batch, order=batch)])
         for _ in range(2):
-            store.look()
+            store.note_interim_look()
             assert tuple(expected) == looks_of(store)
     store.record([trial(planned, block=1, order=5)])
     assert (1, 1, 2) == looks_of(store)
@@ -195,11 +195,11 @@ def test_each_look_is_noted_once(planned: Plan, store: Store) -> None:
 
 
 def looks_of(store: Store) -> tuple[int, ...]:
-    return results.read(store.directory).studies[0].looks
+    return results.read(store.directory).studies[0].interim_looks
 
 
 def noted(store: Store) -> list[object]:
-    looks: list[object] = results.about(store.directory)["studies"]["hashes"]["looks"]
+    looks: list[object] = results.about(store.directory)["studies"]["hashes"]["interim_looks"]
     return looks
 
 
@@ -207,10 +207,10 @@ def test_a_run_that_was_interrupted_pays_for_a_look(planned: Plan, store: Store)
     """Judged by whatever command between its beginning and its end, it has been looked at twice then."""
     store.record([trial(planned)])
     store.close()
-    assert results.look(store.directory) is None
+    assert results.note_interim_look(store.directory) is None
     again = results.reopen(store.directory)
     again.record([trial(planned, block=1)])
-    again.look()
+    again.note_interim_look()
     again.close()
     assert (1, 2) == looks_of(again)
 
@@ -230,20 +230,20 @@ def test_a_look_is_written_under_the_lock(planned: Plan, store: Store, monkeypat
         write(path, text)
 
     monkeypatch.setattr(storing, "write_atomically", watched)
-    assert results.look(store.directory) is None
+    assert results.note_interim_look(store.directory) is None
     assert ["run.json"] == locked
 
 
 def test_a_run_that_is_being_written_is_judged_without_a_note(planned: Plan, store: Store) -> None:
     """It can be read as it stands, and why the look was not noted is said."""
     store.record([trial(planned)])
-    assert "another process is writing this run" in (results.look(store.directory) or "")
+    assert "another process is writing this run" in (results.note_interim_look(store.directory) or "")
     assert (1,) == looks_of(store)
     assert [] == noted(store)
 
 
 READ = "from pathlib import Path; import sys; from tollbar import results; at = Path(sys.argv[1]); "
-READ += "print(results.look(at)); print(len(results.read(at).studies[0].rows[0].trials))"
+READ += "print(results.note_interim_look(at)); print(len(results.read(at).studies[0].rows[0].trials))"
 
 
 @pytest.mark.share(3)
@@ -255,7 +255,7 @@ def test_a_run_is_read_on_a_read_only_disk(
     """Whole, whether it was closed or its writer was killed; that a new look cannot be noted is said."""
     store.record([trial(planned)])
     if has_looked:
-        store.look()
+        store.note_interim_look()
     if how == "closed":
         store.close()
         assert [] == sorted(store.directory.glob("results.sqlite-*"))
@@ -333,7 +333,7 @@ def test_a_look_at_one_study_costs_the_others_nothing(tmp_path: Path) -> None:
     for block in (0, 1):
         for name in ("hashes", "others"):
             store.record([replace(trial(both, block=block), study=name)])
-        store.look("hashes")
+        store.note_interim_look("hashes")
     said = results.about(store.directory)["studies"]
-    assert [2, 0] == [len(said[name]["looks"]) for name in ("hashes", "others")]
+    assert [2, 0] == [len(said[name]["interim_looks"]) for name in ("hashes", "others")]
     store.close()

@@ -197,14 +197,14 @@ def test_a_study_is_judged_by_the_families_of_its_run(store: Store) -> None:
 def test_what_the_command_asked_for_is_kept(store: Store) -> None:
     """Blocks, precision, time and cells are of the run, and not of the file of the study."""
     said = results.about(store.directory)
-    entry = {"looks": [], "blocks": 8, "precision": None, "longest_s": None, "cells": "all"}
+    entry = {"interim_looks": [], "blocks": 8, "precision": None, "longest_s": None, "cells": "all"}
     assert {"hashes": entry} == said["studies"]
     asked = {**entry, "blocks": 21, "precision": 0.01, "longest_s": 60.0, "cells": "claimed"}
     results.update_about(store.directory, {"studies": {"hashes": asked}})
     (one,) = results.studies(store.directory)
     measure = one.measure
     assert (21, 0.01, 60.0, "claimed") == (measure.blocks, measure.precision, measure.longest_s, measure.cells)
-    assert asked == {"looks": [], **results.measured_as(one)}
+    assert asked == {"interim_looks": [], **results.measured_as(one)}
     run = results.read(store.directory)
     assert (("run",), 1, {"cpu": "x"}, None) == (run.command, run.seed, run.fingerprint, run.best_probe_ns)
 

@@ -244,7 +244,7 @@ def test_more_blocks_are_paid_for(tollbar: Tollbar, fake_runs: Path) -> None:
     toll = next(toll for toll in document["studies"][0]["tolls"] if toll["choice"] == "spin-2")
     assert FEWEST_BLOCKS <= toll["blocks"] <= more
     assert toll["confidence"] > 0.95
-    looks = json.loads((run / "run.json").read_text())["studies"]["fake"]["looks"]
+    looks = json.loads((run / "run.json").read_text())["studies"]["fake"]["interim_looks"]
     assert [BLOCKS, more] == [look["blocks"] for look in looks]
 
 

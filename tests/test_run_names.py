@@ -47,7 +47,7 @@ def test_a_run_of_any_name_is_read(tmp_path: Path, name: str) -> None:
     assert made.name.endswith(name)
     ((judged,),) = [[one.study.name for one in results.read(made).studies]]
     assert name == judged
-    assert results.look(made) is None
+    assert results.note_interim_look(made) is None
     results.reopen(made).close()
     assert 1 == len(told(odd).runs)
     assert [made.name] == [one.name for one in odd.iterdir()]
@@ -64,7 +64,7 @@ def test_a_run_that_names_another_place_reads_nothing_there(tmp_path: Path) -> N
         (run / "results.sqlite").unlink()
         with pytest.raises(TollbarError, match="cannot be read"):
             results.read(run)
-        assert results.look(run) is not None
+        assert results.note_interim_look(run) is not None
     assert [] == list(victim.iterdir())
 
 
@@ -120,9 +120,9 @@ def test_show_notes_a_look_at_the_run_that_it_shows(tollbar: Tollbar, tmp_path: 
     made = run_of(tmp_path / "runs", fingerprint("Example CPU 1"), cost(), text=text)
     for words in ([], ["--of", made]):
         about = json.loads((made / "run.json").read_text())
-        about["studies"]["digests"]["looks"] = []
+        about["studies"]["digests"]["interim_looks"] = []
         (made / "run.json").write_text(json.dumps(about))
         done = tollbar("show", "security-design-choices", *words)
         assert 0 == done.returncode, done.stderr
         assert "of the run" in done.stderr
-        assert 1 == len(json.loads((made / "run.json").read_text())["studies"]["digests"]["looks"])
+        assert 1 == len(json.loads((made / "run.json").read_text())["studies"]["digests"]["interim_looks"])

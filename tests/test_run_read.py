@@ -75,7 +75,9 @@ def test_an_old_run_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, reader
     """A run of an earlier format is not misread: plainly why not, and it stays as it was."""
     old = tmp_path / "old"
     old.mkdir()
-    (old / "run.json").write_text(json.dumps({"schema": schema, "studies": {"digests": {"blocks": 20, "looks": [20]}}}))
+    (old / "run.json").write_text(
+        json.dumps({"schema": schema, "studies": {"digests": {"blocks": 20, "interim_looks": [20]}}})
+    )
     (old / "results.sqlite").write_bytes(b"as it was")
     done = tollbar(*(old if word == "RUN" else word for word in READERS[reader]))
     assert (2, "") == (done.returncode, done.stdout)

@@ -37,7 +37,7 @@ def closed(connections: int) -> LoadRecord:
 
 
 @pytest.mark.parametrize(
-    ("rows", "looks", "expected"),
+    ("rows", "interim_looks", "expected"),
     [
         ([row({"choice": "x"}, outcome=Outcome.FAILED, reason="no")], (20,), "Nothing was measured"),
         (example(3), (3,), "3 blocks cannot carry an interval"),
@@ -124,9 +124,9 @@ def closed(connections: int) -> LoadRecord:
         "quiet",
     ],
 )
-def test_warnings(rows: list[Row], looks: tuple[int, ...], expected: str) -> None:
+def test_warnings(rows: list[Row], interim_looks: tuple[int, ...], expected: str) -> None:
     """Whatever shakes the verdicts is said in a sentence."""
-    said = warnings(judge_study(study_run(rows, looks, study(blocks=looks[-1]))))
+    said = warnings(judge_study(study_run(rows, interim_looks, study(blocks=interim_looks[-1]))))
     assert 1 == sum(expected in warning for warning in said)
 
 

@@ -84,7 +84,7 @@ def read_run(run: Path) -> Run:
     from tollbar import results
 
     found = results.read(run)
-    not_noted = results.look(run)
+    not_noted = results.note_interim_look(run)
     if not_noted is not None:
         console.say(f"warning: {not_noted}", "yellow")
     return found

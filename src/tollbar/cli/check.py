@@ -153,7 +153,7 @@ def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, with
         one = checked(study)
         return one.is_precise if found.is_accepted else one.found is not Found.CANNOT_TELL
 
-    run = lab.in_two_looks(studies, is_settled, within_s=within_s, command=command_line(), runs=runs)
+    run = lab.in_two_interim_looks(studies, is_settled, within_s=within_s, command=command_line(), runs=runs)
     every = {one.budget.name: one for one in (*elsewhere, *map(checked, run.studies))}
     return replace(found, budgets=tuple(every[one.name] for one in all_of_it), run=run.run.directory)
 

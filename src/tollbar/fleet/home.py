@@ -132,8 +132,11 @@ def _with_looks(path: Path, said: bytes) -> bytes:
         coming = json.loads(said)
         for name, entry in before.items():
             there = coming["studies"][name]
-            noted = [*there["looks"], *(look for look in entry["looks"] if look not in there["looks"])]
-            there["looks"] = sorted(noted, key=lambda look: int(look["trials"]))
+            noted = [
+                *there["interim_looks"],
+                *(look for look in entry["interim_looks"] if look not in there["interim_looks"]),
+            ]
+            there["interim_looks"] = sorted(noted, key=lambda look: int(look["trials"]))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise TollbarError("sends a run.json that no run has") from error
     return json.dumps(coming, indent=1).encode() + b"\n" if before else said

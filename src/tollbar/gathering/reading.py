@@ -284,7 +284,7 @@ def _judged(directory: Path) -> tuple[Found | Unusable, bool]:
     try:
         # Read before the look is noted: what is no table is refused first.
         run = results.read(directory)
-        is_noted = results.look(directory) is None
+        is_noted = results.note_interim_look(directory) is None
         return _found(directory, keep(judge.judge(run))), is_noted
     except Exception as error:  # whatever a file that others wrote may lead to
         return Unusable(shown(directory), _words(error)), True

@@ -26,12 +26,12 @@ class Terms:
 
     threshold: float
     """The smallest difference that matters, as a share."""
-    looks: int
+    interim_looks: int
     """How many times the run was judged, this time included."""
 
     @classmethod
     def of(cls, study_run: StudyRun) -> Terms:
-        return cls(study_run.study.threshold, max(1, len(study_run.looks)))
+        return cls(study_run.study.threshold, max(1, len(study_run.interim_looks)))
 
     @property
     def margin(self) -> float:
@@ -46,12 +46,12 @@ class Terms:
         be wrong in 4 of 100, and each later one spends half of what is left of 5: 0.5, 0.25, 0.125 … However many
         looks there are, the chance that the interval at *any* of them misses, on either side, stays below 0.05.
         """
-        return _confidence(self.looks)
+        return _confidence(self.interim_looks)
 
     @property
     def next_confidence(self) -> float:
         """What every interval would have if blocks were added now."""
-        return _confidence(self.looks + 1)
+        return _confidence(self.interim_looks + 1)
 
 
 def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
@@ -143,10 +143,10 @@ def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | Non
     return more if more <= _HOPELESS * ratio.n else None
 
 
-def _confidence(looks: int) -> float:
+def _confidence(interim_looks: int) -> float:
     allowed = 1 - CONFIDENCE
     first = _FIRST_LOOK * allowed
-    return 1 - (first if looks == 1 else max(math.ldexp(allowed - first, 1 - looks), _LEAST_ERROR))
+    return 1 - (first if interim_looks == 1 else max(math.ldexp(allowed - first, 1 - interim_looks), _LEAST_ERROR))
 
 
 def _quantile(confidence: float) -> float:

@@ -32,7 +32,7 @@ __all__ = [
     "MORE_BLOCKS",
     "begin",
     "carry_out",
-    "in_two_looks",
+    "in_two_interim_looks",
     "probed_machine",
     "self_test",
     "take_up",
@@ -149,7 +149,7 @@ def carry_out(
         _say_plan(planned, store)
         measure_into(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places)
         # While no other process may write the run: what is judged is what the look is noted for.
-        store.look()
+        store.note_interim_look()
     except KeyboardInterrupt:
         options = map(shlex.quote, named_again([one.study for one in planned.studies]))
         again = " ".join([pasted(store.directory), *options])
@@ -164,7 +164,7 @@ def carry_out(
     return judged
 
 
-def in_two_looks(
+def in_two_interim_looks(
     asked: Sequence[Study],
     is_settled: Callable[[StudyJudgement], bool],
     *,

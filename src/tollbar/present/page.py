@@ -409,7 +409,7 @@ def _time(seconds: float) -> str:
 
 def blocks_and_chunks(study: StudyJudgement) -> str:
     """One study's method in a line."""
-    about, looks = study.about, study.study.looks
+    about, looks = study.about, study.study.interim_looks
     done = max((m.blocks for m in study.measurements), default=0)
     looked = f", judged after {enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
     quick = f", and {QUICK_ROUNDS} of {_time(QUICK_CHUNK_S)} of quick operations" if about.measure.is_adapted else ""

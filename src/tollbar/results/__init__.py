@@ -10,7 +10,7 @@ from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, free_names, write
 from tollbar.results.reading import about, present, read, studies
 from tollbar.results.run import Row, Run, StudyRun
-from tollbar.results.store import Store, create, look, measured_as, reopen, update_about
+from tollbar.results.store import Store, create, measured_as, note_interim_look, reopen, update_about
 
 __all__ = [
     "Row",
@@ -22,9 +22,9 @@ __all__ = [
     "create",
     "export",
     "free_names",
-    "look",
     "made_with",
     "measured_as",
+    "note_interim_look",
     "present",
     "read",
     "reopen",

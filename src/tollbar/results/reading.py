@@ -77,7 +77,7 @@ class _Look(_Said):
 class _Entry(_Said):
     """What a run says of one of its studies; those of earlier versions say less."""
 
-    looks: Listed[_Look]
+    interim_looks: Listed[_Look]
     blocks: Annotated[Count, Field(gt=0)] = 1
     precision: Finite | None = None
     longest_s: Finite | None = None
@@ -151,7 +151,11 @@ def read(directory: Path) -> Run:
         asked = zip(studies(directory), said["studies"].values(), strict=True)
         read_back = tuple(
             _study(
-                database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))], names, counts
+                database,
+                one,
+                [look["blocks"] for look in looks(entry["interim_looks"], present.get(one.name))],
+                names,
+                counts,
             )
             for one, entry in asked
         )
@@ -215,6 +219,10 @@ def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:
     return {study: (blocks, trials) for study, blocks, trials in rows}
 
 
+def _blocks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> list[int]:
+    return [look["blocks"] for look in looks(noted, present)]
+
+
 def looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> list[Mapping[str, int]]:
     """The looks, with one at this many (blocks, trials): where it cannot be noted it counts all the same."""
     if present is None or any(look["trials"] == present[1] for look in noted):
@@ -230,7 +238,9 @@ def is_noted(directory: Path) -> bool:
     except (TollbarError, OSError, sqlite3.Error):
         return False
     studies: Mapping[str, Any] = about(directory)["studies"]
-    return all(looks(entry["looks"], found.get(name)) == entry["looks"] for name, entry in studies.items())
+    return all(
+        looks(entry["interim_looks"], found.get(name)) == entry["interim_looks"] for name, entry in studies.items()
+    )
 
 
 def about(directory: Path) -> dict[str, Any]:

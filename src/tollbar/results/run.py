@@ -90,7 +90,7 @@ class StudyRun:
     rows: tuple[Row, ...]
     left_out: tuple[tuple[Mapping[str, Value], str], ...]
     """Combinations that were not planned, and why."""
-    looks: tuple[int, ...]
+    interim_looks: tuple[int, ...]
     """How many blocks there were at each time the run was judged, this time included; each has its price."""
     set_aside: tuple[SetAside, ...] = ()
     """Every time that a cell was set aside, in order; also where the run was resumed and the cell tried again."""

@@ -91,7 +91,7 @@ class Store:
             again = "update set_aside set tried_again_s = ? where tried_again_s is null"
             return database.execute(again, (now_s,)).rowcount
 
-    def look(self, study: str | None = None) -> None:
+    def note_interim_look(self, study: str | None = None) -> None:
         """Notes that the run, or one of its studies, is judged as it stands, unless that was noted.
 
         Each new look costs confidence.
@@ -168,7 +168,7 @@ def create(
     """
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
     started = datetime.now().astimezone()
-    studies = {one.study.name: {"looks": [], **measured_as(one.study)} for one in plan.studies}
+    studies = {one.study.name: {"interim_looks": [], **measured_as(one.study)} for one in plan.studies}
     said = {
         "schema": SCHEMA,
         "tollbar": __version__,
@@ -255,7 +255,7 @@ def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
     write_atomically(directory / "run.json", json.dumps({**about(directory), **changed}, indent=1) + "\n")
 
 
-def look(directory: Path) -> str | None:
+def note_interim_look(directory: Path) -> str | None:
     """Notes that the run is judged as it stands. Says why, where that cannot be noted: it can be judged all the same.
 
     What a run notes at its end is there wherever it is read later. Raises TollbarError if this is not a run.
@@ -286,7 +286,9 @@ def _note(directory: Path, found: Mapping[str, tuple[int, int]], study: str | No
     """Notes a look at so many (blocks, trials) of each study, or of this one. Raises OSError."""
     said = about(directory)
     entries = {
-        name: {**entry, "looks": looks(entry["looks"], found.get(name))} if study in (None, name) else entry
+        name: {**entry, "interim_looks": looks(entry["interim_looks"], found.get(name))}
+        if study in (None, name)
+        else entry
         for name, entry in said["studies"].items()
     }
     if entries != said["studies"]:
