@@ -38,7 +38,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _block(seed: int) -> tuple[float, float]:
-    """The undisturbed cost in nanoseconds of an anonymous request, and of a bare one. Raises NotStarted and Stopped."""
+    """The quiet cost in nanoseconds of an anonymous request, and of a bare one. Raises NotStarted and Stopped."""
     with ExitStack() as stack:
         both = [running(stack, name, seed) for name in (ANONYMOUS, BARE)]
         costs: tuple[list[float], list[float]] = ([], [])

@@ -71,7 +71,7 @@ def _of(bed: str, study: Document) -> Iterator[Figure]:
 
 
 def _cost_ns(study: Document, name: str, client: str) -> float:
-    """The server's CPU nanoseconds for a connection, undisturbed. Raises Unmeasured."""
+    """The server's CPU nanoseconds for a connection, quiet. Raises Unmeasured."""
     found = [
         one["value"]
         for one in study["results"]

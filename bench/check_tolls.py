@@ -57,7 +57,7 @@ def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Fi
         _spin(folder, 1.0)
         limit = _checked(folder, "--accept")[0]["new_limit"]
         if limit is None:
-            yield Figure("check tolls", "(not measured)", "the core was left alone too seldom for a limit", False)
+            yield Figure("check tolls", "(not measured)", "the core was quiet too seldom for a limit", False)
             return
         yield Figure("check tolls: the limit of equals", "(for comparison)", f"×{limit:g}", None)
         with _neighbour():

@@ -1,7 +1,7 @@
 """Chunks: what their beginning costs in caches that others have used, and what one choice leaves to the next one's.
 
 Two equal sessions of the same work. One is advanced after something else had the core, the other after itself: the
-ratio of their undisturbed costs is the bias that is left. With the unclocked beginning of a chunk, and without it. Then
+ratio of their quiet costs is the bias that is left. With the unclocked beginning of a chunk, and without it. Then
 what the probes beside chunks say of them, and do to them (`chunks:probe`); and requests a second and response times by
 the throughput phase beside one long load. About eight minutes.
 """
@@ -110,7 +110,7 @@ def _bias(what: str, before: str, blocks: int, *, lead: bool) -> str:
     beginning = "with an unclocked beginning" if lead else "without"
     if found is None:
         raise Unmeasured(f"too few chunks {beginning}")
-    how = f", {found.moments}" if found.moments is Moments.AS_DISTURBED else ""
+    how = f", {found.moments}" if found.moments is Moments.ALL else ""
     return f"{found.estimate - 1:+.2%} ± {half_width(found.low, found.high):.2%} {beginning}{how}"
 
 

@@ -7,7 +7,6 @@ from statistics import median
 
 from bench.figures import Figure
 from bench.studies import SERVED, Unmeasured, halves, measured
-from tollbar.stats import Moments
 
 CELLS = 20
 MEDIAN_GOAL = 0.003
@@ -65,13 +64,13 @@ def figures(studies: Sequence[str] = (HASHES, HANDSHAKES)) -> Iterator[Figure]:
         ]
         called += sum(toll["verdict"] in ("costs", "saves") for toll in tolls)
         free = sum(toll["verdict"] == "free" for toll in tolls)
-        disturbed = sum(toll["moments"] == Moments.AS_DISTURBED for toll in tolls)
+        noisy = sum(toll["noisy"] is True for toll in tolls)
         alone = "unknown" if study["left_alone"] is None else f"{study['left_alone']:.0%}"
         yield Figure(
             f"equal: {study['question']}",
             "(for comparison)",
             f"{free} of {len(tolls)} called free, noise floor ×{study['noise_floor'] or float('inf'):.4f}; "
-            f"the core left alone {alone}, {disturbed} as disturbed",
+            f"the core left alone {alone}, {noisy} noisy",
             None,
         )
     if not off:

@@ -91,7 +91,7 @@ def _with_and_without(name: str, neighbour: subprocess.Popen[bytes], core: int) 
         is_there: np.mean([all(map(quickness.is_quick, one[-1])) for one in some]) for is_there, some in seen.items()
     }
     shares = f"called quiet: {quiet[True]:.0%} with it, {quiet[False]:.0%} without"
-    how = f", {found.moments}" if found.moments is Moments.AS_DISTURBED else ""
+    how = f", {found.moments}" if found.moments is Moments.ALL else ""
     return f"× {found.estimate:.3f} ± {half_width(found.low, found.high):.1%}{how}; {shares}"
 
 

@@ -1,6 +1,6 @@
 """Precise: how well ratios are known for the seconds that were measured, beside the way that visits each cell once.
 
-The old way, from the same build: one chunk of 100 ms in each trial, and the typical ratio. About two minutes.
+The old way, from the same build: one chunk of 100 ms in each trial, and the ratio of all samples. About two minutes.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _of_toll(study: Document, choice: str, **setting: object) -> float:
 
 
 def _typical(study: Document, choice: str, **setting: object) -> float:
-    """The old way's own interval: of the typical ratio."""
-    return half_width(*(toll(study, choice, **setting)["typical_interval"] or (None, None)))
+    """The old way's own interval: of the ratio of all samples."""
+    return half_width(*(toll(study, choice, **setting)["all_interval"] or (None, None)))
 
 
 def _said(half: float, study: Document) -> str:

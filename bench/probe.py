@@ -69,7 +69,7 @@ def figures(
     for block in range(blocks):
         _block(block, rounds, seen, readings)
     quickness = quickness_of(readings)
-    what = "probe: what it takes on a core that is left alone, and how often it was"
+    what = "probe: what it takes on a core that is quiet, and how often it was"
     took = f"{quickness.quickest_ns / 1e3:.1f} µs; {quickness.quick_share:.0%} of {len(readings):,}"
     yield Figure(what, "(for comparison)", took, None) if readings else unmeasured(what, "no chunk was counted")
     for kind, chunks in seen.items():
@@ -153,7 +153,7 @@ def _explained(kind: str, chunks: Sequence[Seen], quickness: Quickness) -> Figur
 def _effect(chunks: Sequence[Seen], quickness: Quickness) -> Interval | None:
     """The cost after a probe over the cost after the work itself, by chunks of quiet moments, paired within rounds."""
     after, alone = (_visits([one for one in chunks if one.had_probe is had], quickness) for had in (True, False))
-    return ratio(after, alone, Moments.UNDISTURBED)
+    return ratio(after, alone, Moments.QUIET)
 
 
 def _visits(chunks: Sequence[Seen], quickness: Quickness) -> list[Visit]:

@@ -61,8 +61,8 @@ TWICE = {
     "encrypted-columns": Twice(0.01, 0.02, None, 8),
 }
 UNTOLD_GOAL = 1
-UNDISTURBED = str(Moments.UNDISTURBED)
-# A toll that fewer runs have undisturbed has no spread to speak of.
+QUIET = str(Moments.QUIET)
+# A toll that fewer runs have quiet has no spread to speak of.
 FEWEST_RUNS = 3
 
 
@@ -118,7 +118,7 @@ def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]
             None,
         )
     if not held:
-        words = f"no toll that {FEWEST_RUNS} runs have undisturbed"
+        words = f"no toll that {FEWEST_RUNS} runs have quiet"
         yield Figure("repeatable: intervals that hold the mean of the other runs", "(not measured)", words, False)
         return
     share = sum(held) / len(held)
@@ -209,7 +209,7 @@ def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
     spreads = [stdev(log(toll["ratio"]) for toll in found) for found in by_toll.values()]
     each = [half for study in studies for half in halves(_undisturbed(study))]
     if not spreads or not each:
-        words = f"no toll that {FEWEST_RUNS} runs have undisturbed; {_disturbed(studies)}"
+        words = f"no toll that {FEWEST_RUNS} runs have quiet; {_disturbed(studies)}"
         yield Figure(f"repeatable: `{name}`", "(not measured)", words, False)
         return
     spread, half = median(spreads), median(each)
@@ -253,9 +253,9 @@ def _others_inside(studies: Sequence[Document]) -> tuple[list[bool], int]:
 
 
 def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
-    """The undisturbed tolls that enough runs have, run by run.
+    """The quiet tolls that enough runs have, run by run.
 
-    One as disturbed is another quantity, which moves with the neighbours of its hour: its row says so, and how many
+    One noisy is another quantity, which moves with the neighbours of its hour: its row says so, and how many
     there are is said beside.
     """
     found: dict[str, list[Document]] = {}
@@ -266,7 +266,7 @@ def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
 
 
 def _undisturbed(study: Document) -> list[Document]:
-    return [toll for toll in _own_tolls(study) if toll["ratio"] is not None and toll["moments"] == UNDISTURBED]
+    return [toll for toll in _own_tolls(study) if toll["noisy"] is False]
 
 
 def _known(name: str, said: Said) -> Iterator[Figure]:
@@ -304,7 +304,7 @@ def _two(name: str, one: Said, other: Said) -> Iterator[Figure]:
     for what, of, at, most in (("tolls", _tolls, "ratio", goal.tolls), ("costs", _costs, "value", goal.costs)):
         before, after = of(one), of(other)
         both = [(found, after[cell]) for cell, found in before.items() if cell in after]
-        pairs = [(a, b) for a, b in both if a["moments"] == b["moments"] == UNDISTURBED]
+        pairs = [(a, b) for a, b in both if not a["noisy"] and not b["noisy"]]
         off = sorted(abs(b[at] / a[at] - 1) for a, b in pairs)
         if not off:
             yield Figure(f"repeatable: `{name}` twice, {what}", "(not measured)", "nothing that both runs have", False)
@@ -315,7 +315,7 @@ def _two(name: str, one: Said, other: Said) -> Iterator[Figure]:
             f"repeatable: `{name}` twice with other work between, median change of {what}",
             f"at most {most:.1%}",
             f"{median(off):.2%} of {len(off)} (9 of 10 within {off[len(off) * 9 // 10]:.2%}; "
-            f"{overlap} of {len(bounded)} intervals overlap; {len(both) - len(pairs)} more were as disturbed in one)",
+            f"{overlap} of {len(bounded)} intervals overlap; {len(both) - len(pairs)} more were noisy in one)",
             median(off) <= most,
         )
 
@@ -354,7 +354,7 @@ def _named(toll: Document) -> str:
     if toll["ratio"] is None:
         return f"{what}: {toll['reason'] or 'no ratio'}"
     ends = "no interval" if toll["high"] is None else f"{toll['low']:.3g} to {toll['high']:.3g}"
-    return f"{what} ×{toll['ratio']:.3g} ({ends}, {toll['moments']})"
+    return f"{what} ×{toll['ratio']:.3g} ({ends}, {'noisy' if toll['noisy'] else 'quiet'})"
 
 
 def _hours(said: Sequence[Said]) -> str:
@@ -371,5 +371,5 @@ def _share(share: float | None) -> str:
 
 def _disturbed(studies: Iterable[Document]) -> str:
     tolls = [toll for study in studies for toll in _own_tolls(study) if toll["ratio"] is not None]
-    disturbed = sum(toll["moments"] == Moments.AS_DISTURBED for toll in tolls)
-    return f"{disturbed} of {len(tolls)} tolls as disturbed"
+    noisy = sum(toll["noisy"] is True for toll in tolls)
+    return f"{noisy} of {len(tolls)} tolls noisy"

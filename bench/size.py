@@ -60,7 +60,7 @@ def of_check(what: str, goal: str, total: Mapping[str, Any]) -> Figure:
     ratio, in_phases = (one["estimate"] / predicted["estimate"] for one in (measured, longer))
     ends = predicted["interval"], measured["interval"]
     meets = all(ends) and max(low for low, _ in ends) <= min(high for _, high in ends)
-    moments = [one["moments"] for one in (predicted, measured)]
+    moments = ["noisy" if one["noisy"] else "quiet" for one in (predicted, measured)]
     if len({*moments}) > 1:
         return Figure(what, goal, f"{moments[1]} over {moments[0]}: {ratio:.3f} says nothing", False)
     whether = "meet" if meets else "do not meet"

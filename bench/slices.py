@@ -124,7 +124,7 @@ def _spread(what: str, documents: list[Document]) -> Figure:
         return unmeasured(what, f"{len(documents)} runs ended well")
     ratios = defaultdict(list)
     for toll in (toll for one in documents for toll in one["tolls"] if not toll["aa"] and toll["ratio"]):
-        ratios[toll["choice"]].append((toll["ratio"], toll["moments"] == "undisturbed"))
+        ratios[toll["choice"]].append((toll["ratio"], not toll["noisy"]))
     said = [
         f"{choice} {min(all_of):.3f} to {max(all_of):.3f}, spread {stdev(map(log, all_of)):.1%},"
         f" {sum(quiet for _, quiet in some)} of {len(some)} quiet"

@@ -1,7 +1,7 @@
 """`python -m bench survive --kills N`: runs of every kind, struck at random moments by random means, and resumed.
 
 After each: nothing of the run is left, each batch that was committed is as it was, the run is resumed to its end, and
-its tolls are those of an undisturbed run (intervals that overlap, or ratios within a tenth of each other): of the one
+its tolls are those of a quiet run (intervals that overlap, or ratios within a tenth of each other): of the one
 that was made first, or of one of that moment. A kill is a line of the log; `--kills 1 --seed` with the seed of its line
 repeats it: same kind, same means, same moment.
 """

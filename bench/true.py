@@ -139,7 +139,7 @@ def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator
     core = machine.measuring_core() or 0
     path = libraries.libcryptos().get("psycopg")
     for one in all_work:
-        name = f"true: {one.what}, undisturbed cost over that of a loop of {one.operations:,}"
+        name = f"true: {one.what}, quiet cost over that of a loop of {one.operations:,}"
         goal = "within the errors of both (95 %), both of quiet moments"
         if path is None:
             yield unmeasured(name, "no libcrypto of psycopg here", goal)
@@ -208,11 +208,11 @@ def _kept_off(core: int) -> Iterator[None]:
 def _selected(slices: Sequence[Slice], lab: Sequence[Document]) -> tuple[list[Slice], str]:
     """The slices of such moments as the lab's costs are of, and which: quiet ones, or all."""
     found = machine.fingerprint()
-    # What the machine gave before is known to both: of a loop that was never left alone the quickest would pass.
+    # What the machine gave before is known to both: of a loop that was never quiet the quickest would pass.
     known_ns = best_known(probed_machine(found))
     quickness = quickness_of([ns for one in slices for ns in one.probes_ns], known_ns)
     quiet = [one for one in slices if all(map(quickness.is_quick, one.probes_ns))]
-    is_lab_quiet = all(one["moments"] == Moments.UNDISTURBED for one in lab)
+    is_lab_quiet = all(one["noisy"] is False for one in lab)
     if is_lab_quiet and quickness.was_ever_quiet and len(quiet) >= FEWEST_QUIET * len(slices):
         return quiet, QUIET
     return [*slices], "all"
@@ -234,20 +234,20 @@ def _beside(name: str, goal: str, lab: Sequence[Document], slices: Sequence[Slic
     each_ns = np.array([one.spent_ns / one.operations for one in slices])
     loop_us, loop_error = float(each_ns.mean()) / 1e3, float(each_ns.std(ddof=1) / each_ns.mean() / sqrt(len(each_ns)))
     off, error = lab_us / loop_us - 1, hypot(lab_error, loop_error)
-    moments = ", ".join(sorted({str(one["moments"]) for one in lab}))
+    moments = ", ".join(sorted({"noisy" if one["noisy"] else "quiet" for one in lab}))
     return Figure(
         name,
         goal,
         f"{off:+.2%}, standard error {error:.2%} ({lab_us:,.1f} µs ± {lab_error:.2%}, {moments} / {loop_us:,.1f} µs "
         f"± {loop_error:.2%}, {sum(one.operations for one in slices):,} operations, {which} moments)",
-        # As disturbed, the two are of other moments, which differ by more than either's scatter says.
+        # Noisy, the two are of other moments, which differ by more than either's scatter says.
         which == QUIET and abs(off) <= student(1e3, 0.95) * error,
     )
 
 
 def openssl(pairs: int = PAIRS, best_of: int = BEST_OF) -> Iterator[Figure]:
     """SHA-256 of 4 KiB, and RSA-2048 and ECDSA P-256 signing and verifying, on the same library and core: the typical
-    cost in turn with theirs, the undisturbed one beside the best of many short runs of theirs."""
+    cost in turn with theirs, the quiet one beside the best of many short runs of theirs."""
     ratios: dict[str, list[float]] = {}
     for _ in range(pairs):
         for what, chunks, there_ns in _pair(SECONDS):
@@ -256,7 +256,10 @@ def openssl(pairs: int = PAIRS, best_of: int = BEST_OF) -> Iterator[Figure]:
     for what, found in ratios.items():
         off = median(found) - 1
         yield Figure(
-            f"true: {what}, typical cost over openssl speed", f"within {GOAL:.0%}", f"{off:+.1%}", abs(off) <= GOAL
+            f"true: {what}, cost of all samples over openssl speed",
+            f"within {GOAL:.0%}",
+            f"{off:+.1%}",
+            abs(off) <= GOAL,
         )
     here: dict[str, list[list[Slice]]] = {}
     fastest: dict[str, float] = {}
@@ -279,7 +282,7 @@ def openssl(pairs: int = PAIRS, best_of: int = BEST_OF) -> Iterator[Figure]:
             for number, run in enumerate(runs)
         ]
         found_cost = best(*(cost(visits, moments) for moments in Moments))
-        name = f"true: {what}, undisturbed cost over the best of {best_of} runs of openssl speed"
+        name = f"true: {what}, quiet cost over the best of {best_of} runs of openssl speed"
         if found_cost is None:
             yield Figure(name, f"within {GOAL:.0%}", "not measured", False)
             continue

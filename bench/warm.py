@@ -18,7 +18,7 @@ DRIFT_GOAL = 0.01
 CHUNKS, PART = 300, 60
 CHUNK_S = 0.005
 LIMIT_S = 120.0
-# What is undisturbed of so few chunks.
+# What is quiet of so few chunks.
 QUANTILE = 0.2
 SIGNATURES = """
 question  = "What?"

@@ -20,7 +20,7 @@ from tollbar.study import Claim, Measure, Study
 OPERATIONS = 1_037_003
 # Chunks of a trial that is made of one cost: as many as a short study has rounds.
 ROUNDS = 4
-# What the probes beside a chunk take on a core that is left alone.
+# What the probes beside a chunk take on a core that is quiet.
 QUIET_NS = (25_000.0, 25_000.0)
 
 

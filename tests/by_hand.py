@@ -1,4 +1,4 @@
-"""Trials that are made by hand, and judged as those of a run are: but that their undisturbed costs are their typical
+"""Trials that are made by hand, and judged as those of a run are: but that their quiet costs are their typical
 ones over what neighbours are said to add, where a run has measured both."""
 
 from __future__ import annotations
@@ -79,22 +79,22 @@ def trials(
 
 def judged(
     run: StudyRun,
-    disturbed: Disturbed,
+    noisy: Disturbed,
     *,
     beside: Callable[[Row], Iterable[Measurement]],
 ) -> StudyJudgement:
-    """Costs, tolls and the noise of rows whose undisturbed cost is their typical one over `disturbed`."""
+    """Costs, tolls and the noise of rows whose quiet cost is their typical one over `noisy`."""
     metric, terms = run.study.measure.cost, Terms.of(run)
     ledger = Ledger(run.rows, terms, metric, run.study.family)
     costs: dict[str, Interval] = {}
     measurements: list[Measurement] = []
     for row in run.rows:
-        typical = ledger.typical(row)
-        if typical is not None:
-            costs[row.key] = scaled(typical, 1 / disturbed[row.key])
+        all_samples = ledger.all_samples(row)
+        if all_samples is not None:
+            costs[row.key] = scaled(all_samples, 1 / noisy[row.key])
             measurements += [
                 measurement(row, metric, "ns/op", costs[row.key]),
-                measurement(row, f"{metric}-typical", "ns/op", typical),
+                measurement(row, f"{metric}-all", "ns/op", all_samples),
                 *beside(row),
             ]
     noise = worst_noise(ledger)
@@ -104,7 +104,7 @@ def judged(
         noise_floor=apart(noise) if noise else None,
         noise=noise,
         measurements=tuple(measurements),
-        tolls=tuple(_undisturbed(toll, disturbed, costs, terms) for toll in tolls(ledger, run.study.baseline)),
+        tolls=tuple(_undisturbed(toll, noisy, costs, terms) for toll in tolls(ledger, run.study.baseline)),
         contrasts=(),
         claims=(),
         drift=0.996,
@@ -117,11 +117,11 @@ def _trust(run: StudyRun, ledger: Ledger) -> Trust:
     return Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, batches=2 * blocks, stolen_batches=1)
 
 
-def _undisturbed(toll: Toll, disturbed: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:
-    """A toll that is as disturbed, since no core was probed, with the ratio of these undisturbed costs."""
+def _undisturbed(toll: Toll, noisy: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:
+    """A toll that is noisy, since no core was probed, with the ratio of these quiet costs."""
     if toll.ratio is None:
         return toll
-    ratio = scaled(toll.ratio, disturbed[toll.against.key] / disturbed[toll.row.key])
+    ratio = scaled(toll.ratio, noisy[toll.against.key] / noisy[toll.row.key])
     floor = reach(toll.noise) if toll.noise else None
     verdict = decide(ratio, floor, terms)
     return replace(
@@ -130,7 +130,7 @@ def _undisturbed(toll: Toll, disturbed: Disturbed, costs: Mapping[str, Interval]
         difference=(ratio.estimate - 1) * costs[toll.against.key].estimate,
         verdict=verdict,
         more_blocks=more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None,
-        suffers=suffers(ratio, toll.typical, terms),
+        suffers=suffers(ratio, toll.all_samples, terms),
     )
 
 
@@ -140,19 +140,19 @@ def interval(values: Mapping[int, float], confidence: float) -> Interval:
     visits = [
         Visit(block, 0, np.zeros(1, int), np.array([value]), one, one > 0, one > 0) for block, value in values.items()
     ]
-    found = stats.cost(visits, Moments.AS_DISTURBED, confidence=confidence)
+    found = stats.cost(visits, Moments.ALL, confidence=confidence)
     assert found is not None
     return found
 
 
 def scaled(interval: Interval, by: float) -> Interval:
-    """The same interval of so many times the quantity, as if the core had been left alone."""
+    """The same interval of so many times the quantity, as if the core had been quiet."""
     return replace(
         interval,
         estimate=interval.estimate * by,
         low=interval.low * by,
         high=interval.high * by,
-        moments=Moments.UNDISTURBED,
+        moments=Moments.QUIET,
     )
 
 

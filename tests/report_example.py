@@ -31,7 +31,7 @@ BLOCKS, ROUNDS = 12, 10
 # The run was judged once before, and less error is left for the second look.
 CONFIDENCE = 0.995
 # What neighbours add to most work here.
-DISTURBED = 1.08
+NOISY = 1.08
 OPENSSL, RUSTCRYPTO = "libcrypto", "rustcrypto"
 NAMES = {OPENSSL: "openssl 3.0.19", RUSTCRYPTO: "rustcrypto 0.10.9"}
 """What rows show of each provider."""
@@ -99,7 +99,7 @@ class _Cost:
     reason: str | None = None
     memory: int = 0
     noise: float = 0.01
-    disturbed: float = DISTURBED
+    noisy: float = NOISY
 
 
 def digests() -> StudyJudgement:
@@ -122,8 +122,8 @@ def digests() -> StudyJudgement:
                 noise = 0.09 if (choice, provider, size) == ("blake2b", RUSTCRYPTO, 64) else 0.008
                 reason = None if found else NO_BLAKE3
                 # What lives in the caches suffers from neighbours more than the rest does.
-                disturbed = 1.16 if (choice, provider, size) == ("blake2b", OPENSSL, 16384) else DISTURBED
-                costs.append(_Cost(at, float(found[i]) if found else None, reason, noise=noise, disturbed=disturbed))
+                noisy = 1.16 if (choice, provider, size) == ("blake2b", OPENSSL, 16384) else NOISY
+                costs.append(_Cost(at, float(found[i]) if found else None, reason, noise=noise, noisy=noisy))
     study = _study(
         "digests",
         "What does each hash function cost, by message size and library?",
@@ -216,7 +216,7 @@ def _claim(
         ),
         at={"provider": provider, "bytes": size},
         ratio=ratio,
-        typical=None if ratio is None else by_hand.scaled(ratio, 1.01),
+        all_samples=None if ratio is None else by_hand.scaled(ratio, 1.01),
         verdict=verdict,
         reason=reason,
     )
@@ -296,7 +296,7 @@ def judge(
     rows = tuple(_row(study, cost, key, against[key], batches[key], chance) for key, cost in found.items())
     return by_hand.judged(
         StudyRun(study, rows, left_out, interim_looks=(10, BLOCKS)),
-        {key: cost.disturbed for key, cost in found.items()},
+        {key: cost.noisy for key, cost in found.items()},
         beside=_memory,
     )
 
@@ -313,10 +313,10 @@ def _row(study: Study, cost: _Cost, key: str, against: str, batches: Sequence[in
 
     def chunks(block: int) -> Sequence[Chunk]:
         assert cost.nanoseconds is not None
-        typical = cost.nanoseconds * cost.disturbed * (1 - 0.0003 * block)
+        all_samples = cost.nanoseconds * cost.noisy * (1 - 0.0003 * block)
         # A process keeps its luck; its chunks scatter by themselves.
         own = chance.gauss(0, cost.noise)
-        costs = [typical * exp(own + chance.gauss(0, cost.noise)) for _ in range(study.measure.rounds)]
+        costs = [all_samples * exp(own + chance.gauss(0, cost.noise)) for _ in range(study.measure.rounds)]
         return [_chunk(number, nanoseconds) for number, nanoseconds in enumerate(costs)]
 
     trials, repeats = (

@@ -23,7 +23,7 @@ USERS = (1, 4, 16)
 CHUNK_NS = 30_000_000
 TRIAL_NS = ROUNDS * CHUNK_NS
 # What neighbours add to plain requests and to handshakes: arithmetic suffers less than what lives in the caches.
-DISTURBED = {"plaintext": 1.20, "tls-1.2": 1.12, "tls-1.3": 1.19}
+NOISY = {"plaintext": 1.20, "tls-1.2": 1.12, "tls-1.3": 1.19}
 NO_NGINX = "not available here: nginx is not installed; to have it: apt-get install nginx-light"
 WRONG_LENGTH = "3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)"
 OPENSSL = "openssl 3.0.19"
@@ -180,7 +180,7 @@ def _judged(study: Study, cells: Sequence[_Cell], seed: int) -> StudyJudgement:
     rows = tuple(_row(study, cell, key, against[key], batches[key], chance) for key, cell in keys.items())
     return by_hand.judged(
         StudyRun(study, rows, (), (BLOCKS,)),
-        {key: DISTURBED[str(cell.coordinates["choice"])] for key, cell in keys.items()},
+        {key: NOISY[str(cell.coordinates["choice"])] for key, cell in keys.items()},
         beside=lambda row: _beside(row, study.measure.cost),
     )
 
@@ -215,11 +215,11 @@ def _row(study: Study, cell: _Cell, key: str, against: str, batches: Sequence[in
 def _trials(
     study: Study, cell: _Cell, key: str, repeat: bool, batches: Sequence[int], chance: random.Random
 ) -> Iterator[Trial]:
-    disturbed = DISTURBED[str(cell.coordinates["choice"])]
+    noisy = NOISY[str(cell.coordinates["choice"])]
     paid_by = tuple(cell.components) if study.measure.cost == "server-cpu" else (CLIENT,)
 
     def chunks(block: int) -> Sequence[Chunk]:
-        server, client = (disturbed * exp(chance.gauss(0, 0.008)) for _ in range(2))
+        server, client = (noisy * exp(chance.gauss(0, 0.008)) for _ in range(2))
         return [_chunk(cell, number, server, client) for number in range(ROUNDS)]
 
     for trial in by_hand.trials(
@@ -265,10 +265,10 @@ def _beside(row: Row, metric: str) -> Iterator[Measurement]:
 
     if metric != "client-cpu":
         each = of(lambda load: load.client_cpu_ns / load.requests)
-        yield by_hand.measurement(row, "client-cpu", "ns/op", by_hand.scaled(each, 1 / DISTURBED[row.choice]))
+        yield by_hand.measurement(row, "client-cpu", "ns/op", by_hand.scaled(each, 1 / NOISY[row.choice]))
     for name in components if len(components) > 1 else ():
         each = of(lambda load, name=name: load.components[name].cpu_ns / load.requests)  # type: ignore[misc]
-        part = by_hand.scaled(each, 1 / DISTURBED[row.choice])
+        part = by_hand.scaled(each, 1 / NOISY[row.choice])
         yield by_hand.measurement(row, metric, "ns/op", part, component=name)
     yield by_hand.measurement(row, "throughput", "1/s", of(lambda load: load.requests_per_s), limit=limit)
     for name, share in (("latency-p50", 0.5), ("latency-p95", 0.95), ("latency-p99", 0.99)):

@@ -38,7 +38,7 @@ from tollbar.workloads import Work as Task
 
 CHOICES = ("spin-1", "spin-1-again", "spin-2", "spin-5", "none")
 """The baseline, and cells beside it: what they do is up to the virtual machine."""
-# What a probe takes here on a core that is left alone, and what asking for it takes besides.
+# What a probe takes here on a core that is quiet, and what asking for it takes besides.
 PROBE_NS = 25_000.0
 # The processor is one that the shipped table lists.
 PROCESSOR = listed()[0]

@@ -102,7 +102,7 @@ def test_an_upgrade_without_a_libssl(system: Provider, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("which", "met"), [("quiet", True), ("all", False)])
 def test_a_loop_beside_disturbed_moments(which: str, met: bool) -> None:
-    lab = {"value": 1000.0, "low": 990.0, "high": 1010.0, "blocks": 12, "confidence": 0.95, "moments": "undisturbed"}
+    lab = {"value": 1000.0, "low": 990.0, "high": 1010.0, "blocks": 12, "confidence": 0.95, "noisy": False}
     slices = [true.Slice(10_000.0 + number, 10, (100.0, 100.0)) for number in range(10)]
     assert met == true._beside("true: a loop", "within the errors", [lab], slices, which).met
 

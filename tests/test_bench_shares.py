@@ -81,7 +81,7 @@ def test_an_upgrade_that_compares_nothing_is_no_row(
 def said(*, left_alone: float, **toll: object) -> Said:
     """A run of one study with one toll."""
     row = {"metric": "cpu", "choice": "tls-1.3", "provider": "aws-lc", "bed": None, "setting": {}, "aa": False}
-    judged = {"ratio": 2.0, "low": 1.98, "high": 2.02, "moments": "undisturbed", "reason": None, **toll}
+    judged = {"ratio": 2.0, "low": 1.98, "high": 2.02, "noisy": False, "reason": None, **toll}
     study = {"tolls": [row | judged], "left_alone": left_alone, "claims": []}
     return Said(Finished(10.0, 1, 0, ""), {"tls": study}, datetime.now())
 

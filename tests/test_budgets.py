@@ -28,17 +28,15 @@ BUDGET = Budget("hashing", "tollbar.toml: `budget.hashing`", "digest", "x", "non
 
 
 def at_ratio(
-    true: float, seed: int = 1, *, sigma: float = 0.004, blocks: int = 20, disturbed: bool = False
+    true: float, seed: int = 1, *, sigma: float = 0.004, blocks: int = 20, noisy: bool = False
 ) -> StudyJudgement:
-    """A study of one comparison whose true ratio is known; or one whose core was never left alone."""
+    """A study of one comparison whose true ratio is known; or one whose core was never quiet."""
     base, repeat, cost = measured([1.0, 1.0, true], lognormal(sigma), random.Random(seed), blocks=blocks)
     rows = [
         row({"choice": "none"}, base, repeats_ns=repeat, standing=Standing.NULL),
         row({"choice": "x"}, cost, against="none"),
     ]
-    return judge_study(
-        study_run([_disturbed(one) for one in rows] if disturbed else rows, (blocks,), study(blocks=blocks))
-    )
+    return judge_study(study_run([_disturbed(one) for one in rows] if noisy else rows, (blocks,), study(blocks=blocks)))
 
 
 def _disturbed(one: Row) -> Row:
@@ -85,22 +83,22 @@ def test_what_noise_explains_is_not_over() -> None:
     apart = replace(toll, noise=replace(toll.ratio, estimate=1.03, low=1.01, high=1.05))
     noisy = replace(of, tolls=tuple(apart if one is toll else one for one in of.tolls))
     assert (Found.OVER, Found.CANNOT_TELL) == (found(1.95, of).found, found(1.95, noisy).found)
-    disturbed = at_ratio(2.0, disturbed=True)
-    assert (Found.CANNOT_TELL, Found.OVER) == (found(1.9, disturbed).found, found(1.2, disturbed).found)
-    assert "not left alone" in (found(1.9, disturbed).reason or "")
-    assert not found(1.9, disturbed).can_be_set
+    noisy = at_ratio(2.0, noisy=True)
+    assert (Found.CANNOT_TELL, Found.OVER) == (found(1.9, noisy).found, found(1.2, noisy).found)
+    assert "not quiet" in (found(1.9, noisy).reason or "")
+    assert not found(1.9, noisy).can_be_set
 
 
 def test_within_as_disturbed_is_counted_apart() -> None:
     """Neighbours may have made the ratio less than it is: where the limit is not far above it, that is said."""
-    disturbed = at_ratio(2.0, disturbed=True)
-    near, far, sure = (found(2.2, disturbed), found(3.0, disturbed), found(2.2, at_ratio(2.0)))
+    noisy = at_ratio(2.0, noisy=True)
+    near, far, sure = (found(2.2, noisy), found(3.0, noisy), found(2.2, at_ratio(2.0)))
     assert [Found.WITHIN] * 3 == [one.found for one in (near, far, sure)]
     assert [False, True, True] == [one.is_sure for one in (near, far, sure)]
     check = Check(Path("tollbar.toml"), TODAY, budgets=(near, far, sure))
     assert (False, True) == (check.breaks, check.leaves_open)
     brief = answer(check)
-    expected = "1 of 3 budgets is within its limit, as disturbed; 2 of 3 budgets are within their limits."
+    expected = "1 of 3 budgets is within its limit, noisy; 2 of 3 budgets are within their limits."
     assert expected == brief.headline
     assert any("neighbours alone may move a ratio so far" in note for one in brief.listings for note in one.notes)
     assert not Check(Path("tollbar.toml"), TODAY, budgets=(far, sure)).leaves_open

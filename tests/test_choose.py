@@ -9,14 +9,14 @@ from datetime import date
 from pathlib import Path
 
 from policy_lab import OURS, asked
-from test_choosing import COSTS, digests, disturbed
+from test_choosing import COSTS, digests, noisy
 from tollbar.document.decisions.choose import made
 from tollbar.judge.candidates import nearby
 from tollbar.judge.choosing import Candidate, Wanted, choose
 from tollbar.policies import Ruling, with_edition
 from tollbar.present.decisions import page_of
 from tollbar.present.decisions.choose import Answered, answer
-from tollbar.present.numbers import DISTURBED
+from tollbar.present.numbers import NOISY
 from tollbar.present.page import Brief
 
 
@@ -52,22 +52,22 @@ def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() ->
 def test_costs_as_disturbed_are_marked() -> None:
     """What the mark means stands below, once; also where nothing qualifies."""
     want = asked("digest", "asvs-level-2")
-    quiet, busy = ([*choose(want, of, {})] for of in (digests(), disturbed(digests(), *COSTS)))
+    quiet, busy = ([*choose(want, of, {})] for of in (digests(), noisy(digests(), *COSTS)))
     for places, has_marks in ((quiet, False), (busy, True)):
         found = Answered(want, places, (), "from a run")
         brief = answer(found)
         listing = brief.listings[0]
-        assert has_marks == (f"{DISTURBED}." in brief.notes)
+        assert has_marks == (f"{NOISY}." in brief.notes)
         assert has_marks == all("~" in row[-3].says for row in listing.tables[0].rows if row[-3].says != "–")
         assert has_marks == ("~ of CPU" in brief.headline)
-        words = "as disturbed" if has_marks else "undisturbed"
+        words = "noisy" if has_marks else "quiet"
         candidates = [one for rank in made(found, brief).places[0].ranks for one in rank.candidates]
-        assert {words} == {one.moments for one in candidates}
-        assert {None, words} == {one.over_cheapest_moments for one in candidates}
+        assert {words == "noisy"} == {one.noisy for one in candidates}
+        assert {None, words == "noisy"} == {one.over_cheapest_noisy for one in candidates}
     nothing = asked("digest", "cnsa", "owasp-password-storage", threats=("length-extension",))
-    none = answer(Answered(nothing, [*choose(nothing, disturbed(digests(), *COSTS), {})], (), "from a run"))
+    none = answer(Answered(nothing, [*choose(nothing, noisy(digests(), *COSTS), {})], (), "from a run"))
     assert "Nothing qualifies." == none.headline
-    assert f"{DISTURBED}." in none.notes
+    assert f"{NOISY}." in none.notes
 
 
 def test_a_cost_is_called_by_whose_it_is() -> None:

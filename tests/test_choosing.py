@@ -168,15 +168,15 @@ def test_what_no_block_holds_beside_the_cheapest_stands_by_its_cost() -> None:
 
 def test_costs_of_one_place_are_of_the_same_moments() -> None:
     """One that was measured beside neighbours alone is above all that were not, whatever it costs: then all are so."""
-    (found,) = choose(asked("digest"), disturbed(digests(), "blake3"), {})
-    assert {Moments.AS_DISTURBED} == {one.cost.moments for one in found.priced if one.cost}
+    (found,) = choose(asked("digest"), noisy(digests(), "blake3"), {})
+    assert {Moments.ALL} == {one.cost.moments for one in found.priced if one.cost}
     assert "blake3" == found.priced[0].coordinates["choice"]
     (quiet,) = choose(asked("digest"), digests(), {})
-    assert {Moments.UNDISTURBED} == {one.cost.moments for one in quiet.priced if one.cost}
+    assert {Moments.QUIET} == {one.cost.moments for one in quiet.priced if one.cost}
 
 
-def disturbed(of: StudyRun, *choices: str) -> StudyRun:
-    """The run with cells whose core was never left alone, which made all that they did dearer by a half."""
+def noisy(of: StudyRun, *choices: str) -> StudyRun:
+    """The run with cells whose core was never quiet, which made all that they did dearer by a half."""
 
     def busy(chunk: Chunk) -> Chunk:
         cpu_ns = {who: int(1.5 * spent) for who, spent in chunk.cpu_ns.items()}

@@ -127,7 +127,7 @@ def test_capacity_is_one_over_cost() -> None:
     estimates = [round(r.ratio.estimate, 1) if r.ratio else None for r in found]
     assert [2.0, 0.5, 0.5] == estimates
     assert ["capacity", "cost", "capacity"] == [r.claim.metric for r in found]
-    assert estimates == [round(r.typical.estimate, 1) if r.typical else None for r in found]
+    assert estimates == [round(r.all_samples.estimate, 1) if r.all_samples else None for r in found]
     assert {ClaimVerdict.STILL_TRUE} == {r.verdict for r in found}
     assert {None} == {r.rates for r in found}
 

@@ -265,9 +265,9 @@ def test_costs_and_ratios_stand_side_by_side() -> None:
 
 
 def busy(of: Run, times: float) -> Run:
-    """The run, had its core never been left alone: no probe beside its chunks, which cost so many times as much."""
+    """The run, had its core never been quiet: no probe beside its chunks, which cost so many times as much."""
 
-    def disturbed(one: Trial) -> Trial:
+    def noisy(one: Trial) -> Trial:
         chunks = tuple(
             replace(c, cpu_ns={name: round(ns * times) for name, ns in c.cpu_ns.items()}, probes_ns=None)
             for c in one.chunks
@@ -276,7 +276,7 @@ def busy(of: Run, times: float) -> Run:
 
     (study,) = of.studies
     rows = tuple(
-        replace(r, trials=tuple(map(disturbed, r.trials)), repeats=tuple(map(disturbed, r.repeats))) for r in study.rows
+        replace(r, trials=tuple(map(noisy, r.trials)), repeats=tuple(map(noisy, r.repeats))) for r in study.rows
     )
     return replace(of, studies=(replace(study, rows=rows),))
 
@@ -284,7 +284,7 @@ def busy(of: Run, times: float) -> Run:
 def half_disturbed(of: Run) -> Run:
     """The run, had each cell's second half of rounds been beside a neighbour that makes the choices twice as dear."""
 
-    def disturbed(one: Trial, times: float) -> Trial:
+    def noisy(one: Trial, times: float) -> Trial:
         later = [
             replace(c, cpu_ns={n: round(ns * times) for n, ns in c.cpu_ns.items()}, probes_ns=(40_000.0, 40_000.0))
             for c in one.chunks[2:]
@@ -294,25 +294,25 @@ def half_disturbed(of: Run) -> Run:
     (study,) = of.studies
     none, *rest = study.rows
     rows = [
-        replace(none, trials=tuple(disturbed(t, 1.0) for t in none.trials)),
-        *(replace(r, trials=tuple(disturbed(t, 1.5) for t in r.trials)) for r in rest),
+        replace(none, trials=tuple(noisy(t, 1.0) for t in none.trials)),
+        *(replace(r, trials=tuple(noisy(t, 1.5) for t in r.trials)) for r in rest),
     ]
     return replace(of, studies=(replace(study, rows=tuple(rows)),))
 
 
 def test_moments_of_one_kind_are_set_side_by_side() -> None:
-    """Where one run's core was not left alone, both are compared as disturbed: else neighbours are called a change."""
+    """Where one run's core was not quiet, both are compared noisy: else neighbours are called a change."""
     quiet = half_disturbed(measured({SYSTEM: ("openssl 3.0.19", 2.0)}))
     found = compared(quiet, busy(measured({SYSTEM: ("openssl 3.0.19", 2.5)}), 1.0))
     (pair, *_) = [pair for pair in found.pairs if pair.one is not None]
     assert pair.one is not None
     assert pair.other is not None
-    # Undisturbed the first run's ratio is 2; over all its first tries, as disturbed, 2.5.
-    assert {Moments.AS_DISTURBED} == {pair.one.moments, pair.other.moments}
+    # Quiet the first run's ratio is 2; over all its first tries, noisy, 2.5.
+    assert {Moments.ALL} == {pair.one.moments, pair.other.moments}
     assert pytest.approx((2.5, 2.5), rel=1e-3) == (pair.one.estimate, pair.other.estimate)
     assert pytest.approx(1.0, rel=1e-3) == (pair.cost_change.estimate if pair.cost_change else None)
-    assert 2 == found.as_disturbed
-    assert any(note.startswith("Compared as disturbed in both runs: 2 ratios") for note in comparison_notes(found))
+    assert 2 == found.noisy
+    assert any(note.startswith("Compared noisy in both runs: 2 ratios") for note in comparison_notes(found))
     alike = compared(quiet, quiet)
-    assert {Moments.UNDISTURBED} == {pair.one.moments for pair in alike.pairs if pair.one}
-    assert 0 == alike.as_disturbed
+    assert {Moments.QUIET} == {pair.one.moments for pair in alike.pairs if pair.one}
+    assert 0 == alike.noisy

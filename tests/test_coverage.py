@@ -78,7 +78,7 @@ class Setting:
         """Of the baseline's repeat, and then of the cells."""
         of = self.over if cell == 0 else self.of[cell - 1]
         apart = of.mean_ns / self.over.mean_ns
-        if moments is Moments.UNDISTURBED or of.suffers == self.over.suffers:
+        if moments is Moments.QUIET or of.suffers == self.over.suffers:
             return apart
         kind = MACHINES[self.machine]
         return apart * kind.mean_speed(self.over.suffers) / kind.mean_speed(of.suffers)
@@ -172,7 +172,7 @@ def test_what_is_found_in_many_runs(name: str, blocks: int | None) -> None:
     one = SETTINGS[name] if blocks is None else replace(SETTINGS[name], blocks=blocks)
     seen = runs(one)
     cover(name, one, seen, "ratio")
-    cover(name, one, seen, "typical")
+    cover(name, one, seen, "all_samples")
     tell_no_equals_apart(name, one, seen)
 
 
@@ -206,7 +206,7 @@ def limits(runs: int) -> tuple[float, float]:
 
 def tell_no_equals_apart(name: str, one: Setting, seen: Sequence[Seen]) -> None:
     """What costs the same, or is dearer by just what is worth telling, is said to cost or save in 5 % at most."""
-    moments = Moments.AS_DISTURBED if one.machine == "never quiet" else Moments.UNDISTURBED
+    moments = Moments.ALL if one.machine == "never quiet" else Moments.QUIET
     called = verdicts = 0
     for cell in range(len(one.of) + 1):
         if 1 / 1.031 <= one.truth(cell, moments) <= 1.031:
@@ -219,7 +219,7 @@ def tell_no_equals_apart(name: str, one: Setting, seen: Sequence[Seen]) -> None:
 
 
 def test_a_machine_that_is_never_quiet_says_so() -> None:
-    """By what earlier runs know of its probe: each row is as disturbed, and its interval as narrow as any."""
+    """By what earlier runs know of its probe: each row is noisy, and its interval as narrow as any."""
     one = replace(SETTINGS["never quiet"], repetitions=share.of(8, 20))
     for seed in range(one.repetitions):
         with started(one, seed) as lab:
@@ -229,8 +229,8 @@ def test_a_machine_that_is_never_quiet_says_so() -> None:
         assert found.trust.slower_than_known
         for toll in found.tolls:
             assert toll.ratio is not None
-            assert Moments.AS_DISTURBED == toll.ratio.moments
-            assert toll.ratio == toll.typical
+            assert Moments.ALL == toll.ratio.moments
+            assert toll.ratio == toll.all_samples
             assert 1.4 >= toll.ratio.high / toll.ratio.low
 
 
@@ -329,16 +329,16 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
 @pytest.mark.parametrize("machine", ["never quiet", "on and off"])
 @pytest.mark.parametrize("operation_ms", [3, 20])
 def test_long_and_quick_operations_weigh_moments_alike(machine: str, operation_ms: int) -> None:
-    """As disturbed: chunks that end by time have more quick operations in quick moments, and as many long ones."""
+    """Noisy: chunks that end by time have more quick operations in quick moments, and as many long ones."""
     work = Work(operation_ms * 1e6)
     logs, covered = [], 0
     for seed in range(share.of(10, 60)):
         with Lab(MACHINES[machine], (HASH, work), 5000 + seed) as lab:
             lab.measure(12)
-            typical = in_order(judged(lab))[1].typical
-        assert typical is not None
-        logs.append(math.log(typical.estimate / (work.ns / HASH.ns)))
-        covered += typical.low <= work.ns / HASH.ns <= typical.high
+            all_samples = in_order(judged(lab))[1].all_samples
+        assert all_samples is not None
+        logs.append(math.log(all_samples.estimate / (work.ns / HASH.ns)))
+        covered += all_samples.low <= work.ns / HASH.ns <= all_samples.high
     bias, error = float(np.mean(logs)), float(np.std(logs)) / math.sqrt(len(logs))
     print(f"{machine}, {operation_ms} ms over 20 µs: bias {bias:+.2%} ± {error:.2%}, {covered} of {len(logs)} covered")
     assert abs(bias) < 0.004 + 2 * error
@@ -353,7 +353,7 @@ def test_work_that_varies_and_outlasts_quiet_moments_is_not_selected() -> None:
             lab.measure(12)
             ratio = in_order(judged(lab))[1].ratio
         assert ratio is not None
-        unselected += ratio.moments is Moments.AS_DISTURBED
+        unselected += ratio.moments is Moments.ALL
         logs.append(math.log(ratio.estimate / (KEY_GENERATION.ns / HASH.ns)))
     bias, error = float(np.mean(logs)), float(np.std(logs)) / math.sqrt(len(logs))
     print(f"key generation over a hash: bias {bias:+.2%} ± {error:.2%}, {unselected} of {len(logs)} unselected")

@@ -27,7 +27,7 @@ ANSWER = Brief(
         Listing("What does not", ["md5: broken"]),
     ],
     notes=["Nothing else was asked."],
-    warnings=["disturbed"],
+    warnings=["noisy"],
 )
 
 
@@ -51,7 +51,7 @@ def _shown(layout: Layout, capsys: pytest.CaptureFixture[str]) -> str:
 def test_terminal_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """Every sentence and every cell is in both."""
     terminal, markdown = _shown(Layout(), capsys), _shown(Layout(markdown=True), capsys)
-    for said in ("blake3 costs least.", "sha-256 costs twice", "What qualifies", "10 ns", "md5: broken", "disturbed"):
+    for said in ("blake3 costs least.", "sha-256 costs twice", "What qualifies", "10 ns", "md5: broken", "noisy"):
         assert said in terminal
         assert said in markdown
     assert markdown.startswith("### Which \\<hash\\> of `digest`?")

@@ -41,9 +41,9 @@ RESULT = WHERE | {
     *("server_version", "metric", "component", "unit", "value", "low", "high"),
     *("blocks", "outcome", "reason", "standing", "strength"),
 }
-TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "aa"}
+TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "all", "verdict", "suffers", "aa"}
 CONTRAST = {"setting", "value", "for", "where", "low", "high", "least", "most", "pairs", "verdict"}
-CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "by_source", "verdict"} | {
+CLAIM = {"says", "metric", "published", "ratio", "low", "high", "all", "rates", "by_source", "verdict"} | {
     *("where", "component", "published_range", "order", "grows", "published_figures", "figures"),
     *("published_error", "published_deviation"),
 }
@@ -140,18 +140,18 @@ def test_answers_are_those_of_terminal_and_report() -> None:
 
 
 def test_both_costs_are_rows_and_both_ratios_stand_in_a_toll() -> None:
-    """The undisturbed ones under the metric's own name, the typical ones beside them."""
+    """The quiet ones under the metric's own name, the typical ones beside them."""
     (study,) = _read(digests())
     cells: dict[str, dict[str, float]] = {}
     for row in study["results"]:
         if row["value"] is not None:
             cells.setdefault(str((row["choice"], row["provider"], row["setting"])), {})[row["metric"]] = row["value"]
     assert 26 == len(cells)
-    assert [] == [c for c in cells.values() if not c["cpu"] < c["cpu-typical"]]
+    assert [] == [c for c in cells.values() if not c["cpu"] < c["cpu-all"]]
     judged = {toll.row.key: toll for toll in digests().tolls}
     for toll, mine in zip(study["tolls"], judged.values(), strict=True):
-        expected = mine.typical.estimate if mine.typical else None
-        assert expected == toll["typical"]
+        expected = mine.all_samples.estimate if mine.all_samples else None
+        assert expected == toll["all"]
         assert mine.suffers == toll["suffers"]
     assert ["more"] == [toll["suffers"] for toll in study["tolls"] if toll["suffers"]]
 
@@ -176,7 +176,7 @@ def test_a_server_and_its_parts_have_columns_of_their_own() -> None:
         ("server-cpu", None),
         ("server-cpu", "web"),
         ("server-cpu", "directory"),
-        ("server-cpu-typical", None),
+        ("server-cpu-all", None),
     } < parts
 
 
@@ -193,7 +193,7 @@ def test_an_end_that_is_not_known_is_null() -> None:
     """JSON has no infinity."""
     unknown = Interval(1.1, 0.0, inf, 0.975, 3)
     study = digests()
-    tolls = tuple(replace(t, ratio=unknown, typical=unknown) for t in study.tolls)
+    tolls = tuple(replace(t, ratio=unknown, all_samples=unknown) for t in study.tolls)
     (found,) = _read(replace(study, tolls=tolls, noise=unknown, noise_floor=inf))
     assert (None, [None, None], {None}) == (found["noise_floor"], found["noise"], {t["high"] for t in found["tolls"]})
 

@@ -132,8 +132,8 @@ def test_a_sum_is_of_the_blocks_that_all_have() -> None:
     assert found is not None
     # Chunks have whole numbers of operations.
     assert (6, pytest.approx(10 - 70.0, rel=1e-4)) == (found.n, found.estimate)
-    assert stats.added([[], ledger.visits(one)], [1.0, 1.0], Moments.AS_DISTURBED) is None
-    few = stats.added([ledger.visits(one)[:3]], [1.0], Moments.AS_DISTURBED)
+    assert stats.added([[], ledger.visits(one)], [1.0, 1.0], Moments.ALL) is None
+    few = stats.added([ledger.visits(one)[:3]], [1.0], Moments.ALL)
     assert few is not None
     assert (-inf, inf) == (few.low, few.high)
 

@@ -37,18 +37,18 @@ def test_a_part_that_fails_misses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("moments", "measured", "met", "here"),
     [
-        (("undisturbed", "undisturbed"), 1.02, True, "1.020 undisturbed, intervals meet"),
-        (("as disturbed", "as disturbed"), 1.02, True, "1.020 as disturbed, intervals meet"),
-        (("undisturbed", "undisturbed"), 1.07, False, "1.070 undisturbed, intervals meet"),
-        (("undisturbed", "as disturbed"), 1.02, False, "as disturbed over undisturbed: 1.020 says nothing"),
+        (("quiet", "quiet"), 1.02, True, "1.020 quiet, intervals meet"),
+        (("noisy", "noisy"), 1.02, True, "1.020 noisy, intervals meet"),
+        (("quiet", "quiet"), 1.07, False, "1.070 quiet, intervals meet"),
+        (("quiet", "noisy"), 1.02, False, "noisy over quiet: 1.020 says nothing"),
     ],
 )
 def test_sides_of_other_moments_are_no_figure(moments: tuple[str, str], measured: float, met: bool, here: str) -> None:
     """However near they are: one has neighbours in it, and the other has not."""
     sides = {
-        name: {"estimate": of, "interval": [of - 0.05, of + 0.05], "moments": of_moments}
+        name: {"estimate": of, "interval": [of - 0.05, of + 0.05], "noisy": of_moments == "noisy"}
         for name, of, of_moments in zip(
-            ("predicted", "measured", "in_phases"), (1.0, measured, 1.2), (*moments, "as disturbed"), strict=True
+            ("predicted", "measured", "in_phases"), (1.0, measured, 1.2), (*moments, "noisy"), strict=True
         )
     }
     figure = of_check("size", "within 5%", sides)

@@ -37,14 +37,14 @@ def found(kind: Kind, seed: int, blocks: int = 4) -> StudyJudgement:
 
 
 def is_called_noisy(study: StudyJudgement) -> bool:
-    """No ratio is called undisturbed, and no moment quiet."""
+    """No ratio is called quiet, and no moment quiet."""
     moments = {toll.ratio.moments for toll in study.tolls if toll.ratio is not None}
-    return {Moments.AS_DISTURBED} == moments and 0.0 == study.trust.left_alone
+    return {Moments.ALL} == moments and 0.0 == study.trust.left_alone
 
 
 def is_called_quiet(study: StudyJudgement) -> bool:
     moments = {toll.ratio.moments for toll in study.tolls if toll.ratio is not None}
-    return {Moments.UNDISTURBED} == moments and study.trust.slower_than_known is None
+    return {Moments.QUIET} == moments and study.trust.slower_than_known is None
 
 
 def is_not_accused(study: StudyJudgement) -> bool:
@@ -60,7 +60,7 @@ def check(kind: Kind, is_called: Callable[[StudyJudgement], bool], runs: int) ->
 
 @pytest.mark.parametrize("kind", [NEVER_QUIET, WEAK], ids=["never quiet", "weak"])
 def test_a_steady_neighbour_is_told(kind: Kind) -> None:
-    """Without history all ratios are as disturbed, and the warning names the chain."""
+    """Without history all ratios are noisy, and the warning names the chain."""
     for seed in range(2):
         study = found(kind, seed)
         assert is_called_noisy(study)
@@ -167,7 +167,7 @@ def test_one_lucky_chain_is_not_the_quickest() -> None:
 def test_a_ratio_near_a_limit(ends: Sequence[float], is_so: bool) -> None:
     """Only where a neighbour cannot be excluded."""
     limit, (low, high) = 1.2, ends
-    ratio = Interval(math.sqrt(low * high), low, high, 0.96, 12, Moments.UNDISTURBED)
+    ratio = Interval(math.sqrt(low * high), low, high, 0.96, 12, Moments.QUIET)
     unsure, sure = (Trust(4, 4, 4, 4, known_by=known) for known in (Known.NOTHING, Known.CHAIN))
     assert 1.15 == STEADY_NEIGHBOUR
     assert is_so == is_near(ratio, limit, sure, unsure)

@@ -166,13 +166,13 @@ def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
         database.execute("delete from observation where metric like 'probe%'")
     (own_run / FILE).unlink()
     found = told(own_run)
-    assert {True} == {toll.is_disturbed for row in found.rows for toll in row.places[0].ratios}
+    assert {True} == {toll.is_noisy for row in found.rows for toll in row.places[0].ratios}
     answer = gather_answer(found, everything=True)
-    assert "where `~` stands, as disturbed" in answer.how[0]
+    assert "where `~` stands, noisy" in answer.how[0]
     assert "1.50~ [" in str(answer)
-    (seen,) = {one.disturbed for toll in document(found).tolls for on in toll.on for one in on.runs if one.ratio}
+    (seen,) = {one.noisy for toll in document(found).tolls for on in toll.on for one in on.runs if one.ratio}
     assert seen
-    assert {True} == {row["disturbed"] for row in toll_rows(found) if row["ratio"]}
+    assert {True} == {row["noisy"] for row in toll_rows(found) if row["ratio"]}
 
 
 @pytest.mark.parametrize("name", ["users", "rates_hz", "utilisations", "clients"])
@@ -272,7 +272,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     """Noise above what is worth telling, no quiet moment, a failed self-test, other machines: each with its reason."""
     machine = fingerprint("Example CPU")
     run_of(tmp_path / "noise", machine, cost(), repeat=1.05, seed=1)
-    disturbed = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
+    noisy = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
     spun = {"spin-1": 1000.0, "spin-2": 1500.0, "spin-1-again": 1000.0, "none": 1.0}
     run_of(tmp_path / "wrong", machine, lambda at: spun[str(at["choice"])], text=SELF_TEST, name="self-test", seed=3)
     apart = run_of(tmp_path / "apart", machine, cost(), seed=4)
@@ -281,7 +281,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     found = told(tmp_path)
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}
-    assert {*Doubt} == {*refused}, disturbed
+    assert {*Doubt} == {*refused}, noisy
     assert "what was measured twice differed by 5.2 %, and 3 % is the threshold" == refused[Doubt.NOISE]
     assert "never a quiet moment" in refused[Doubt.NEVER_QUIET]
     assert "“Twice the work costs twice as much”" in refused[Doubt.SELF_TEST]

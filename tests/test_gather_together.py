@@ -37,7 +37,7 @@ def _run(chance: Random, ratio: float, between: float = 0.0, within: float = WIT
     return Interval(exp(log), exp(log - half), exp(log + half), 0.96, FREEDOM + 1, freedom=FREEDOM)
 
 
-def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), disturbed: Sequence[int] = ()) -> Place:
+def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), noisy: Sequence[int] = ()) -> Place:
     seen = []
     for number, one in enumerate(runs):
         noise = repeats[number] if repeats else None
@@ -53,7 +53,7 @@ def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), disturbed
             verdict,
             one.n,
             None,
-            number in disturbed,
+            number in noisy,
             FREEDOM,
             0 if kept else None,
         )
@@ -146,10 +146,10 @@ def test_decided_runs_that_contradict_are_never_one_verdict() -> None:
 def test_ratios_as_disturbed_are_not_combined_with_others() -> None:
     chance = Random(1)
     runs, repeats = [_run(chance, 1.2), _run(chance, 1.1), _run(chance, 1.1)], [_run(chance, 1.0) for _ in range(3)]
-    place = _place(runs, repeats, disturbed=[0])
+    place = _place(runs, repeats, noisy=[0])
     assert place.ratio == combined(tuple(one for one in runs[1:]))
     assert [1, 2] == [one.run for one in place.combined]
-    alone = _place(runs[:1], repeats[:1], disturbed=[0])
+    alone = _place(runs[:1], repeats[:1], noisy=[0])
     assert alone.ratio
     assert alone.ratio.estimate == runs[0].estimate
     assert alone.seen[0].toll.verdict is alone.verdict

@@ -116,8 +116,8 @@ def test_tolls_of_an_example() -> None:
     assert [Verdict.FREE, Verdict.COSTS, Verdict.FREE] == [toll.verdict for toll in judged.tolls]
     double = judged.tolls[1]
     assert double.ratio is not None
-    assert double.typical is not None
-    assert pytest.approx((2.0, 2.0), rel=0.01) == (double.ratio.estimate, double.typical.estimate)
+    assert double.all_samples is not None
+    assert pytest.approx((2.0, 2.0), rel=0.01) == (double.ratio.estimate, double.all_samples.estimate)
     assert pytest.approx(100, rel=0.02) == double.difference
     assert double.suffers is None
     assert (double.noise_floor, double.noise) == (judged.noise_floor, judged.noise)
@@ -140,7 +140,7 @@ def test_the_noise_floor_is_an_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "typical", "expected"),
+    ("ratio", "all_samples", "expected"),
     [
         ((1.00, 0.99, 1.01), (1.20, 1.15, 1.25), "more"),
         ((1.20, 1.19, 1.21), (1.00, 0.95, 1.05), "less"),
@@ -151,10 +151,10 @@ def test_the_noise_floor_is_an_interval() -> None:
     ],
 )
 def test_who_suffers(
-    ratio: tuple[float, float, float], typical: tuple[float, float, float], expected: str | None
+    ratio: tuple[float, float, float], all_samples: tuple[float, float, float], expected: str | None
 ) -> None:
     """Only what is apart by more than is worth telling, and beyond both intervals."""
-    assert expected == suffers(Interval(*ratio, 0.95, 12), Interval(*typical, 0.95, 12), TERMS)
+    assert expected == suffers(Interval(*ratio, 0.95, 12), Interval(*all_samples, 0.95, 12), TERMS)
 
 
 @given(st.floats(0.1, 10))
@@ -285,7 +285,7 @@ def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
         replace(row({"choice": "none"}, against="none"), trials=base),
         replace(row({"choice": "x"}, against="none"), trials=tuple(trial(200.0, block=b, batch=1) for b in blocks)),
     ]
-    ratio = Ledger(rows, TERMS).undisturbed_ratio(rows[1], rows[0])
+    ratio = Ledger(rows, TERMS).best_ratio(rows[1], rows[0])
     assert ratio is not None
     assert pytest.approx(2.0) == ratio.estimate
 
@@ -298,7 +298,7 @@ def test_shared_variances_make_no_noisy_ratio_of_unlike_work_narrower() -> None:
     quiet, noisy = Ledger(rows, TERMS), Ledger(rows, TERMS, quickness=Quickness())
 
     def widths(ledger: Ledger, of: Sequence[Row]) -> list[float]:
-        found = [ledger.undisturbed_ratio(one, rows[0]) for one in of]
+        found = [ledger.best_ratio(one, rows[0]) for one in of]
         return [math.log(one.high / one.low) for one in found if one is not None]
 
     # Two ratios share nothing.
@@ -315,7 +315,7 @@ def test_measurements_are_in_their_own_units() -> None:
     grown = tuple(replace(trial(100.0, block=b), memory_bytes=4096, chunks=chunks) for b in range(8))
     judged = judge_study(study_run([replace(row({"choice": "x"}), trials=grown)], (8,)))
     found = {m.metric: m for m in judged.measurements}
-    expected = {"cpu": 100.0, "cpu-typical": 100.0, "wall": 200.0, "memory": 4096.0}
+    expected = {"cpu": 100.0, "cpu-all": 100.0, "wall": 200.0, "memory": 4096.0}
     assert set(expected) == set(found)
     for metric, value in expected.items():
         measurement = found[metric]

@@ -14,7 +14,7 @@ from tollbar import document, judge, report
 from tollbar.console import show_judgement, streams
 from tollbar.judge import Judgement
 from tollbar.present.cpu import bars
-from tollbar.present.groups import by_row, cost_metric, typical_metric
+from tollbar.present.groups import all_metric, by_row, cost_metric
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def test_all_that_the_judge_gives_is_shown(
 def test_the_parts_of_what_the_judge_gives_are_found(judged: Judgement) -> None:
     """Both costs of each cell, and each component's part, by the names that the judge gives them."""
     for study in judged.studies:
-        cost, typical = (by_row(study, name) for name in (cost_metric(study), typical_metric(study)))
+        cost, all_samples = (by_row(study, name) for name in (cost_metric(study), all_metric(study)))
         assert cost
-        assert cost.keys() == typical.keys()
+        assert cost.keys() == all_samples.keys()
     served = judged.studies[1]
     assert {"httpd", "embedded"} == {bar.row.bed for bar in bars(served)}
     assert {2, 3} == {len(bar.parts) for bar in bars(served)}

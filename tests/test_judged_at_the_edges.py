@@ -29,7 +29,7 @@ def unprobed(of: Row) -> Row:
 
 
 def test_where_no_core_was_probed_no_block_was_quiet() -> None:
-    """A ratio is as disturbed then, and says that it has no quiet blocks; else it has all that both sides have."""
+    """A ratio is noisy then, and says that it has no quiet blocks; else it has all that both sides have."""
     rows = [row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 6)]
     assert 6 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
     rows = [unprobed(one) for one in rows]

@@ -31,7 +31,7 @@ WITHOUT_MORE = share.of(2, ATTEMPTS)
 # Means that refuse a run more of something.
 REFUSED = ("disk full", "memory limit", "descriptors")
 SEED = 43
-# Each wants an undisturbed run of its own: these are quick, and between them every means has a kind to strike. With
+# Each wants a quiet run of its own: these are quick, and between them every means has a kind to strike. With
 # the beds that have to be here for each; the soonest done first.
 QUICK = {
     "primitives": (),
@@ -58,7 +58,7 @@ def survivors() -> Iterator[Survivors]:
         yield Survivors(place, suspended_s=0.5)
 
 
-# One worker has all kills of a kind, and its one undisturbed run.
+# One worker has all kills of a kind, and its one quiet run.
 @pytest.mark.parametrize(
     ("kind", "means", "seed"),
     [
@@ -267,12 +267,12 @@ def test_an_answer_is_the_same_by_its_interval(now: dict[str, object] | None, ha
 def test_another_answer_is_none_if_an_undisturbed_run_has_it_now(
     survivors: Survivors, monkeypatch: pytest.MonkeyPatch, now: dict[str, object], is_apart: bool
 ) -> None:
-    """The machine may have become another since the first undisturbed run; the strike is not what did it then."""
+    """The machine may have become another since the first quiet run; the strike is not what did it then."""
     resumed = {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}
     monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": resumed})
     monkeypatch.setitem(survivors._undisturbed, "kind", as_undisturbed(TOLL))
     made: list[str] = []
-    monkeypatch.setattr(survivors, "undisturbed", lambda kind: made.append(kind) or as_undisturbed({**TOLL, **now}))
+    monkeypatch.setattr(survivors, "quiet", lambda kind: made.append(kind) or as_undisturbed({**TOLL, **now}))
     kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
     apart = survivors._apart(kill, "kind", as_undisturbed(TOLL))
     assert (["kind"], is_apart) == (made, bool(apart))
@@ -289,12 +289,12 @@ def test_another_answer_stands_where_no_undisturbed_run_can_be_made(
 
     monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}})
     monkeypatch.setitem(survivors._undisturbed, "kind", as_undisturbed(TOLL))
-    monkeypatch.setattr(survivors, "undisturbed", fails)
+    monkeypatch.setattr(survivors, "quiet", fails)
     kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
     assert ["another answer"] == [one[:14] for one in survivors._apart(kill, "kind", as_undisturbed(TOLL))]
     assert "no port" == kill.note["not_compared_anew"]
 
 
 def as_undisturbed(toll: dict[str, object]) -> looking.Undisturbed:
-    """An undisturbed run that came to this."""
+    """A quiet run that came to this."""
     return looking.Undisturbed(Path("study.toml"), 1.0, 1.0, 4, {"key": toll})

@@ -24,7 +24,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def probes(quiet: int, busy: int = 0, *, quickest_ns: float = 25_000.0) -> list[float]:
-    """Readings of a core that was left alone so often, and had a neighbour so often, in no order."""
+    """Readings of a core that was quiet so often, and had a neighbour so often, in no order."""
     source = Random(1)
     found = [quickest_ns * math.exp(source.uniform(0.0, 0.08)) for _ in range(quiet)]
     found += [quickest_ns * math.exp(source.uniform(0.3, 0.5)) for _ in range(busy)]
@@ -55,7 +55,7 @@ def test_one_lucky_reading_is_not_the_quickest() -> None:
 
 
 def test_without_probes_nothing_is_quiet() -> None:
-    """What had no witness counts as disturbed."""
+    """What had no witness counts noisy."""
     found = quickness_of([])
     assert (False, False, None, 0.0) == (
         found.is_known,

@@ -19,7 +19,7 @@ def test_blocks_are_added_until_the_precision_is_reached(tollbar: Tollbar, fake_
     done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.2%", "--for", longest, "--seed", 4)
     (study,) = json.loads(done.stdout)["studies"]
     widths = [(toll["high"] / toll["low"]) ** 0.5 - 1 for toll in study["tolls"] if not toll["aa"]]
-    # Of the run: a toll has those of them in which the core was left alone.
+    # Of the run: a toll has those of them in which the core was quiet.
     (blocks,) = {kept["blocks"] for kept in studies_of(tmp_path)}
     assert ("0.2 % reached after" in done.stderr) == (max(widths) <= 0.002)
     assert blocks >= BLOCKS_FOR_WIDTH or max(widths) > 0.002

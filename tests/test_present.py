@@ -143,8 +143,8 @@ def test_what_others_took_of_a_batch_is_counted_once() -> None:
 def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
     """Both in a sentence, how many cells suffer more or less, and the word in the row itself."""
     said = two_costs(digests())
-    assert said.startswith("Undisturbed is what an operation costs while the core is left alone: ")
-    assert "Typical is what it cost as disturbed today" in said
+    assert said.startswith("Quiet is what an operation costs while the core is quiet: ")
+    assert "*All samples* is what it cost noisy today" in said
     assert said.endswith("than its baseline does: of 22 cells, 1 more.")
     (toll,) = [t for t in digests().tolls if t.suffers]
     assert "suffers more from neighbours than its baseline" == suffers_words(toll)
@@ -186,7 +186,7 @@ def test_every_metric_and_component_has_a_column() -> None:
     ]
     table = results(replace(study, measurements=(*study.measurements, *found))).table
     heads = [column.title for column in table.columns]
-    assert ["typical ratio", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("typical ratio") :][:4]
+    assert ["ratio of all samples", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("ratio of all samples") :][:4]
     assert "2 1/op" == table.rows[0][heads.index("key loads, cache")].says
 
 

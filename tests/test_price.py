@@ -13,7 +13,7 @@ import pytest
 
 from builders import lognormal, measured, row, run, study, study_run
 from conftest import Tollbar
-from test_choosing import COSTS, digests, disturbed
+from test_choosing import COSTS, digests, noisy
 from test_inventory import SAMPLES, algorithm, asset, made
 from tollbar import families, policies
 from tollbar.document.decisions.price import document
@@ -23,7 +23,7 @@ from tollbar.inventory.pricing import Pricing
 from tollbar.judge import Verdict
 from tollbar.policies import Ruling
 from tollbar.present.decisions.price import brief
-from tollbar.present.numbers import DISTURBED
+from tollbar.present.numbers import NOISY
 from tollbar.results import StudyRun
 
 TODAY = date(2026, 11, 23)
@@ -77,12 +77,12 @@ def test_what_a_load_client_spends_prices_nothing() -> None:
 
 def test_a_cost_as_disturbed_is_marked() -> None:
     """And what the mark means stands below."""
-    of = disturbed(digests(), *COSTS)
+    of = noisy(digests(), *COSTS)
     found = price(made(algorithm("MD5")), [policies.policy("asvs-level-2-5.0.0")], TODAY, TODAY, [run(of)])
-    assert ["as disturbed"] == [one.moments for one in document(found).lines[0].uses[0].costs]
+    assert [True] == [one.noisy for one in document(found).lines[0].uses[0].costs]
     (listing,) = (one for one in brief(found).listings if one.tables)
     assert listing.tables[0].rows[0][-1].says.endswith("~")
-    assert [f"{DISTURBED}."] == listing.notes
+    assert [f"{NOISY}."] == listing.notes
 
 
 def measured_of(name: str, costs: Sequence[tuple[Mapping[str, Value], float]]) -> StudyRun:

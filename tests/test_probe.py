@@ -146,14 +146,14 @@ def test_machines_are_held_each_against_its_own_best(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("cores", [(FAST, SLOW), (SLOW, FAST)])
-@pytest.mark.parametrize("disturbed", ["fast", "slow"])
+@pytest.mark.parametrize("noisy", ["fast", "slow"])
 def test_a_machine_disturbed_for_a_whole_batch_shows(
-    monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...], disturbed: str
+    monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...], noisy: str
 ) -> None:
     """Its best is the run's, and not the batch's."""
     machines = Machines(monkeypatch)
     machines.batch(*cores)
-    assert machines.batch(*cores, **{disturbed: 1.5}) == pytest.approx(1.5 * BASE_NS)
+    assert machines.batch(*cores, **{noisy: 1.5}) == pytest.approx(1.5 * BASE_NS)
     assert machines.batch(*reversed(cores)) == BASE_NS
 
 

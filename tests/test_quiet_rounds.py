@@ -14,7 +14,7 @@ from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.moments import quickness_of
 from tollbar.present.page import how
-from tollbar.present.trust import as_disturbed
+from tollbar.present.trust import noisy_words
 from tollbar.present.warnings import warnings
 from tollbar.records import Trial
 from tollbar.results import Row
@@ -23,7 +23,7 @@ from tollbar.stats import Moments
 TERMS = Terms(0.03, 1)
 
 
-def disturbed(block: int, times: float) -> Trial:
+def noisy(block: int, times: float) -> Trial:
     """Two chunks between quiet probes, and two that cost so many times as much between slow ones."""
     quiet = [builders.chunk(number, 100.0 + number / 10, block=block) for number in range(2)]
     busy = [builders.chunk(n, 100.0 * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
@@ -36,7 +36,7 @@ def disturbed_repeats(trials: Sequence[Trial]) -> list[Trial]:
 
 def test_undisturbed_and_typical_stand_side_by_side() -> None:
     """Work that is disturbed more than its baseline is said to suffer, and its verdict is of the quiet core."""
-    base, cell = ([disturbed(block, times) for block in range(12)] for times in (1.1, 1.5))
+    base, cell = ([noisy(block, times) for block in range(12)] for times in (1.1, 1.5))
     rows = [
         replace(row({"choice": "none"}, against="none"), trials=tuple(base), repeats=tuple(disturbed_repeats(base))),
         replace(row({"choice": "x"}, against="none"), trials=tuple(cell)),
@@ -44,9 +44,9 @@ def test_undisturbed_and_typical_stand_side_by_side() -> None:
     judged = judge_study(study_run(rows, (12,)))
     toll = judged.tolls[1]
     assert toll.ratio is not None
-    assert toll.typical is not None
+    assert toll.all_samples is not None
     assert pytest.approx(1.0, rel=0.01) == toll.ratio.estimate
-    assert 1.1 < toll.typical.estimate
+    assert 1.1 < toll.all_samples.estimate
     assert (Verdict.FREE, "more") == (toll.verdict, toll.suffers)
     assert any("made 1 of 1 cell dearer by more than their baseline" in warning for warning in warnings(judged))
 
@@ -63,11 +63,11 @@ def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
         rows[place] = replace(rows[place], trials=tuple(trials))
     ledger = Ledger(rows, TERMS)
     toll = ledger.compare(rows[1], rows[0])
-    ratio, typical = toll.ratio, toll.typical
+    ratio, all_samples = toll.ratio, toll.all_samples
     assert ratio is not None
-    assert typical is not None
-    assert (pytest.approx(1.0), Moments.UNDISTURBED) == (ratio.estimate, ratio.moments)
-    assert (pytest.approx(130 / 90, rel=1e-4), Moments.AS_DISTURBED) == (typical.estimate, typical.moments)
+    assert all_samples is not None
+    assert (pytest.approx(1.0), Moments.QUIET) == (ratio.estimate, ratio.moments)
+    assert (pytest.approx(130 / 90, rel=1e-4), Moments.ALL) == (all_samples.estimate, all_samples.moments)
 
 
 @pytest.mark.parametrize("best_ns", [None, 18_000.0])
@@ -83,28 +83,28 @@ def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: flo
     judged = judge_study(study_run(rows, (8,)), quickness_of(readings(rows), best_ns))
     toll = judged.tolls[1]
     assert toll.ratio is not None
-    assert (Moments.AS_DISTURBED, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
+    assert (Moments.ALL, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
     assert toll.ratio.half_width < 0.01
     assert (3 if best_ns is None else 8) == toll.quiet_blocks
-    why = "its core was left alone in too few blocks" if best_ns is None else "always measured beside a busy neighbour"
-    assert f"as disturbed: {why}" == as_disturbed(judged, toll.ratio)
-    assert any("as disturbed" in warning for warning in warnings(judged))
+    why = "its core was quiet in too few blocks" if best_ns is None else "always measured beside a busy neighbour"
+    assert f"noisy: {why}" == noisy_words(judged, toll.ratio)
+    assert any("noisy" in warning for warning in warnings(judged))
 
 
 def test_a_core_that_no_probe_shares_is_said_once() -> None:
-    """Then all is as disturbed, with its own interval, and every row is marked."""
+    """Then all is noisy, with its own interval, and every row is marked."""
     rows = [
         row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8),
         row({"choice": "x"}, [210.0] * 8, against="none"),
     ]
     judged = judge_study(study_run([unprobed(r) for r in rows], (8,)))
-    (said,) = [warning for warning in warnings(judged) if "as disturbed" in warning]
+    (said,) = [warning for warning in warnings(judged) if "noisy" in warning]
     assert said.startswith("No probe shares the core that is measured")
-    assert {"as disturbed: no probe shares the core that is measured"} == {
-        as_disturbed(judged, toll.ratio) for toll in judged.tolls if toll.ratio
+    assert {"noisy: no probe shares the core that is measured"} == {
+        noisy_words(judged, toll.ratio) for toll in judged.tolls if toll.ratio
     }
     assert Verdict.COSTS == judged.tolls[1].verdict
-    assert "CPU time per operation, as disturbed, against none" in how(judged)
+    assert "CPU time per operation, noisy, against none" in how(judged)
 
 
 def unprobed(of: Row) -> Row:
@@ -140,6 +140,6 @@ def test_a_cost_is_the_mean_over_operations() -> None:
     blocks = range(8)
     dear = tuple(trial([100.0, 100.0, 100.0, 150.0], block=block) for block in blocks)
     rows = [row({"choice": "none"}, [100.0] * 8), replace(row({"choice": "x"}), trials=dear)]
-    ratio = Ledger(rows, TERMS).undisturbed_ratio(rows[1], rows[0])
+    ratio = Ledger(rows, TERMS).best_ratio(rows[1], rows[0])
     assert ratio is not None
     assert pytest.approx(1.125, rel=1e-4) == ratio.estimate

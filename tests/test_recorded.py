@@ -107,9 +107,7 @@ def agreements(of: Recording, is_first: Half) -> Iterator[tuple[str, bool]]:
     for row in of.rows:
         if row.against is None:
             continue
-        ratios = [
-            ledger.undisturbed_ratio(ledger.by_key[row.key], ledger.by_key[row.against]) for ledger in (one, other)
-        ]
+        ratios = [ledger.best_ratio(ledger.by_key[row.key], ledger.by_key[row.against]) for ledger in (one, other)]
         found = [ratio for ratio in ratios if ratio is not None and ratio.is_bounded]
         # Of what disturbs one half and not the other the two may be apart.
         if len(found) == 2 and found[0].moments is found[1].moments:
@@ -164,6 +162,6 @@ def test_a_recording_is_what_was_judged(tmp_path: Path) -> None:
     for row, same in zip(there.rows, replayed.rows, strict=True):
         assert row.against is not None
         assert same.against is not None
-        expected = ledger.undisturbed_ratio(row, ledger.by_key[row.against])
+        expected = ledger.best_ratio(row, ledger.by_key[row.against])
         assert expected is not None
-        assert expected == again.undisturbed_ratio(again.by_key[same.key], again.by_key[same.against])
+        assert expected == again.best_ratio(again.by_key[same.key], again.by_key[same.against])

@@ -37,7 +37,7 @@ def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
     assert ["still true"] == [claim["verdict"] for claim in study["claims"]]
     results = [result for result in study["results"] if result["metric"] == "cpu"]
     assert {"fake 1.0"} == {result["provider"] for result in results}
-    # Of the planned ones those that had a quiet round, or all, as disturbed.
+    # Of the planned ones those that had a quiet round, or all, noisy.
     assert all(FEWEST_BLOCKS <= result["blocks"] <= BLOCKS for result in results)
 
 

@@ -156,13 +156,13 @@ def test_unknown_ends_are_null_everywhere() -> None:
     study = replace(
         study,
         measurements=tuple(replace(m, low=0.0, high=inf) for m in study.measurements),
-        tolls=tuple(replace(t, ratio=unknown, typical=unknown, noise=unknown) for t in study.tolls),
+        tolls=tuple(replace(t, ratio=unknown, all_samples=unknown, noise=unknown) for t in study.tolls),
         contrasts=tuple(replace(c, low=0.0, high=inf) for c in study.contrasts),
     )
     (found,) = json.loads(json.dumps(document.of_run(judgement([study])), allow_nan=False))["studies"]
     for part in ("results", "tolls", "contrasts"):
         assert {(None, None)} == {(one["low"], one["high"]) for one in found[part]}
-    assert [None, None] == found["tolls"][0]["typical_interval"]
+    assert [None, None] == found["tolls"][0]["all_interval"]
     cells = list(document.cell_rows(judgement([study])))
     for name in ("cost_low_ns", "cost_high_ns", "ratio_low", "ratio_high"):
         assert {None} == {cell[name] for cell in cells}

@@ -231,7 +231,7 @@ def test_what_no_thread_accounts_for_fails_the_trial() -> None:
 @pytest.mark.parametrize(
     ("waited_ns", "expected"), [(40_000, (25_000.0, 26_000.0)), (60_000, (25_000.0, 86_000.0, 26_000.0))]
 )
-def test_a_chunk_in_which_others_had_a_thread_s_core_is_disturbed(
+def test_a_chunk_in_which_others_had_a_thread_s_core_is_noisy(
     monkeypatch: pytest.MonkeyPatch, waited_ns: int, expected: tuple[float, ...]
 ) -> None:
     """By the thread that waited longest, whatever the chunk cost; what that waited is none of its elapsed time."""
@@ -363,13 +363,13 @@ def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: Sca
 def test_a_rise_as_disturbed_is_not_laid_at_scaling_s_door(cpu: float, elapsed: float) -> None:
     """Who holds a lock while others have its core lets all wait; what does not rise even so scales."""
     found = only(judged(cpu, elapsed))
-    disturbed = [
-        replace(toll, ratio=replace(toll.ratio, moments=Moments.AS_DISTURBED))
+    noisy = [
+        replace(toll, ratio=replace(toll.ratio, moments=Moments.ALL))
         for toll in (found.cpu, found.elapsed)
         if toll.ratio
     ]
-    assert Scaling.CANNOT_TELL is verdict_of(*disturbed)
-    free = [replace(toll, verdict=Verdict.FREE) for toll in disturbed]
+    assert Scaling.CANNOT_TELL is verdict_of(*noisy)
+    free = [replace(toll, verdict=Verdict.FREE) for toll in noisy]
     assert Scaling.SCALES is verdict_of(*free)
 
 

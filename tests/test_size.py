@@ -37,7 +37,7 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.policies import Ruling
 from tollbar.present.decisions.size import size_answer
-from tollbar.present.numbers import DISTURBED
+from tollbar.present.numbers import NOISY
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
 
@@ -191,7 +191,7 @@ def test_a_term_that_comes_to_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
-    """Without a probe none is undisturbed."""
+    """Without a probe none is quiet."""
     of = mix(tmp_path, HASH_TERM.format(rate=1000, choice="sha-256"))
     quiet = hashes({"sha-256": 7000.0})
     rows = [
@@ -204,14 +204,14 @@ def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
         )
         for one in quiet.rows
     ]
-    for ran, words in ((quiet, "undisturbed"), (replace(quiet, rows=tuple(rows)), "as disturbed")):
+    for ran, words in ((quiet, "quiet"), (replace(quiet, rows=tuple(rows)), "noisy")):
         found = sized(of, ran)
         assert f"on the server's side, {words}, as measured" in size_answer(found).how[0]
         told = document(found)
         assert told.cores is not None
-        assert [words, words] == [told.cores.moments, told.terms[0].cores.moments]
+        assert [words == "noisy"] * 2 == [told.cores.noisy, told.terms[0].cores.noisy]
         (listing,) = size_answer(found).listings
-        assert (words == "as disturbed") == (f"{DISTURBED}." in listing.notes)
+        assert (words == "noisy") == (f"{NOISY}." in listing.notes)
 
 
 def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
@@ -239,10 +239,10 @@ def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
     ]
     found = sized(mix(tmp_path, terms), replace(both, rows=tuple(rows)))
     assert found.cores is not None
-    assert [Moments.AS_DISTURBED, Moments.UNDISTURBED] == [found.cores.moments, found.terms[0].cores.moments]
+    assert [Moments.ALL, Moments.QUIET] == [found.cores.moments, found.terms[0].cores.moments]
     shares = [found.share(one) for one in found.terms]
     assert [1 / 3, 2 / 3] == pytest.approx(shares, rel=0.01)
-    # So it is where the parts are two studies', of which one was never left alone.
+    # So it is where the parts are two studies', of which one was never quiet.
     apart = [replace(hashes({"sha-256": 7000.0}), study=replace(both.study, name="one"))]
     busy = [
         replace(
@@ -275,7 +275,7 @@ def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:
     of = mix(tmp_path, term.replace("embedded", "postgresql"))
     at: Mapping[str, Value] = {"op": "sign-on", "bed": "postgresql", "channel": "socket", "scram-iterations": 4096}
     one = made("database-sign-on", {"one": {"choice": "scram-sha-256", **at}}, {"one": 3e6})
-    for cost, words in (("cpu", "side, of `logins` with the client's, undis"), ("server-cpu", "side, undis")):
+    for cost, words in (("cpu", "side, of `logins` with the client's, quiet"), ("server-cpu", "side, quiet")):
         ran = replace(one, study=replace(one.study, measure=replace(one.study.measure, cost=cost)))
         assert words in size_answer(sized(of, ran)).how[0]
 

@@ -75,7 +75,7 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
     assert (None, True) == (second.sides, "no server" in (second.reason or ""))
     assert side.total is not None
     assert 0.011 == pytest.approx(side.total.predicted.estimate)
-    assert "took × 1.00 of what is predicted, both undisturbed: not told apart." in size_answer(found, side).headline
+    assert "took × 1.00 of what is predicted, both quiet: not told apart." in size_answer(found, side).headline
     assert "Predicted and measured" in [one.title for one in size_answer(found, side).listings]
     assert document(found, side).check is not None
 
@@ -105,14 +105,13 @@ def _beside_neighbours(quiet: Collection[int], chunks: int = 1) -> StudyRun:
 
     load = LoadRecord(requests=1000, wall_ns=10**9, components={"web": ComponentRecord(cpu_ns=12_000_000)})
 
-    def disturbed(trial: Trial) -> Trial:
+    def noisy(trial: Trial) -> Trial:
         chunks = tuple(told(trial, place, chunk) for place, chunk in enumerate(trial.chunks))
         return replace(trial, chunks=chunks, load=load)
 
     one = made("web-auth", {"one": REQUEST}, {"one": 10_000.0})
     rows = [
-        replace(row, trials=tuple(map(disturbed, row.trials)), repeats=tuple(map(disturbed, row.repeats)))
-        for row in one.rows
+        replace(row, trials=tuple(map(noisy, row.trials)), repeats=tuple(map(noisy, row.repeats))) for row in one.rows
     ]
     return replace(one, rows=tuple(rows))
 
@@ -127,13 +126,13 @@ def _side_by_side(tmp_path: Path, predicted: Run, measured: Run) -> tuple[Sized,
 
 @pytest.mark.parametrize(
     ("of_prediction", "of_check", "moments"),
-    [(12, 12, "undisturbed"), (12, 3, "as disturbed"), (3, 12, "as disturbed"), (12, 0, "as disturbed")],
+    [(12, 12, "quiet"), (12, 3, "noisy"), (3, 12, "noisy"), (12, 0, "noisy")],
 )
 def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, of_check: int, moments: str) -> None:
-    """Where one of them met too few quiet blocks both are as disturbed, and that is said.
+    """Where one of them met too few quiet blocks both are noisy, and that is said.
 
     What is quiet is known by what the machine has given before: without that a check which had a neighbour all the time
-    would be undisturbed by its own probes.
+    would be quiet by its own probes.
     """
     predicted, measured = (
         replace(run(_beside_neighbours(range(quiet))), best_probe_ns=QUIET_NS) for quiet in (of_prediction, of_check)
@@ -143,16 +142,16 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
     assert told is not None
     assert told.total is not None
     assert told.total.measured is not None
-    assert [moments, moments] == [told.total.predicted.moments, told.total.measured.moments]
+    assert [moments == "noisy"] * 2 == [told.total.predicted.noisy, told.total.measured.noisy]
     ratio = told.total.measured.estimate / told.total.predicted.estimate
     # A quarter of the chunks of a block that was quiet is quiet.
     cost = {blocks: 10_000 * (1.25 - 0.25 * blocks / 12 / 4) for blocks in (of_prediction, of_check)}
-    expected = 1.0 if moments == "undisturbed" else cost[of_check] / cost[of_prediction]
+    expected = 1.0 if moments == "quiet" else cost[of_check] / cost[of_prediction]
     assert expected == pytest.approx(ratio, rel=1e-3)
     answer = size_answer(found, side)
     assert f"of what is predicted, both {moments}:" in answer.headline
     table = next(one for one in answer.listings if one.title == "Predicted and measured").tables[0]
-    assert (f"both {moments}" if moments == "as disturbed" else None) == table.rows[0][0].small
+    assert (f"both {moments}" if moments == "noisy" else None) == table.rows[0][0].small
 
 
 @pytest.mark.parametrize(("quiet", "is_lacking"), [(0, False), (FEWEST_BLOCKS - 1, True), (FEWEST_BLOCKS, False)])

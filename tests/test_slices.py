@@ -107,7 +107,7 @@ def test_slices_meet_by_rounds(quiet: list[tuple[bool, bool]], own: int, other: 
     # In each round one slice more is disturbed, and ten times as expensive.
     one = _visit(np.where(mine, 6.0, 60.0), np.repeat(numbers, own), mine)
     two = _visit(np.where(theirs, 2.0, 30.0), np.repeat(numbers, other), theirs)
-    found = ratio([one], [two], Moments.UNDISTURBED)
+    found = ratio([one], [two], Moments.QUIET)
     assert (found is not None) == (mine.any() and theirs.any())
     assert found is None or math.isclose(3.0, found.estimate)
 
@@ -117,17 +117,17 @@ def test_slices_of_equal_rounds_do_not_meet_one_by_one() -> None:
     of_round = np.zeros(2, int)
     one = _visit(np.array([4.0, 9.0]), of_round, np.array([True, False]))
     two = _visit(np.array([9.0, 2.0]), of_round, np.array([False, True]))
-    found = ratio([one], [two], Moments.UNDISTURBED)
+    found = ratio([one], [two], Moments.QUIET)
     assert found is not None
     assert math.isclose(2.0, found.estimate)
 
 
 def test_a_chunk_weighs_as_much_with_slices_as_without() -> None:
-    """As disturbed: a chunk that others disturbed has no slices, and would have a tenth of the others' weight."""
+    """Noisy: a chunk that others disturbed has no slices, and would have a tenth of the others' weight."""
     rounds_of = np.array([0, 0, 0, 0, 1])
     costs = np.array([2.0, 2.0, 2.0, 2.0, 6.0])
     visits = [Visit(block, 0, rounds_of, costs, np.ones(5, int), costs < 6, costs > 0) for block in range(4)]
-    found = cost(visits, Moments.AS_DISTURBED)
+    found = cost(visits, Moments.ALL)
     assert found is not None
     assert math.isclose(4.0, found.estimate)
 
@@ -193,7 +193,7 @@ def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
 def test_quiet_slices_are_found_where_no_chunk_is_quiet(name: str) -> None:
     """Ratios of work that suffers differently are right by slices, and off by several per cent by whole chunks."""
     sliced, moments = _errors(SPELLS[name], rounds.SLICE_S)
-    assert {Moments.UNDISTURBED} == set(moments)
+    assert {Moments.QUIET} == set(moments)
     assert abs(sliced.mean(axis=0)).max() < 0.008
     assert sliced.std(axis=0).max() < 0.012
     whole, _ = _errors(SPELLS[name], math.inf)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tollbar import stats
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, Visit, student
 
-QUIET, DISTURBED = Moments.UNDISTURBED, Moments.AS_DISTURBED
+QUIET, NOISY = Moments.QUIET, Moments.ALL
 
 # By block and round: what a chunk spent, on how many operations.
 CHUNKS = st.lists(
@@ -96,7 +96,7 @@ def test_half_width_is_a_share_of_the_estimate() -> None:
 
 
 def test_only_what_the_probe_says_is_selected() -> None:
-    """Undisturbed: quiet rounds, made up or not. As disturbed: first tries, quiet or not. The cost decides nothing."""
+    """Quiet: quiet rounds, made up or not. Noisy: first tries, quiet or not. The cost decides nothing."""
     blocks = [
         replace(
             visit,
@@ -106,7 +106,7 @@ def test_only_what_the_probe_says_is_selected() -> None:
         for visit in visits([[10, 40, 90]] * 4)
     ]
     assert math.isclose(50, known(stats.cost(blocks, QUIET)).estimate)
-    assert math.isclose(25, known(stats.cost(blocks, DISTURBED)).estimate)
+    assert math.isclose(25, known(stats.cost(blocks, NOISY)).estimate)
 
 
 def test_pairs_are_of_one_block_batch_and_round() -> None:
@@ -116,7 +116,7 @@ def test_pairs_are_of_one_block_batch_and_round() -> None:
     assert math.isclose(2, known(stats.ratio(of, over, QUIET)).estimate)
     busy = visits([[1, 50, 1, 50]] * 4, quiet=[[True, False, True, False]] * 4)
     assert math.isclose(2, known(stats.ratio(of, busy, QUIET)).estimate)
-    assert math.isclose(1804 / 102, known(stats.ratio(of, busy, DISTURBED)).estimate)
+    assert math.isclose(1804 / 102, known(stats.ratio(of, busy, NOISY)).estimate)
     # Those of another batch are of another moment, and of other processes.
     elsewhere = [*visits([[1, 1, 1, 1]] * 4), *visits([[700] * 4] * 4, batch=1)]
     assert math.isclose(451, known(stats.ratio(of, elsewhere, QUIET)).estimate)
@@ -152,23 +152,23 @@ def test_too_few_blocks_say_so() -> None:
 
 
 def test_quiet_rounds_in_few_blocks_are_too_few() -> None:
-    """A hundred quiet rounds of three blocks are three processes: what the machine was like is said as disturbed."""
+    """A hundred quiet rounds of three blocks are three processes: what the machine was like is said noisy."""
     quiet = [[block < 3] * 20 for block in range(10)]
     seen = visits([[1.0 + (block >= 3)] * 20 for block in range(10)], quiet=quiet)
-    found, typical = stats.cost(seen, QUIET), stats.cost(seen, DISTURBED)
+    found, all_samples = stats.cost(seen, QUIET), stats.cost(seen, NOISY)
     assert not known(found).is_bounded
-    assert (DISTURBED, 1.7) == (known(stats.best(found, typical)).moments, known(typical).estimate)
+    assert (NOISY, 1.7) == (known(stats.best(found, all_samples)).moments, known(all_samples).estimate)
 
 
 def test_the_best_is_the_undisturbed_one_unless_only_the_other_is_known() -> None:
-    """Where neither has blocks enough the undisturbed one is the better guess."""
+    """Where neither has blocks enough the quiet one is the better guess."""
     bounded = Interval(1.0, 0.9, 1.1, 0.95, 5)
     open_one = Interval(1.2, 0.0, math.inf, 0.95, 2)
-    typical = replace(bounded, moments=DISTURBED)
-    assert bounded == stats.best(bounded, typical)
-    assert typical == stats.best(open_one, typical)
-    assert typical == stats.best(None, typical)
-    assert open_one == stats.best(open_one, replace(open_one, moments=DISTURBED))
+    all_samples = replace(bounded, moments=NOISY)
+    assert bounded == stats.best(bounded, all_samples)
+    assert all_samples == stats.best(open_one, all_samples)
+    assert all_samples == stats.best(None, all_samples)
+    assert open_one == stats.best(open_one, replace(open_one, moments=NOISY))
     assert open_one == stats.best(open_one, None)
     assert stats.best(None, None) is None
 

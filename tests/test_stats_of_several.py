@@ -12,17 +12,17 @@ import pytest
 from tollbar import stats
 from tollbar.stats import Interval, Moments, Visit, student
 
-QUIET, DISTURBED = Moments.UNDISTURBED, Moments.AS_DISTURBED
+QUIET, NOISY = Moments.QUIET, Moments.ALL
 
 
-def visits(costs: Sequence[float], disturbed: float = 0.0, quiet: int = 100) -> list[Visit]:
+def visits(costs: Sequence[float], noisy: float = 0.0, quiet: int = 100) -> list[Visit]:
     """A visit for each block: a quiet round made up at this cost, and a first try that costs so much more, disturbed.
 
     From the block `quiet` on nothing is quiet.
     """
     first = np.array([True, False])
     return [
-        Visit(n, 0, np.arange(2), np.array([one + disturbed, one]), np.ones(2, int), ~first & (n < quiet), first)
+        Visit(n, 0, np.arange(2), np.array([one + noisy, one]), np.ones(2, int), ~first & (n < quiet), first)
         for n, one in enumerate(costs)
     ]
 
@@ -47,14 +47,14 @@ def test_the_sum_of_independent_estimates_by_hand() -> None:
 
 
 def test_a_sum_says_of_which_moments_it_is_and_how_sure() -> None:
-    """Undisturbed where all are; of one it is that one; bounded where all are; exact where all are."""
-    one, other = interval(90.0, 110.0), interval(40.0, 60.0, moments=DISTURBED, confidence=0.99)
+    """Quiet where all are; of one it is that one; bounded where all are; exact where all are."""
+    one, other = interval(90.0, 110.0), interval(40.0, 60.0, moments=NOISY, confidence=0.99)
     assert one == stats.total([one])
     both = stats.total([one, other])
-    assert (DISTURBED, 0.99) == (both.moments, both.confidence)
+    assert (NOISY, 0.99) == (both.moments, both.confidence)
     assert QUIET == stats.total([one, one]).moments
     open_ = stats.total([one, replace(other, high=math.inf)])
-    assert (150.0, -math.inf, math.inf, 0.99, 8, DISTURBED) == (
+    assert (150.0, -math.inf, math.inf, 0.99, 8, NOISY) == (
         open_.estimate, open_.low, open_.high, open_.confidence, open_.n, open_.moments,
     )  # fmt: skip
     exact = stats.total([interval(5.0, 5.0), interval(7.0, 7.0, n=3)])
@@ -78,7 +78,7 @@ def test_a_ratio_seen_from_the_other_side() -> None:
     assert math.inf == replace(interval(0.0, 2.0), low=0.0).inverse.high
 
 
-@pytest.mark.parametrize(("moments", "more"), [(QUIET, 0.0), (DISTURBED, 50.0)])
+@pytest.mark.parametrize(("moments", "more"), [(QUIET, 0.0), (NOISY, 50.0)])
 def test_sums_of_costs_are_of_the_moments_that_are_asked_for(moments: Moments, more: float) -> None:
     """Added up with weights, set over one another, and where a line crosses a level."""
     a, b = [100.0, 101.0, 99.0, 100.0], [200.0, 202.0, 198.0, 200.0]

@@ -75,7 +75,7 @@ STAGES = {0: is_proving, 1: is_measuring}
 def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
     """SIGKILL leaves nothing within seconds, loses no batch that was committed, and the run can be finished."""
     study, chance = ground.study(BLOCKS), random.Random(3)
-    measuring_s, whole_s = undisturbed(ground, study)
+    measuring_s, whole_s = uninterrupted(ground, study)
     assert ground.left() == NOTHING
     unfinished: Path | None = None
     while_proving = while_measuring = with_servers = 0
@@ -156,7 +156,7 @@ def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
         assert number % 2 or {*PROGRAMS} == up, moment
 
 
-def undisturbed(ground: Ground, study: Path) -> tuple[float, float]:
+def uninterrupted(ground: Ground, study: Path) -> tuple[float, float]:
     """How long a run of this study takes until it has trials, and until it ends."""
     began = time.monotonic()
     run = ground.start(study)

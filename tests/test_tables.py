@@ -46,7 +46,7 @@ def test_intervals_are_headed_by_the_confidence_used(
 
 
 def test_both_ratios_are_shown_and_what_neighbours_do_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
-    """The typical ratio in a column of its own; a mark behind the verdict, and under the table what it means."""
+    """The ratio of all samples in a column of its own; a mark behind the verdict, and under the table what it means."""
     text = _shown(capsys, digests())
     large = text.partition("\n 16 KiB\n")[2]
     assert ["1.84", "1.97"] == [w for w in _line(large, "blake2b", "openssl").split() if w in ("1.84", "1.97")]
@@ -86,7 +86,7 @@ def test_a_cell_that_is_compared_with_nothing_says_why(capsys: pytest.CaptureFix
     study = digests()
     why = "none of the study's baselines is on this server"
     tolls = tuple(
-        replace(t, against=t.row, ratio=None, typical=None, verdict=Verdict.NOT_MEASURED, reason=why, suffers=None)
+        replace(t, against=t.row, ratio=None, all_samples=None, verdict=Verdict.NOT_MEASURED, reason=why, suffers=None)
         if t.row.choice == "md5"
         else t
         for t in study.tolls

@@ -107,7 +107,7 @@ def closed(connections: int) -> LoadRecord:
                 ),
             ],
             (8,),
-            "The core of 1 of 2 cells was left alone in too few blocks (at least 4)",
+            "The core of 1 of 2 cells was quiet in too few blocks (at least 4)",
         ),
     ],
     ids=[
@@ -251,5 +251,5 @@ def test_work_that_varies_by_itself_is_named() -> None:
     assert (("x",), 0) == (judged.trust.varying, judged.trust.never_left_alone)
     toll = judged.tolls[1]
     assert toll.ratio is not None
-    assert Moments.AS_DISTURBED is toll.ratio.moments
+    assert Moments.ALL is toll.ratio.moments
     assert ["Operations of 1 cell (x)"] == [said[:24] for said in warnings(judged) if "vary by themselves" in said]

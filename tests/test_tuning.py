@@ -180,10 +180,10 @@ def test_a_busy_machine_is_said() -> None:
 @pytest.mark.usefixtures("made_up")
 def test_a_disturbed_measurement_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where what is wanted lies between two that contradict the model, and there is something between."""
-    undisturbed, took = together.elapsed, []
+    quiet, took = together.elapsed, []
 
     def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
-        found = undisturbed(command, task, at_once, for_s)
+        found = quiet(command, task, at_once, for_s)
         took.append(found.median_s)
         return replace(found, median_s=2 * found.median_s) if len(took) == 1 else found
 

@@ -152,18 +152,18 @@ def loud(one: Row) -> Row:
 
 
 def test_what_is_as_disturbed_is_called_so() -> None:
-    """In the sentence on how, in its row, in a note and in the document; what is undisturbed has no mark."""
+    """In the sentence on how, in its row, in a note and in the document; what is quiet has no mark."""
     found = of(*map(loud, pair("dearer", 1.10)))
     answer = upgrade_answer(found)
-    assert "as disturbed" in answer.how[0]
-    assert "undisturbed" not in answer.how[0]
+    assert "noisy" in answer.how[0]
+    assert "quiet" not in answer.how[0]
     assert texts_of(answer)["dearer"][0][-1].endswith("%~")
-    assert 1 == sum(note.startswith("~ as disturbed") for note in answer.notes)
+    assert 1 == sum(note.startswith("~ noisy") for note in answer.notes)
     ratio = document(found).changes[0].ratio
     assert ratio is not None
-    assert "as disturbed" == ratio.moments
+    assert "noisy" == ratio.moments
     quiet = upgrade_answer(of(*pair("dearer", 1.10)))
-    assert "undisturbed" in quiet.how[0]
+    assert "quiet" in quiet.how[0]
     assert "~" not in f"{texts_of(quiet)}{quiet.notes}"
 
 

@@ -263,7 +263,7 @@ def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar,
     assert "leave `--url` and `--against` out" in again.stderr
     done = tollbar("run", "--resume", run, "--blocks", 2, "--server-pid", server.pid, "--json")
     assert _measured(_of_study(done), "server-cpu")
-    # Of all blocks: a cost may be of those in which the core was left alone.
+    # Of all blocks: a cost may be of those in which the core was quiet.
     (read,) = results.read(run).studies
     assert {(0, 1)} == {tuple(trial.block for trial in row.trials) for row in read.rows}
 

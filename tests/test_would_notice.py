@@ -143,7 +143,7 @@ def test_what_was_stolen_is_read_from_its_own_field(monkeypatch: pytest.MonkeyPa
 # Judging.
 
 
-def disturbed(block: int, cost_ns: float, times: float) -> Trial:
+def noisy(block: int, cost_ns: float, times: float) -> Trial:
     """Two chunks of this cost between quiet probes, and two of so many times as much between slow ones."""
     quiet = [builders.chunk(number, cost_ns, block=block) for number in range(2)]
     busy = [builders.chunk(n, cost_ns * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
@@ -152,8 +152,8 @@ def disturbed(block: int, cost_ns: float, times: float) -> Trial:
 
 def judged(blocks: int = 8) -> StudyJudgement:
     """A baseline of 100 ns and a cell of 250 ns, which cost 140 and 400 ns while they are disturbed."""
-    base = tuple(disturbed(block, 100.0, 1.4) for block in range(blocks))
-    cell = tuple(disturbed(block, 250.0, 1.6) for block in range(blocks))
+    base = tuple(noisy(block, 100.0, 1.4) for block in range(blocks))
+    cell = tuple(noisy(block, 250.0, 1.6) for block in range(blocks))
     repeats = tuple(replace(one, repeat=True) for one in base)
     rows = [
         replace(row({"choice": "none"}, against="none"), trials=base, repeats=repeats),
@@ -163,13 +163,13 @@ def judged(blocks: int = 8) -> StudyJudgement:
 
 
 def test_a_cost_is_shown_undisturbed_and_typical_each_under_its_name() -> None:
-    """`cpu` is of quiet moments and `cpu-typical` of every first try."""
+    """`cpu` is of quiet moments and `cpu-all` of every first try."""
     found = {(m.row.key, m.metric): m for m in judged().measurements}
-    shown = {key: round(m.value) for key, m in found.items() if key[1] in ("cpu", "cpu-typical")}
-    expected = {("none", "cpu"): 100, ("none", "cpu-typical"): 120, ("x", "cpu"): 250, ("x", "cpu-typical"): 325}
+    shown = {key: round(m.value) for key, m in found.items() if key[1] in ("cpu", "cpu-all")}
+    expected = {("none", "cpu"): 100, ("none", "cpu-all"): 120, ("x", "cpu"): 250, ("x", "cpu-all"): 325}
     assert expected == shown
-    assert Moments.UNDISTURBED == found["x", "cpu"].moments
-    assert Moments.AS_DISTURBED == found["x", "cpu-typical"].moments
+    assert Moments.QUIET == found["x", "cpu"].moments
+    assert Moments.ALL == found["x", "cpu-all"].moments
 
 
 def test_a_difference_in_nanoseconds_is_of_the_two_undisturbed_costs() -> None:
@@ -192,7 +192,7 @@ def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: floa
         for block, one in enumerate(costs)
     ]
     exact = [replace(visit, costs=np.ones(1)) for visit in visits]
-    interval = stats.ratio(visits, exact, Moments.UNDISTURBED)
+    interval = stats.ratio(visits, exact, Moments.QUIET)
     assert interval is not None
     error = np.std(costs, ddof=1) / math.sqrt(blocks) / np.mean(costs)
     assert (blocks, blocks) == (interval.n, cost.blocks)

@@ -24,7 +24,7 @@ NEAR = 1.1
 MADE_BY_THE_BENCH = (".toml", ".c", ".so")
 
 
-class Undisturbed(NamedTuple):
+class Uninterrupted(NamedTuple):
     """What a run of a kind comes to when nothing happens to it."""
 
     study: Path
@@ -79,7 +79,7 @@ def committed_in_mounts(ground: Ground, run: subprocess.Popen[bytes], runs: Path
         shutil.rmtree(looked)
 
 
-def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterator[str]:
+def resumed(kill: Kill, reference: Uninterrupted, committed: list[Kept]) -> Iterator[str]:
     """Goes on with the run, and yields what is not as it should be."""
     ground = kill.ground
     made = [path.parent for name in ("runs", "elsewhere") for path in sorted((ground.folder / name).glob("*/run.json"))]
@@ -90,7 +90,7 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
         if ground.finish(reference.study, *EXACTLY) != 0:
             yield f"cannot be begun anew: {ground.output()[-300:]}"
         elif len(trials_of(ground.runs[0])) != reference.trials:
-            yield f"begun anew: {len(trials_of(ground.runs[0]))} trials, and {reference.trials} when undisturbed"
+            yield f"begun anew: {len(trials_of(ground.runs[0]))} trials, and {reference.trials} when quiet"
         return
     run = kill.moved(made[0]) if kill.moved else made[0]
     before = trials_of(run)
@@ -118,7 +118,7 @@ def resumed(kill: Kill, reference: Undisturbed, committed: list[Kept]) -> Iterat
     # What failed stands beside what was made up for it; a cell that failed has no trials.
     is_whole = len(after) == reference.trials if not reasons else len(after) >= reference.trials or faults
     if not is_whole:
-        yield f"{len(after)} trials, and {reference.trials} when undisturbed"
+        yield f"{len(after)} trials, and {reference.trials} when quiet"
 
 
 def _failed_anew(
@@ -133,8 +133,8 @@ def _failed_anew(
         yield f"trials that failed in the resumed run: {failed}"
 
 
-def answers(tolls: Mapping[str, Any], reference: Undisturbed, *, harmed: bool) -> tuple[Counter[str], list[str]]:
-    """Compares a resumed run's tolls with the undisturbed run's: how many agree, and those that do not.
+def answers(tolls: Mapping[str, Any], reference: Uninterrupted, *, harmed: bool) -> tuple[Counter[str], list[str]]:
+    """Compares a resumed run's tolls with the quiet run's: how many agree, and those that do not.
 
     A toll agrees by an interval that overlaps with the other run's, or, since of two such runs a few in a hundred do
     not by chance alone, by a ratio that is near the other's. Where a trial has failed there may be too few left for an

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bench.ground import NOTHING, RUN_LIMIT_S, Ground, spaces, trials_of
 from bench.survival.kinds import EXACTLY, study_of
 from bench.survival.looking import (
-    Undisturbed,
+    Uninterrupted,
     answers,
     committed_in,
     committed_in_mounts,
@@ -43,12 +43,12 @@ class Survivors:
     def __init__(self, ground: Ground, suspended_s: float) -> None:
         self.ground = ground
         self.suspended_s = suspended_s
-        self._undisturbed: dict[str, Undisturbed] = {}
+        self._uninterrupted: dict[str, Uninterrupted] = {}
         self._shim: Path | None = None
 
-    def undisturbed(self, kind: str) -> Undisturbed:
+    def uninterrupted(self, kind: str) -> Uninterrupted:
         """Measured once, after a run that prepares what is kept. Raises RuntimeError where it cannot be run."""
-        if kind not in self._undisturbed:
+        if kind not in self._uninterrupted:
             study = self.ground.folder / f"{kind.replace(' ', '-')}.toml"
             study.write_text(study_of(kind))
             kept = -1
@@ -62,21 +62,21 @@ class Survivors:
                     raise RuntimeError(f"{kind}: {self.ground.output()}")
                 measuring_s = time.monotonic() - began - starting_s
                 trials = trials_of(self.ground.runs[-1])
-                found = Undisturbed(study, starting_s, measuring_s, len(trials), tolls_of(self.ground))
+                found = Uninterrupted(study, starting_s, measuring_s, len(trials), tolls_of(self.ground))
                 shutil.rmtree(self.ground.folder / "runs")
             if (left := self.ground.left()) != NOTHING:
-                raise RuntimeError(f"{kind}: an undisturbed run leaves {left}")
+                raise RuntimeError(f"{kind}: a quiet run leaves {left}")
             if not found.tolls or any(toll["low"] is None for toll in found.tolls.values()):
-                raise RuntimeError(f"{kind}: an undisturbed run has no interval to compare with")
+                raise RuntimeError(f"{kind}: a quiet run has no interval to compare with")
             if faults := {trial.reason for trial in trials if trial.outcome != "ok"}:
-                raise RuntimeError(f"{kind}: trials of an undisturbed run fail: {faults}")
-            self._undisturbed[kind] = found
-        return self._undisturbed[kind]
+                raise RuntimeError(f"{kind}: trials of a quiet run fail: {faults}")
+            self._uninterrupted[kind] = found
+        return self._uninterrupted[kind]
 
     def kill(self, kind: str, name: str, seed: int) -> dict[str, Any]:
         """Strikes a run once, and says what became of it; `wrong` names all that should not be."""
         ground, means, chance = self.ground, MEANS[name], random.Random(seed)
-        reference = self.undisturbed(kind)
+        reference = self.uninterrupted(kind)
         # The kernel gives the numbers of what earlier runs had to others.
         for noted in (ground.ports, ground.memory, ground.spaces):
             noted.clear()
@@ -156,17 +156,17 @@ class Survivors:
             "said": said.strip().splitlines()[-1:], "wrong": wrong,
         }  # fmt: skip
 
-    def _apart(self, kill: Kill, kind: str, reference: Undisturbed) -> list[str]:
-        """What is another answer than an undisturbed run's: of the one that was made first, and of one made now."""
+    def _apart(self, kill: Kill, kind: str, reference: Uninterrupted) -> list[str]:
+        """What is another answer than a quiet run's: of the one that was made first, and of one made now."""
         tolls, harmed = tolls_of(self.ground), "harmed" in kill.note
         found, apart = answers(tolls, reference, harmed=harmed)
         if apart:
             # The machine may be another than it was then, and one run of four blocks is unlike others by chance.
             kill.note["apart"] = apart
             self._clear_runs()
-            del self._undisturbed[kind]
+            del self._uninterrupted[kind]
             try:
-                found, apart = answers(tolls, self.undisturbed(kind), harmed=harmed)
+                found, apart = answers(tolls, self.uninterrupted(kind), harmed=harmed)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 # What differs stands then.
                 kill.note["not_compared_anew"] = str(error)[-300:]

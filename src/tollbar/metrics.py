@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-TYPICAL = "-typical"
-"""Ends the name of a cost as it was disturbed; without it, a cost is the undisturbed one."""
+ALL_SAMPLES = "-all"
+"""The ending of a cost's name over all samples; without it, a cost is the quiet one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("cpu", "CPU time", "ns/op"),
-        Metric("cpu-typical", "CPU time as disturbed", "ns/op"),
+        Metric("cpu-all", "CPU time, all samples", "ns/op"),
         Metric("server-cpu", "server CPU time", "ns/op"),
-        Metric("server-cpu-typical", "server CPU time as disturbed", "ns/op"),
+        Metric("server-cpu-all", "server CPU time, all samples", "ns/op"),
         Metric("client-cpu", "load client's CPU time", "ns/op"),
-        Metric("client-cpu-typical", "load client's CPU time as disturbed", "ns/op"),
+        Metric("client-cpu-all", "load client's CPU time, all samples", "ns/op"),
         BACKGROUND,
         Metric("wall", "elapsed time", "ns/op"),
         Metric("memory", "memory", "B"),

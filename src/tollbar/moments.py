@@ -1,8 +1,8 @@
-"""Moments: what counts as undisturbed, while it is measured and when it is judged. Nothing else decides it.
+"""Moments: what counts as quiet, while it is measured and when it is judged. Nothing else decides it.
 
 A probe is a fixed piece of work that takes some tens of microseconds and is bound by the core's throughput, so that a
 neighbour on the other hyperthread makes it dearer at once. It is asked before and after every chunk. A chunk between
-two quick probes was undisturbed, whatever it cost itself.
+two quick probes was quiet, whatever it cost itself.
 
 A neighbour that never leaves slows every probe of a run. Earlier runs on the processor show that. Without them a chain
 of dependent steps does: it is bound by latency, so that a neighbour hardly slows it. The quotient of the two belongs to
@@ -38,7 +38,7 @@ PROBE: Mapping[str, object] = {
 CHAIN: Mapping[str, object] = {**PROBE, "op": "spin", "choice": "chain", "setting": {"iterations": 20_000}}
 """The task of the chain's session: 20,000 steps, each of which needs the result of the one before."""
 
-# A quick probe takes at most so much longer than the quickest, in logarithms. A core that is left alone gives 0.01 to
+# A quick probe takes at most so much longer than the quickest, in logarithms. A core that is quiet gives 0.01 to
 # 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike, and a
 # step of the clock's frequency, which makes all work dearer alike, is a few hundredths.
 QUIET = 0.15
@@ -46,7 +46,7 @@ QUIET = 0.15
 _NEVER_ALONE = 0.25
 # The quickest probe of a run, as a quantile, and its place in their order at least: not the minimum, which one lucky
 # reading makes. Where quiet is rare, a higher quantile is that of a busy neighbour: at 2 % two of nine runs on a noisy
-# host were called undisturbed, with ratios a fifth too high.
+# host were called quiet, with ratios a fifth too high.
 _QUICKEST = 0.002
 _LEAST_PLACE = 2
 # The frequency is in probe and chain, so that only the scatter of quick probes, and of one machine of a model against
@@ -78,7 +78,7 @@ class Quickness:
     """What a run's probes say of quiet moments."""
 
     quickest_ns: float = math.inf
-    """What a probe takes on a core that is left alone, as far as the run shows; infinite where there was no probe."""
+    """What a probe takes on a core that is quiet, as far as the run shows; infinite where there was no probe."""
     best_ns: float | None = None
     """What one took on this processor and kernel in earlier runs; None where that is not known."""
     by_chain_ns: float | None = None
@@ -116,16 +116,16 @@ class Quickness:
 
     @property
     def was_ever_quiet(self) -> bool:
-        """Whether the run met moments in which its core was left alone, as far as that is known."""
+        """Whether the run met moments in which its core was quiet, as far as that is known."""
         return self.is_known and self.quick_share >= _FEWEST_QUICK and self.slower_than_known is None
 
     @property
     def longest_quick_ns(self) -> float:
-        """What a probe takes at most while the core is left alone."""
+        """What a probe takes at most while the core is quiet."""
         return self.quickest_ns * math.exp(QUIET)
 
     def is_quick(self, probe_ns: float) -> bool:
-        """Whether the core was left alone when a probe took so long."""
+        """Whether the core was quiet when a probe took so long."""
         return probe_ns <= self.longest_quick_ns
 
     def share_of(self, readings: Sequence[float]) -> float | None:
@@ -189,7 +189,7 @@ class Watch:
         return min(known) * math.exp(QUIET) if known else -math.inf
 
     def is_quick(self, probe_ns: float) -> bool:
-        """Whether the core was left alone."""
+        """Whether the core was quiet."""
         return probe_ns <= self.longest_quick_ns
 
 

@@ -28,10 +28,10 @@ FEWEST_BLOCKS = 4
 class Moments(StrEnum):
     """Which rounds a number is made of."""
 
-    UNDISTURBED = "undisturbed"
+    QUIET = "quiet"
     """Those between quiet probes, made up ones included."""
-    AS_DISTURBED = "as disturbed"
-    """The first try of every round, selected by nothing."""
+    ALL = "noisy"
+    """The first try of every round, selected by nothing: of a core that was seldom quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,14 @@ class Interval:
     confidence: float
     n: int
     """How many independent blocks it rests on."""
-    moments: Moments = Moments.UNDISTURBED
+    moments: Moments = Moments.QUIET
     freedom: float = math.inf
     """Degrees of freedom of Student's distribution that it is made with."""
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether it is made of all samples, because too few were quiet."""
+        return self.moments is Moments.ALL
 
     @property
     def is_bounded(self) -> bool:
@@ -93,7 +98,7 @@ class Visit:
         """
         if moments not in self._amounts:
             table = np.ones((len(self.costs), 3))
-            if moments is Moments.UNDISTURBED:
+            if moments is Moments.QUIET:
                 table[:, 0], table[:, 1] = self.costs, self.operations
             else:
                 table[:, 0] = self.costs / self.operations
@@ -110,7 +115,7 @@ class Visit:
 
     def selected(self, moments: Moments) -> np.ndarray:
         """Which of its chunks count."""
-        return self.quiet if moments is Moments.UNDISTURBED else self.first
+        return self.quiet if moments is Moments.QUIET else self.first
 
 
 def cost(of: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
@@ -199,11 +204,11 @@ def crossing(
     return None if found is None or math.isnan(found.estimate) else found
 
 
-def best(undisturbed: Interval | None, disturbed: Interval | None) -> Interval | None:
-    """The undisturbed interval where its blocks are enough for one, else that as disturbed if its blocks are."""
-    if undisturbed is None or (not undisturbed.is_bounded and disturbed is not None and disturbed.is_bounded):
-        return disturbed
-    return undisturbed
+def best(quiet: Interval | None, noisy: Interval | None) -> Interval | None:
+    """The quiet interval where its blocks are enough for one, else that noisy if its blocks are."""
+    if quiet is None or (not quiet.is_bounded and noisy is not None and noisy.is_bounded):
+        return noisy
+    return quiet
 
 
 def quotient(one: Interval, other: Interval) -> Interval:
@@ -225,8 +230,8 @@ def total(parts: Sequence[Interval]) -> Interval:
         return parts[0]
     estimate = math.fsum(one.estimate for one in parts)
     confidence, n = max(one.confidence for one in parts), min(one.n for one in parts)
-    undisturbed = all(one.moments is Moments.UNDISTURBED for one in parts)
-    moments = Moments.UNDISTURBED if undisturbed else Moments.AS_DISTURBED
+    quiet = all(one.moments is Moments.QUIET for one in parts)
+    moments = Moments.QUIET if quiet else Moments.ALL
     if not all(one.is_bounded for one in parts):
         return Interval(estimate, -math.inf, math.inf, confidence, n, moments)
     spread = [(one.high - one.low) / 2 / student(one.freedom, one.confidence) for one in parts]

@@ -108,7 +108,7 @@ def end_session(leader: int, limit_s: float) -> bool:
     The memory that these processes have shared is removed with them: PostgreSQL has no time to do it.
 
     The kernel gives the session's id to no other process while there is one in the session. Afterwards it may; then
-    a process of that id runs, and is left alone.
+    a process of that id runs, and is quiet.
     """
     deadline = time.monotonic() + limit_s
     ended: set[int] = set()

@@ -21,9 +21,9 @@ from tollbar.study import Study
 # intervals of ± 1 % on both sides, and this between them, leave room to find an increase of 5 %.
 PRECISION = 0.01
 # Neighbours on a core make unlike work dearer unlike: one kind by a third more than another where it was looked into
-# (facts of the probe in METHOD.md). A ratio of disturbed moments is over a limit only beyond that.
+# (facts of the probe in METHOD.md). A ratio of noisy moments is over a limit only beyond that.
 NEIGHBOURS = 1.4
-_NEIGHBOURS = "the core was not left alone, and neighbours alone may move a ratio so far"
+_NEIGHBOURS = "the core was not quiet, and neighbours alone may move a ratio so far"
 _MAY_HAVE_NEIGHBOUR = (
     "cannot exclude a steady neighbour: first run on this processor, and one alone may move a ratio so far"
 )
@@ -51,19 +51,19 @@ class CheckedBudget:
         return tuple(dict.fromkeys(found))
 
     @property
-    def is_disturbed(self) -> bool:
-        """Whether the ratio is of disturbed moments."""
-        return self.ratio is not None and self.ratio.moments is Moments.AS_DISTURBED
+    def is_noisy(self) -> bool:
+        """Whether the ratio is of noisy moments."""
+        return self.ratio is not None and self.ratio.moments is Moments.ALL
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is not merely within by disturbed moments, nearer to its limit than neighbours may move it."""
+        """Whether it is not merely within by noisy moments, nearer to its limit than neighbours may move it."""
         return self.found is not Found.WITHIN or self.reason is None
 
     @property
     def can_be_set(self) -> bool:
-        """Whether a limit can be made of what was measured: of undisturbed moments alone."""
-        return self.ratio is not None and self.ratio.is_bounded and self.ratio.moments is Moments.UNDISTURBED
+        """Whether a limit can be made of what was measured: of quiet moments alone."""
+        return self.ratio is not None and self.ratio.is_bounded and self.ratio.moments is Moments.QUIET
 
     @property
     def new_limit(self) -> float | None:
@@ -85,7 +85,7 @@ class CheckedBudget:
 
     @property
     def finds(self) -> float | None:
-        """An increase of this share is found by a run that is as precise, and as noisy, as this one; None without a
+        """An increase of this share is found by a run that is as precise, and noisy, as this one; None without a
         limit, and where nothing is known of the noise.
 
         Its interval must then lie beyond the limit, and the ratio further beyond than noise may make of equals.
@@ -183,16 +183,16 @@ def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[Found, str
         return Found.CANNOT_TELL, "it has no limit yet"
     if not ratio.is_bounded:
         return Found.CANNOT_TELL, "there are too few blocks for an interval"
-    is_disturbed = ratio.moments is Moments.AS_DISTURBED
+    is_noisy = ratio.moments is Moments.ALL
     if ratio.high <= limit:
-        return Found.WITHIN, _NEIGHBOURS if is_disturbed and ratio.high * NEIGHBOURS > limit else None
+        return Found.WITHIN, _NEIGHBOURS if is_noisy and ratio.high * NEIGHBOURS > limit else None
     if ratio.low <= limit:
         return Found.CANNOT_TELL, "the limit lies within the interval"
     if toll.noise is None:
         return Found.CANNOT_TELL, "nothing was measured twice, so that nothing is known of the noise"
     if ratio.estimate <= limit * reach(toll.noise):
         return Found.CANNOT_TELL, "it is over by no more than what was measured twice may differ"
-    if is_disturbed and ratio.low <= limit * NEIGHBOURS:
+    if is_noisy and ratio.low <= limit * NEIGHBOURS:
         return Found.CANNOT_TELL, _NEIGHBOURS
     return Found.OVER, None
 

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from tollbar.judge import Judgement, Measurement, StudyJudgement, Toll
-from tollbar.present.groups import by_row, cost_metric, is_baseline, typical_metric
+from tollbar.present.groups import all_metric, by_row, cost_metric, is_baseline
 from tollbar.results import Row, free_names
 
 
@@ -26,14 +26,14 @@ def cell_rows(judgement: Judgement) -> Iterator[dict[str, Any]]:
 
 
 def _rows(study: StudyJudgement) -> Iterator[tuple[Row, dict[str, Any]]]:
-    cost, typical = by_row(study, cost_metric(study)), by_row(study, typical_metric(study))
+    cost, all_samples = by_row(study, cost_metric(study)), by_row(study, all_metric(study))
     tolls = {toll.row.key: toll for toll in study.tolls}
     for row in study.rows:
-        yield row, _of(study, row, cost.get(row.key), typical.get(row.key), tolls.get(row.key))
+        yield row, _of(study, row, cost.get(row.key), all_samples.get(row.key), tolls.get(row.key))
 
 
 def _of(
-    study: StudyJudgement, row: Row, cost: Measurement | None, typical: Measurement | None, toll: Toll | None
+    study: StudyJudgement, row: Row, cost: Measurement | None, all_samples: Measurement | None, toll: Toll | None
 ) -> dict[str, Any]:
     # A baseline's own toll is that of its repeat, and no ratio of its own.
     ratio = toll.ratio if toll and not is_baseline(row) else None
@@ -47,13 +47,13 @@ def _of(
         "cost_ns": cost.value if cost else None,
         "cost_low_ns": cost.low if cost and isfinite(cost.high) else None,
         "cost_high_ns": cost.high if cost and isfinite(cost.high) else None,
-        "typical_cost_ns": typical.value if typical else None,
+        "all_cost_ns": all_samples.value if all_samples else None,
         "blocks": cost.blocks if cost else 0,
         "is_baseline": is_baseline(row),
         "ratio": ratio.estimate if ratio else None,
         "ratio_low": ratio.low if ratio and ratio.is_bounded else None,
         "ratio_high": ratio.high if ratio and ratio.is_bounded else None,
-        "typical_ratio": toll.typical.estimate if ratio and toll and toll.typical else None,
+        "all_ratio": toll.all_samples.estimate if ratio and toll and toll.all_samples else None,
         "confidence": study.confidence,
         "verdict": "baseline" if is_baseline(row) else str(toll.verdict) if toll else None,
         "more_blocks": toll.more_blocks if toll else None,

@@ -209,7 +209,7 @@ def _measurement(m: Measurement, agreed: Mapping[str, Any]) -> dict[str, Any]:
     low, high = _known_ends(m.low, m.high)
     value = {**_fields(m, "metric", "component", "unit", "value"), "low": low, "high": high}
     limited = {"limit": m.limit} if m.limit else {}
-    return {**_where(m.row), **value, **limited, "blocks": m.blocks, "moments": m.moments, **_known(m.row), **agreed}
+    return {**_where(m.row), **value, **limited, "blocks": m.blocks, "noisy": m.is_noisy, **_known(m.row), **agreed}
 
 
 def _agreed(row: Row) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def _not_measured(row: Row, metric: str) -> dict[str, Any]:
     nothing = {"metric": metric, "component": None, "unit": "ns/op", "value": None, "low": None, "high": None}
     # Proven and then cut short: there is no number, so the row does not say `ok`.
     cut_short = {"outcome": Outcome.FAILED, "reason": "no trial was made"} if row.outcome is Outcome.OK else {}
-    return {**_where(row), **nothing, "blocks": 0, "moments": None, **_known(row), **cut_short}
+    return {**_where(row), **nothing, "blocks": 0, "noisy": None, **_known(row), **cut_short}
 
 
 def _toll(toll: Toll) -> dict[str, Any]:
@@ -245,13 +245,13 @@ def _toll(toll: Toll) -> dict[str, Any]:
         "metric": toll.metric,
         **_ratio(toll.ratio),
         "difference": toll.difference,
-        "typical": toll.typical.estimate if toll.typical else None,
-        "typical_interval": _ends(toll.typical),
+        "all": toll.all_samples.estimate if toll.all_samples else None,
+        "all_interval": _ends(toll.all_samples),
         "suffers": toll.suffers,
         "noise": _ends(toll.noise),
         "confidence": toll.ratio.confidence if toll.ratio else None,
         "blocks": toll.ratio.n if toll.ratio else 0,
-        "moments": toll.ratio.moments if toll.ratio else None,
+        "noisy": toll.ratio.is_noisy if toll.ratio else None,
         **_fields(toll, "noise_floor", "verdict", "more_blocks", "reason"),
         "aa": toll.row.against == toll.row.key,
     }
@@ -324,7 +324,7 @@ def _claim(result: ClaimResult, study: StudyRun) -> dict[str, Any]:
         "published_deviation": claim.deviation.text if claim.deviation else None,
         "figures": [{"value": value, "unit": unit} for value, unit in result.values],
         **_ratio(result.ratio),
-        "typical": result.typical.estimate if result.typical else None,
+        "all": result.all_samples.estimate if result.all_samples else None,
         "rates": list(result.rates) if result.rates else None,
         "by_source": _by_source(result, study),
         "verdict": result.verdict,
@@ -373,7 +373,7 @@ def _factors(result: FactorsResult, study: StudyRun) -> dict[str, Any]:
         "beyond": result.beyond.estimate if result.beyond else None,
         "beyond_interval": _ends(result.beyond),
         **_ratio(result.ratio),
-        "moments": result.beyond.moments if result.beyond else None,
+        "noisy": result.beyond.is_noisy if result.beyond else None,
         "verdict": result.verdict,
         "reason": result.reason,
     }
@@ -385,7 +385,7 @@ def _scaling(result: ScalingResult) -> dict[str, Any]:
         **_where(result.row),
         **_fields(result, "threads", "verdict", "reason"),
         **{
-            name: {**_ratio(toll.ratio), "verdict": toll.verdict, "moments": toll.ratio.moments if toll.ratio else None}
+            name: {**_ratio(toll.ratio), "verdict": toll.verdict, "noisy": toll.ratio.is_noisy if toll.ratio else None}
             for name, toll in sides.items()
         },
     }

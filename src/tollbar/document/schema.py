@@ -74,7 +74,7 @@ class ResultForm(WhereForm):
     high: Number
     limit: str | None = None
     blocks: int
-    moments: str | None
+    noisy: bool | None
     outcome: str
     reason: str | None
     standing: str
@@ -91,13 +91,13 @@ class TollForm(WhereForm, RatioForm):
     against: WhereForm
     metric: str
     difference: Number
-    typical: Number
-    typical_interval: Ends
+    all_: Number = Field(alias="all")
+    all_interval: Ends
     suffers: str | None
     noise: Ends
     confidence: Number
     blocks: int
-    moments: str | None
+    noisy: bool | None
     noise_floor: Number
     verdict: str
     more_blocks: int | None
@@ -149,7 +149,7 @@ class ClaimForm(RatioForm):
     published_error: str | None
     published_deviation: str | None
     figures: list[FigureForm]
-    typical: Number
+    all_: Number = Field(alias="all")
     rates: list[Number] | None
     by_source: BySourceForm | None
     verdict: str
@@ -205,14 +205,14 @@ class FactorsForm(RatioForm):
     parts: list[FactorPartForm]
     beyond: Number
     beyond_interval: Ends
-    moments: str | None
+    noisy: bool | None
     verdict: str
     reason: str | None
 
 
 class ScalingSideForm(RatioForm):
     verdict: str
-    moments: str | None
+    noisy: bool | None
 
 
 class ScalingForm(WhereForm):
@@ -302,7 +302,7 @@ class StudyForm(Form):
     drift: Number
     """what costs were at the end, over the beginning"""
     left_alone: Number
-    """the share of the study's time in which the core was left alone, as probes of it say; `null` where no probe
+    """the share of the study's time in which the core was quiet, as probes of it say; `null` where no probe
     shares the core"""
     quiet_known_by: str | None
     """evidence for the duration of a quiet core's probe: `earlier runs`, `chain` (a first run on a listed processor) or
@@ -312,9 +312,9 @@ class StudyForm(Form):
     """a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, `standing`,
     `strength`, what it proved"""
     tolls: list[TollForm]
-    """each cell against its baseline: `ratio`, `low`, `high`, `difference`, `typical`, `moments`, `verdict`,
-    `more_blocks`; `moments` is `undisturbed`, or `as disturbed` where the core was left alone in too few blocks,
-    and so in `results`"""
+    """each cell against its baseline: `ratio`, `low`, `high`, `difference`, `all`, `noisy`, `verdict`,
+    `more_blocks`; `noisy` tells whether the core was quiet in too few blocks, here
+    and in `results`"""
     contrasts: list[ContrastForm]
     """what each value of a setting changes, all else alike"""
     claims: list[ClaimForm]

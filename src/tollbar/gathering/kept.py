@@ -122,8 +122,8 @@ class KeptToll(NamedTuple):
     blocks: int
     reason: str | None
     """Why there is no ratio."""
-    is_disturbed: bool
-    """Whether the ratio is as disturbed: the core was left alone too seldom, or nothing probed it."""
+    is_noisy: bool
+    """Whether the ratio is noisy: the core was quiet too seldom, or nothing probed it."""
     freedom: Freedom | None = None
     """Degrees of freedom of its interval; None: as many as its blocks have."""
     noise: int | None = None
@@ -144,10 +144,10 @@ class KeptStudy(Kept):
     noise_floor: Finite | None
     """How far from one A/A pairs came out, as a ratio above one."""
     left_alone: Finite | None
-    """The share of unselected moments in which the core was left alone; None: no core was probed."""
+    """The share of unselected moments in which the core was quiet; None: no core was probed."""
     cells_measured: int
     never_left_alone: int
-    """Of these: those whose core was left alone in too few blocks."""
+    """Of these: those whose core was quiet in too few blocks."""
     wrong_claims: list[str]
     """Of a self-test: what is known of its work and was found otherwise."""
     parameters: dict[str, dict[str, Scalar]]
@@ -351,10 +351,10 @@ def _toll(toll: Toll, places: Mapping[str, int], noises: Mapping[KeptNoise, int]
     cell, over = places[toll.row.key], places[toll.against.key]
     ratio = toll.ratio
     if ratio is None:
-        return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason, is_disturbed=False)
+        return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason, is_noisy=False)
     # After many looks an interval of few blocks may have any end.
     low, high = (ratio.low, ratio.high) if ratio.is_bounded and ratio.high < _MOST else (None, None)
-    is_disturbed = ratio.moments is Moments.AS_DISTURBED
+    is_noisy = ratio.moments is Moments.ALL
     return KeptToll(
         cell,
         over,
@@ -364,7 +364,7 @@ def _toll(toll: Toll, places: Mapping[str, int], noises: Mapping[KeptNoise, int]
         toll.verdict,
         ratio.n,
         toll.reason,
-        is_disturbed,
+        is_noisy,
         _freedom(ratio),
         noises[noise] if (noise := _noise(toll.noise)) else None,
     )

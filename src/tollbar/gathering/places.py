@@ -50,7 +50,7 @@ class Observation:
         toll = self.toll
         if toll.ratio is None or toll.low is None or toll.high is None:
             return None
-        moments = Moments.AS_DISTURBED if toll.is_disturbed else Moments.UNDISTURBED
+        moments = Moments.ALL if toll.is_noisy else Moments.QUIET
         freedom = math.inf if toll.freedom is None else toll.freedom
         return Interval(toll.ratio, toll.low, toll.high, self.study.confidence, toll.blocks, moments, freedom)
 
@@ -61,9 +61,7 @@ class Observation:
             return None
         noise = self.study.noises[self.toll.noise]
         freedom = math.inf if noise.freedom is None else noise.freedom
-        return Interval(
-            noise.ratio, noise.low, noise.high, self.study.confidence, noise.blocks, Moments.UNDISTURBED, freedom
-        )
+        return Interval(noise.ratio, noise.low, noise.high, self.study.confidence, noise.blocks, Moments.QUIET, freedom)
 
 
 @dataclass(frozen=True)
@@ -79,12 +77,12 @@ class Place:
 
     @cached_property
     def combined(self) -> list[Observation]:
-        """Runs whose ratios are combined: the undisturbed ones with an interval, or else the others with one.
+        """Runs whose ratios are combined: the quiet ones with an interval, or else the others with one.
 
-        A ratio as disturbed is of another mixture of moments.
+        A ratio noisy is of another mixture of moments.
         """
         known = [one for one in self.seen if one.toll.low and one.toll.high is not None]
-        return [one for one in known if not one.toll.is_disturbed] or known
+        return [one for one in known if not one.toll.is_noisy] or known
 
     @cached_property
     def ratio(self) -> Interval | None:

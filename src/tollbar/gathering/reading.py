@@ -82,7 +82,7 @@ class Doubt(StrEnum):
     NOISE = "noise"
     """What was measured twice differed by more than the threshold."""
     NEVER_QUIET = "never quiet"
-    """No cell's core was left alone in blocks enough."""
+    """No cell's core was quiet in blocks enough."""
     SELF_TEST = "self-test"
     """A self-test in the same run found otherwise than what is known of its work."""
     ELSEWHERE = "elsewhere"
@@ -333,7 +333,7 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
 def _doubt(study: KeptStudy) -> Doubt | None:
     if study.noise_floor is not None and study.noise_floor > 1 + study.threshold:
         return Doubt.NOISE
-    # Where no core was probed nothing is known of it, and the ratios say that they are as disturbed.
+    # Where no core was probed nothing is known of it, and the ratios say that they are noisy.
     alone = study.left_alone
     if alone == 0 or (alone is not None and 0 < study.cells_measured == study.never_left_alone):
         return Doubt.NEVER_QUIET

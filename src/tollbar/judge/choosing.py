@@ -77,7 +77,7 @@ class Candidate:
     """Of each threat that it mitigates in part, where no more is wanted: on which condition."""
     row: Row | None = None
     cost: Interval | None = None
-    """Nanoseconds per operation; None where it was not measured. Undisturbed, if all of its place are; as disturbed
+    """Nanoseconds per operation; None where it was not measured. Quiet, if all of its place are; noisy
     else, as all of them."""
     unmeasured: str | None = None
     """Why not."""
@@ -213,9 +213,9 @@ def choose(
 
 
 def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], ledger: Ledger) -> Choosing:
-    """The candidates of one place, at costs of the same moments: an undisturbed one is below all that is disturbed."""
+    """The candidates of one place, at costs of the same moments: a quiet one is below all noisy ones."""
     if len({one.cost.moments for one in candidates if one.cost}) > 1:
-        candidates = [replace(one, cost=ledger.typical(one.row)) if one.row else one for one in candidates]
+        candidates = [replace(one, cost=ledger.all_samples(one.row)) if one.row else one for one in candidates]
     made = chosen(wanted, where, candidates)
     number = len(made.priced)
     # The same data pick the cheapest, so that its cost and its comparisons hold for whichever candidate that is.
@@ -273,7 +273,7 @@ def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | No
         excepted=tuple(_reason(one) for said in judged for one in said.findings if one.excepted),
         conditions=conditions,
         row=row,
-        cost=ledger.undisturbed(row) if ledger and row else None,
+        cost=ledger.best_cost(row) if ledger and row else None,
         unmeasured=ledger.why_unmeasured(row) if ledger and row else None,
     )
 

@@ -47,8 +47,8 @@ class ClaimResult:
     """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
     ratio: Interval | None = None
     """In the claim's own direction and metric: the one's capacity over the other's, for example."""
-    typical: Interval | None = None
-    """The same, as disturbed."""
+    all_samples: Interval | None = None
+    """The same, noisy."""
     verdict: ClaimVerdict = ClaimVerdict.CANNOT_TELL
     reason: str | None = None
     values: tuple[tuple[float, str], ...] = ()
@@ -199,16 +199,16 @@ def _between(
     for reason in (*(toll.reason for toll in found), *(_limited(what, end) for end in ends)):
         if reason is not None:
             return replace(untried, reason=reason)
-    (first, first_typical), (second, second_typical) = ((toll.ratio, toll.typical) for toll in found)
-    if first is None or first_typical is None or second is None or second_typical is None:
-        return replace(untried, reason=_AS_DISTURBED_UNKNOWN)
+    (first, first_all), (second, second_all) = ((toll.ratio, toll.all_samples) for toll in found)
+    if first is None or first_all is None or second is None or second_all is None:
+        return replace(untried, reason=_ALL_UNKNOWN)
     noises = [toll.noise for toll in found]
     if noises[0] is None or noises[1] is None:
         return replace(untried, reason="its noise is not known")
-    if Moments.AS_DISTURBED in (first.moments, second.moments):
-        # A ratio of undisturbed moments and one of all moments would differ by the machine.
-        first, second = first_typical, second_typical
-    sides = first, second, first_typical, second_typical
+    if Moments.ALL in (first.moments, second.moments):
+        # A ratio of quiet moments and one of all moments would differ by the machine.
+        first, second = first_all, second_all
+    sides = first, second, first_all, second_all
     if claim.order == "wider":
         if any(side.low < 1 < side.high for side in sides):
             return replace(untried, reason="which of the two has more is not told at both sizes: add blocks")
@@ -216,29 +216,29 @@ def _between(
             said = f"the one has ×{first.estimate:.3g} at first and ×{second.estimate:.3g} then"
             return replace(untried, reason=f"{said}: not a difference that grows, but the other way round")
         if first.estimate < 1:
-            first, second, first_typical, second_typical = (side.inverse for side in sides)
-    ratio, typical = quotient(second, first), quotient(second_typical, first_typical)
+            first, second, first_all, second_all = (side.inverse for side in sides)
+    ratio, all_samples = quotient(second, first), quotient(second_all, first_all)
     # Noise may have taken either of both ratios so far, and away from the other.
     verdict = _judge(claim, widened(ratio, reach(noises[0]) * reach(noises[1])), terms)
     why = "the interval or the noise reaches across a border: add blocks"
     return replace(
         untried,
         ratio=ratio,
-        typical=typical,
+        all_samples=all_samples,
         verdict=verdict,
         reason=why if verdict is ClaimVerdict.CANNOT_TELL else None,
     )
 
 
-_AS_DISTURBED_UNKNOWN = "its ratio as disturbed is not known"
+_ALL_UNKNOWN = "its ratio noisy is not known"
 
 
 def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
     claim, what = untried.claim, _quantity(untried.claim)
     toll = ledger.compare(of, over, what)
     ratio = toll.ratio
-    if ratio is None or toll.typical is None:
-        return replace(untried, reason=toll.reason or _AS_DISTURBED_UNKNOWN)
+    if ratio is None or toll.all_samples is None:
+        return replace(untried, reason=toll.reason or _ALL_UNKNOWN)
     floor = reach(toll.noise) if toll.noise else None
     judged = _judge(claim, ratio, terms)
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
@@ -264,7 +264,7 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
     return replace(
         untried,
         ratio=ratio,
-        typical=toll.typical,
+        all_samples=toll.all_samples,
         verdict=verdict,
         reason=reason,
         values=tuple(value for value in values if value is not None),

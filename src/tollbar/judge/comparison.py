@@ -16,7 +16,7 @@ from tollbar.judge.judgement import Judgement, StudyJudgement
 from tollbar.judge.measurements import Measurement
 from tollbar.judge.trust import Trust, is_near
 from tollbar.machine import differences
-from tollbar.metrics import TYPICAL
+from tollbar.metrics import ALL_SAMPLES
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments, quotient
 from tollbar.study import Study
@@ -40,7 +40,7 @@ class RowChange:
     """Its ratio to its baseline; None for a baseline."""
     other: Interval | None
     cost: Interval | None = None
-    """Nanoseconds per operation, undisturbed."""
+    """Nanoseconds per operation, quiet."""
     other_cost: Interval | None = None
     trusts: tuple[Trust, ...] = ()
     """Those of its study in both runs."""
@@ -140,9 +140,9 @@ class Comparison:
         return median(found) if found else None
 
     @property
-    def as_disturbed(self) -> int:
-        """How many ratios are compared as disturbed, because a core was not left alone enough in one of the runs."""
-        return sum(pair.one is not None and pair.one.moments is Moments.AS_DISTURBED for pair in self.pairs)
+    def noisy(self) -> int:
+        """How many ratios are compared noisy, because a core was not quiet enough in one of the runs."""
+        return sum(pair.one is not None and pair.one.moments is Moments.ALL for pair in self.pairs)
 
     @property
     def overlapping(self) -> float | None:
@@ -281,9 +281,9 @@ def _paired(
             reasons["ratios to another baseline", ("ratio",)] += 1
             ratios = None, None
         elif seen.ratio and theirs.ratio and seen.ratio.moments is not theirs.ratio.moments:
-            ratios = seen.typical, theirs.typical
+            ratios = seen.all_samples, theirs.all_samples
         alike = seen.cost.moments is theirs.cost.moments
-        costs = (seen.cost, theirs.cost) if alike else (seen.typical_cost, theirs.typical_cost)
+        costs = (seen.cost, theirs.cost) if alike else (seen.all_cost, theirs.all_cost)
         pairs.append(RowChange(seen.row, theirs.row, *ratios, *costs))
     return tuple(pairs), [LeftOut(name, why, rows, of) for (why, of), rows in reasons.items()]
 
@@ -304,9 +304,9 @@ class _Measured:
     row: Row
     cost: Interval
     ratio: Interval | None
-    typical_cost: Interval | None
-    """As disturbed, which both runs have: of unlike work an undisturbed one and this differ by what neighbours did."""
-    typical: Interval | None
+    all_cost: Interval | None
+    """Noisy, which both runs have: of unlike work a quiet one and this differ by what neighbours did."""
+    all_samples: Interval | None
     against: At | None
     """What its baseline is; None where it has none."""
 
@@ -314,15 +314,15 @@ class _Measured:
 def _found(study: StudyJudgement) -> Mapping[At, _Measured]:
     """The rows that were measured, by what each is."""
     tolls = {t.row.key: t for t in study.tolls if t.row.key != t.against.key}
-    typical = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + TYPICAL}
+    all_samples = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + ALL_SAMPLES}
     at = {row.key: _at(row) for row in study.rows}
     return {
         _at(m.row): _Measured(
             m.row,
             _interval(m, study.confidence),
             tolls[m.row.key].ratio if m.row.key in tolls else None,
-            _interval(typical[m.row.key], study.confidence) if m.row.key in typical else None,
-            tolls[m.row.key].typical if m.row.key in tolls else None,
+            _interval(all_samples[m.row.key], study.confidence) if m.row.key in all_samples else None,
+            tolls[m.row.key].all_samples if m.row.key in tolls else None,
             at.get(m.row.against) if m.row.against is not None else None,
         )
         for m in study.measurements

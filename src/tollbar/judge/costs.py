@@ -130,18 +130,18 @@ class Ledger:
         own = self.by_key.get(row.key)
         return own if own is not None and own.outcome is Outcome.OK else None
 
-    def undisturbed(self, row: Row) -> Interval | None:
-        """Nanoseconds per operation while the core is left alone, as far as it was; None where nothing was measured."""
+    def best_cost(self, row: Row) -> Interval | None:
+        """Nanoseconds per operation while the core is quiet, as far as it was; None where nothing was measured."""
         return self._best(self._cost, row)
 
-    def typical(self, row: Row) -> Interval | None:
-        """Nanoseconds per operation as disturbed; None where nothing was measured."""
-        return self._cost(Moments.AS_DISTURBED, row)
+    def all_samples(self, row: Row) -> Interval | None:
+        """Nanoseconds per operation noisy; None where nothing was measured."""
+        return self._cost(Moments.ALL, row)
 
-    def undisturbed_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
-        """One cell's undisturbed cost over another's; a baseline's over itself is its repeat's over its own.
+    def best_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
+        """One cell's quiet cost over another's; a baseline's over itself is its repeat's over its own.
 
-        None where no block has both. Where the core was not left alone in blocks enough it is the ratio as disturbed,
+        None where no block has both. Where the core was not quiet in blocks enough it is the ratio noisy,
         and says so.
         """
         return self._best(self._ratio, row, against, confidence or self.confidence)
@@ -160,29 +160,29 @@ class Ledger:
         noise = self.noise_for((row, against), what)
         toll = Toll(row, against, self.metric, noise_floor=apart(noise) if noise else None, noise=noise)
         reason = self._why_not_compared(row, against)
-        ratio, typical = (None, None) if reason else self._ratios_of(row, against, what)
+        ratio, all_samples = (None, None) if reason else self._ratios_of(row, against, what)
         if ratio is None:
             return replace(toll, reason=reason or _unseen(what))
         floor = reach(noise) if noise else None
         verdict = decide(ratio, floor, self.terms)
-        its = self.undisturbed(against) if what.is_whole_cost else None
-        quiet = self._ratio(Moments.UNDISTURBED, row, against, self.confidence) if what.is_whole_cost else None
+        its = self.best_cost(against) if what.is_whole_cost else None
+        quiet = self._ratio(Moments.QUIET, row, against, self.confidence) if what.is_whole_cost else None
         return replace(
             toll,
             ratio=ratio,
-            typical=typical,
+            all_samples=all_samples,
             # What the ratio comes to at the other's cost, so that it has the ratio's own sign.
             difference=(ratio.estimate - 1) * its.estimate if its else None,
             verdict=verdict,
             more_blocks=more_blocks(ratio, floor, self.terms) if verdict is Verdict.UNCLEAR else None,
-            suffers=suffers(ratio, typical, self.terms),
+            suffers=suffers(ratio, all_samples, self.terms),
             quiet_blocks=quiet.n if quiet else 0,
         )
 
     def added(self, rows: Sequence[Row], weights: Sequence[float], moments: Moments | None = None) -> Interval | None:
         """The sum of these cells' costs, each times its weight: nanoseconds per operation.
 
-        Of these moments; undisturbed where it was, if none are said. None where no block holds all of them.
+        Of these moments; quiet where it was, if none are said. None where no block holds all of them.
         """
         of = [self.visits(row) for row in rows]
         found = partial(stats.added, of, weights, confidence=self.confidence)
@@ -212,8 +212,8 @@ class Ledger:
         return [noise for noise in found if noise is not None]
 
     def value(self, row: Row, what: Quantity) -> tuple[float, str] | None:
-        """The quantity of one cell as disturbed, as a source has it, with its unit; None where it was not measured."""
-        found = stats.cost(self._visits_by(row.trials, what), Moments.AS_DISTURBED, confidence=self.confidence)
+        """The quantity of one cell noisy, as a source has it, with its unit; None where it was not measured."""
+        found = stats.cost(self._visits_by(row.trials, what), Moments.ALL, confidence=self.confidence)
         if found is None:
             return None
         if what.is_inverse:
@@ -223,7 +223,7 @@ class Ledger:
 
     def observed(self, row: Row, metric: Metric) -> Interval | None:
         """What its runners observed of a metric, on average; None where they did not."""
-        return stats.cost(self.observing(row.trials, metric), Moments.AS_DISTURBED, confidence=self.confidence)
+        return stats.cost(self.observing(row.trials, metric), Moments.ALL, confidence=self.confidence)
 
     def observing(self, trials: Iterable[Trial], metric: Metric, component: str = "") -> Visits:
         """The chunks of these trials at what was observed in them; of the whole, or of a component."""
@@ -316,25 +316,25 @@ class Ledger:
         return self._noises[key]
 
     def _ratios_of(self, row: Row, against: Row, what: Quantity) -> tuple[Interval | None, Interval | None]:
-        """The one's quantity over the other's: undisturbed where that could be had, and as disturbed."""
+        """The one's quantity over the other's: quiet where that could be had, and noisy."""
         if what.is_whole_cost:
-            best = self.undisturbed_ratio(row, against)
-            typical = self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)
+            best = self.best_ratio(row, against)
+            all_samples = self._ratio(Moments.ALL, row, against, self.confidence)
         else:
             own = self._visits_by(row.repeats if row is against else row.trials, what)
-            best, typical = self._best_ratio(own, self._visits_by(against.trials, what), what)
+            best, all_samples = self._best_ratio(own, self._visits_by(against.trials, what), what)
         if what.is_inverse:
-            return best.inverse if best else None, typical.inverse if typical else None
-        return best, typical
+            return best.inverse if best else None, all_samples.inverse if all_samples else None
+        return best, all_samples
 
     def _best_ratio(self, own: Visits, others: Visits, what: Quantity) -> tuple[Interval | None, Interval | None]:
         """What is counted, and what only a throughput phase shows, is of all moments."""
         if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
             return None, None
-        typical = stats.ratio(own, others, Moments.AS_DISTURBED, confidence=self.confidence)
+        all_samples = stats.ratio(own, others, Moments.ALL, confidence=self.confidence)
         if what.is_noticed or self._is_counted(what) or not self.quickness.was_ever_quiet:
-            return typical, typical
-        return stats.best(stats.ratio(own, others, Moments.UNDISTURBED, confidence=self.confidence), typical), typical
+            return all_samples, all_samples
+        return stats.best(stats.ratio(own, others, Moments.QUIET, confidence=self.confidence), all_samples), all_samples
 
     def _visits_by(self, trials: Sequence[Trial], what: Quantity) -> Visits:
         if what.metric in _NOTICED:
@@ -359,11 +359,11 @@ class Ledger:
         return observed is not None and observed.unit not in _TIMES
 
     def _best(self, of: Callable[..., Interval | None], *what: object) -> Interval | None:
-        """Undisturbed, where the core was left alone in blocks enough; else as disturbed."""
-        undisturbed = of(Moments.UNDISTURBED, *what) if self.quickness.was_ever_quiet else None
-        if undisturbed is not None and undisturbed.is_bounded:
-            return undisturbed
-        return stats.best(undisturbed, of(Moments.AS_DISTURBED, *what))
+        """Quiet, where the core was quiet in blocks enough; else noisy."""
+        quiet = of(Moments.QUIET, *what) if self.quickness.was_ever_quiet else None
+        if quiet is not None and quiet.is_bounded:
+            return quiet
+        return stats.best(quiet, of(Moments.ALL, *what))
 
     def _cost(self, moments: Moments, row: Row) -> Interval | None:
         key = (moments, row.key)
@@ -382,7 +382,7 @@ class Ledger:
             return ratio
         moderated = spread.moderate(ratio, _by_design(row, against))
         is_own_wider = ratio.is_bounded and ratio.high / ratio.low > moderated.high / moderated.low
-        return ratio if moments is Moments.AS_DISTURBED and row.key != against.key and is_own_wider else moderated
+        return ratio if moments is Moments.ALL and row.key != against.key and is_own_wider else moderated
 
     def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         """The ratio with an interval by its own variance alone."""

@@ -19,7 +19,7 @@ class CrossCell:
 
     row: Row
     cost: Interval | None
-    """Nanoseconds per operation, undisturbed; in a table of another metric, what was observed of that."""
+    """Nanoseconds per operation, quiet; in a table of another metric, what was observed of that."""
     over: Row | None
     """What the table compares it with: itself, where it is that."""
     toll: Toll | None = None
@@ -91,7 +91,7 @@ def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger) -> Cros
         seen = ledger.observed(row, metric)
         reason = ledger.why_unmeasured(row) or (None if seen else f"its runners observed no `{metric.name}`")
         return CrossCell(row, seen, None, unit=metric.unit, reason=reason)
-    cell = CrossCell(row, ledger.undisturbed(row), over, reason=ledger.why_unmeasured(row))
+    cell = CrossCell(row, ledger.best_cost(row), over, reason=ledger.why_unmeasured(row))
     if cell.reason is not None or not table.over or cell.is_over:
         return cell
     if over is None:

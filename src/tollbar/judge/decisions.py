@@ -85,17 +85,17 @@ def reach(noise: Interval) -> float:
     return max(noise.high, 1 / noise.low if noise.low > 0 else math.inf)
 
 
-def suffers(ratio: Interval, typical: Interval | None, terms: Terms) -> Literal["more", "less"] | None:
+def suffers(ratio: Interval, all_samples: Interval | None, terms: Terms) -> Literal["more", "less"] | None:
     """Whether what disturbs the machine makes one cell dearer by more, or less, than the other.
 
     The two ratios are apart by more than the threshold, and each is outside the other's interval.
     """
-    if typical is None or ratio.moments is Moments.AS_DISTURBED or not (ratio.is_bounded and typical.is_bounded):
+    if all_samples is None or ratio.moments is Moments.ALL or not (ratio.is_bounded and all_samples.is_bounded):
         return None
-    change = typical.estimate / ratio.estimate
-    if change > terms.margin and typical.estimate > ratio.high and typical.low > ratio.estimate:
+    change = all_samples.estimate / ratio.estimate
+    if change > terms.margin and all_samples.estimate > ratio.high and all_samples.low > ratio.estimate:
         return "more"
-    if change < 1 / terms.margin and typical.estimate < ratio.low and typical.high < ratio.estimate:
+    if change < 1 / terms.margin and all_samples.estimate < ratio.low and all_samples.high < ratio.estimate:
         return "less"
     return None
 

@@ -9,7 +9,7 @@ from statistics import median
 
 from tollbar import stats
 from tollbar.judge.costs import Ledger, Visits, settled
-from tollbar.metrics import METRICS, TYPICAL, Metric
+from tollbar.metrics import ALL_SAMPLES, METRICS, Metric
 from tollbar.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
@@ -50,7 +50,7 @@ class Measurement:
 
     row: Row
     metric: str
-    """The study's cost metric is the undisturbed cost; the same with `-typical` the cost as disturbed."""
+    """The study's cost metric is the quiet cost; the same with `-all` is the cost of all samples."""
     unit: str
     value: float
     low: float
@@ -60,8 +60,13 @@ class Measurement:
     """Of a throughput or latency: what it says about other than the server. Such a number gets no verdict."""
     component: str | None = None
     """Whose part of the cost it is; None for the whole."""
-    moments: Moments = Moments.AS_DISTURBED
-    """Which rounds it is made of: an undisturbed cost is as disturbed where the core was left alone too seldom."""
+    moments: Moments = Moments.ALL
+    """Which rounds it is made of: a quiet cost is noisy where the core was quiet too seldom."""
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether it is made of all samples."""
+        return self.moments is Moments.ALL
 
 
 def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
@@ -92,7 +97,7 @@ def rate_of(row: Row) -> float | None:
 
 
 def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
-    yield from _costs(row, ledger.metric, ledger.undisturbed(row), ledger.typical(row))
+    yield from _costs(row, ledger.metric, ledger.best_cost(row), ledger.all_samples(row))
     trials = [t for t in row.trials if t.outcome is Outcome.OK]
     yield from _own(row, trials, ledger)
     yield from _components(row, trials, ledger)
@@ -123,7 +128,7 @@ def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[
             trials,
             lambda trial, name=name: trial.load.round_trip_ns.get(name, 0) / 1e3 if trial.load else 0.0,  # type: ignore[misc]
         )
-        found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+        found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
         if found is not None:
             yield _measurement(row, METRICS[ROUND_TRIP], found, component=name)
 
@@ -142,7 +147,7 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
             visits = ledger.observing(row.trials, metric, component)
-            found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+            found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
             if found is not None:
                 yield _measurement(row, metric, found, component=component or None)
 
@@ -150,17 +155,17 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
 def _costs_of(
     row: Row, metric: str, visits: Visits, ledger: Ledger, component: str | None = None
 ) -> Iterator[Measurement]:
-    typical = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
-    quiet = stats.cost(visits, Moments.UNDISTURBED, confidence=ledger.confidence)
-    undisturbed = stats.best(quiet, typical) if ledger.quickness.was_ever_quiet else typical
-    yield from _costs(row, metric, undisturbed, typical, component)
+    all_samples = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
+    quiet = stats.cost(visits, Moments.QUIET, confidence=ledger.confidence)
+    quiet = stats.best(quiet, all_samples) if ledger.quickness.was_ever_quiet else all_samples
+    yield from _costs(row, metric, quiet, all_samples, component)
 
 
 def _costs(
-    row: Row, metric: str, undisturbed: Interval | None, typical: Interval | None, component: str | None = None
+    row: Row, metric: str, quiet: Interval | None, all_samples: Interval | None, component: str | None = None
 ) -> Iterator[Measurement]:
-    """A cost is shown twice: undisturbed, and as disturbed."""
-    for name, found in ((metric, undisturbed), (metric + TYPICAL, typical)):
+    """A cost is shown twice: quiet, and noisy."""
+    for name, found in ((metric, quiet), (metric + ALL_SAMPLES, all_samples)):
         if found is not None:
             yield _measurement(row, METRICS[name], found, component=component)
 
@@ -183,7 +188,7 @@ def _per_trial(
 def _typical(
     row: Row, metric: str, visits: Visits, ledger: Ledger, limit: Limit | None = None
 ) -> Iterator[Measurement]:
-    found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+    found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
     if found is not None:
         yield _measurement(row, METRICS[metric], found, limit)
 

@@ -16,7 +16,7 @@ _BY_CHANCE = 0.01
 
 def repeats(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
     """Everything that was measured beside itself, with its repeat's cost over its own."""
-    found = [(row, ledger.undisturbed_ratio(row, row)) for row in ledger.repeated]
+    found = [(row, ledger.best_ratio(row, row)) for row in ledger.repeated]
     return tuple((row, ratio) for row, ratio in found if ratio is not None)
 
 
@@ -32,11 +32,11 @@ def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
     chance would make them in less than one study of a hundred.
     """
     repeated = [row for row in ledger.repeated if ledger.noises([row])]
-    outside = [row for row in repeated if _excludes_one(ledger.undisturbed_ratio(row, row))]
+    outside = [row for row in repeated if _excludes_one(ledger.best_ratio(row, row))]
     if not outside:
         return None
     shared = 1 - (1 - ledger.confidence) / len(repeated)
-    strictly = any(_excludes_one(ledger.undisturbed_ratio(row, row, shared)) for row in outside)
+    strictly = any(_excludes_one(ledger.best_ratio(row, row, shared)) for row in outside)
     chance = _at_least(len(outside), len(repeated), 1 - ledger.confidence)
     return (len(outside), len(repeated)) if strictly or chance < _BY_CHANCE else None
 

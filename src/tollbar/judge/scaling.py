@@ -75,11 +75,11 @@ def _results(ledger: Ledger, alone: dict[frozenset[tuple[str, object]], Row]) ->
 def verdict_of(cpu: Toll, elapsed: Toll) -> Scaling:
     """What both come to. What is not decided of either leaves open what it would rule out.
 
-    A rise as disturbed is none of these threads' doing: who holds a lock while others have its core lets all wait.
+    A rise noisy is none of these threads' doing: who holds a lock while others have its core lets all wait.
     """
     for toll, found in ((cpu, Scaling.CONTENDED), (elapsed, Scaling.WAITS)):
         if toll.verdict is Verdict.COSTS:
-            is_theirs = toll.ratio is not None and toll.ratio.moments is Moments.UNDISTURBED
+            is_theirs = toll.ratio is not None and toll.ratio.moments is Moments.QUIET
             return found if is_theirs else Scaling.CANNOT_TELL
         if toll.verdict not in (Verdict.FREE, Verdict.SAVES):
             return Scaling.CANNOT_TELL

@@ -44,9 +44,9 @@ class Trust:
     cells: int = 0
     """That have a cost."""
     left_alone: float | None = None
-    """The share of unselected moments in which the core was left alone; None: no core was probed."""
+    """The share of unselected moments in which the core was quiet; None: no core was probed."""
     never_left_alone: int = 0
-    """Of these: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
+    """Of these: those whose core was quiet in too few blocks, so that their costs are noisy."""
     varying: tuple[str, ...] = ()
     """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
     slower_than_known: float | None = None
@@ -83,7 +83,7 @@ class Trust:
 
 
 def drift(ledger: Ledger) -> float | None:
-    """The cells' median change of their typical cost from the first to the last third of the blocks, as a ratio.
+    """The cells' median change of their cost of all samples from the first to the last third of the blocks, as a ratio.
 
     None where no cell has three blocks.
     """
@@ -176,8 +176,8 @@ def _left_alone(ledger: Ledger) -> float | None:
 
 
 def _was_never_left_alone(row: Row, ledger: Ledger) -> bool:
-    found = ledger.undisturbed(row)
-    return found is not None and found.moments is Moments.AS_DISTURBED and row.key not in ledger.varying
+    found = ledger.best_cost(row)
+    return found is not None and found.moments is Moments.ALL and row.key not in ledger.varying
 
 
 def _lattices(ledger: Ledger) -> Mapping[str, tuple[str, ...]]:

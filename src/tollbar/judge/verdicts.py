@@ -33,9 +33,9 @@ class Toll:
     """The other cell, most often the baseline: the cell itself where it is one, and where it has none."""
     metric: str
     ratio: Interval | None = None
-    """Of the undisturbed costs."""
-    typical: Interval | None = None
-    """The same as disturbed by whatever else the machine did, paired within rounds."""
+    """Of the quiet costs."""
+    all_samples: Interval | None = None
+    """The same noisy by whatever else the machine did, paired within rounds."""
     difference: float | None = None
     """Nanoseconds per operation, this cell's less the other's."""
     verdict: Verdict = Verdict.NOT_MEASURED
@@ -46,10 +46,10 @@ class Toll:
     reason: str | None = None
     """Why there is no ratio."""
     suffers: Literal["more", "less"] | None = None
-    """Where the typical ratio is apart from the undisturbed one by more than `threshold`: how much neighbours raise
+    """Where the ratio of all samples is apart from the quiet one by more than `threshold`: how much neighbours raise
     this cell's cost, beside the other's."""
     quiet_blocks: int = 0
-    """In which both sides had undisturbed rounds: the ratio is of these, where they are enough."""
+    """In which both sides had quiet rounds: the ratio is of these, where they are enough."""
     noise: Interval | None = None
     """These A/A pairs' ratio. No verdict is given within its far end of one."""
 
@@ -61,7 +61,7 @@ class Toll:
             row=self.against,
             against=self.row,
             ratio=self.ratio.inverse if self.ratio else None,
-            typical=self.typical.inverse if self.typical else None,
+            all_samples=self.all_samples.inverse if self.all_samples else None,
             difference=None if self.difference is None else -self.difference,
             verdict=_TURNED.get(self.verdict, self.verdict),
             suffers=_SUFFERS_TURNED[self.suffers],

@@ -286,7 +286,7 @@ def _blocks_for(half: float, asked: float, blocks: int) -> int:
 
 
 def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
-    """Whether more blocks could make some toll one of undisturbed moments: it had some, and in too few blocks.
+    """Whether more blocks could make some toll one of quiet moments: it had some, and in too few blocks.
 
     Of chunks that outlast every quiet moment no block has any. A/A pairs count: what is beside nothing but itself has
     no other toll, and its cost is what is wanted.

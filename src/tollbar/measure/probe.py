@@ -24,7 +24,7 @@ class Probe:
     """A probe of one core, or of several as one: a moment is as quiet as the least quiet of them. A context: outside it
     nothing of it is left.
 
-    One that ends says nothing more: the chunks beside it then have no witness, and count as disturbed.
+    One that ends says nothing more: the chunks beside it then have no witness, and count noisy.
     """
 
     def __init__(self, *cores: Core, best_of: dict[Core, float] | None = None, base_ns: float | None = None) -> None:

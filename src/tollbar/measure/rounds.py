@@ -71,7 +71,7 @@ class Rounds:
             if not lacking or budget.left_s < sum(member.pace.chunk_s(self.how) for member in taking_part):
                 return
             started_s = time.monotonic()
-            # Where the core is not left alone now, the time is better spent later.
+            # Where the core is not quiet now, the time is better spent later.
             if self._wait(budget.left_s):
                 for member in _order(taking_part, self.how, self.source):
                     if member.is_up:
@@ -101,7 +101,7 @@ class Rounds:
         return {chunk.round for chunk in member.chunks if chunk.probes_ns and max(chunk.probes_ns) <= longest_ns}
 
     def _wait(self, at_most_s: float) -> bool:
-        """Waits until the core is left alone, for a few milliseconds at most; whether it is."""
+        """Waits until the core is quiet, for a few milliseconds at most; whether it is."""
         assert self.probe is not None
         until_s = time.monotonic() + min(WAIT_S, at_most_s)
         reading = self.probe.lately()

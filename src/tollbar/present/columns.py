@@ -9,9 +9,9 @@ from functools import partial
 
 from tollbar.families import LOADS, Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
-from tollbar.metrics import METRICS, TYPICAL
+from tollbar.metrics import ALL_SAMPLES, METRICS
 from tollbar.present.blocks import DASH, Column, Pick, TableCell, count_cell
-from tollbar.present.groups import by_row, cost_metric, is_baseline, memory_matters, panels, split, typical_metric
+from tollbar.present.groups import all_metric, by_row, cost_metric, is_baseline, memory_matters, panels, split
 from tollbar.present.names import (
     CALLED_OUT,
     EMBEDDED,
@@ -31,7 +31,7 @@ from tollbar.present.names import (
     varying,
 )
 from tollbar.present.numbers import (
-    AS_DISTURBED,
+    NOISY_MARK,
     amount,
     bracket,
     ends_words,
@@ -43,26 +43,26 @@ from tollbar.present.numbers import (
     verdict_meanings,
 )
 from tollbar.present.table_cells import (
+    ALL_RATIO,
     BAR,
     INTERVAL,
     OTHERS,
     SPEED,
     STANDING,
-    TYPICAL_RATIO,
     bar,
     coordinate_cell,
     good_news,
     ratio_cell,
     standing_cell,
 )
-from tollbar.present.trust import as_disturbed, suffers_words
+from tollbar.present.trust import noisy_words, suffers_words
 from tollbar.records import Outcome
 from tollbar.results import Row
 
 # The page has every cell in the study's order, in columns that a reader can sort; a terminal has those that were
 # compared, the least ratio of each panel first, and fewer columns.
 
-# Behind the verdict, where the typical ratio is apart from the undisturbed one.
+# Behind the verdict, where the ratio of all samples is apart from the quiet one.
 SUFFERS = {"more": "↑", "less": "↓"}
 # What stands beside the cost in a terminal, where it was measured; the report has the rest.
 BESIDE = {"throughput": "requests / s", "memory": "held"}
@@ -80,7 +80,7 @@ class MainTable:
         self.study = study
         self.family = study.about.family
         metric = cost_metric(study)
-        self.cost, self.typical = by_row(study, metric), by_row(study, typical_metric(study))
+        self.cost, self.all_samples = by_row(study, metric), by_row(study, all_metric(study))
         self.tolls = {toll.row.key: toll for toll in study.tolls if toll.metric == metric}
         self.beside = beside(study)
         self.names = [name for name in varying(study.rows) if name != "choice"]
@@ -127,12 +127,12 @@ class MainTable:
             found.append(
                 (Column(title, name in LOADS, names=True, key=f"at {name}"), partial(coordinate_cell, study, name))
             )
-        found.append((Column(f"{cost_words(study).title}, undisturbed", True, key="cost"), self._cost))
-        found.append((Column("typical", True, key="typical cost"), partial(_amount, self.typical)))
+        found.append((Column(f"{cost_words(study).title}, quiet", True, key="cost"), self._cost))
+        found.append((Column("all samples", True, key="all cost"), partial(_amount, self.all_samples)))
         # Of a request the inverse is no news: how many a second there were stands beside it.
         if cost_metric(study) == "cpu":
             found.append((Column("per second of CPU", True, key="speed"), self._speed))
-        found.append((Column("typical ratio", True, key="typical ratio"), self._typical_ratio))
+        found.append((Column("ratio of all samples", True, key="all ratio"), self._all_ratio))
         for of, seen in self.beside.items():
             found.append((Column(_metric_title(study, *of), True, key=_key(of)), partial(_amount, seen)))
         found.append((Column("blocks", True, key="blocks"), self._blocks))
@@ -164,7 +164,7 @@ class MainTable:
             Pick("ratio", "× baseline"),
             Pick("ratio", interval_title(self.study), INTERVAL, "interval"),
             Pick("ratio", "", BAR, "bar"),
-            *([Pick("typical ratio", "typical", TYPICAL_RATIO)] if any(t.suffers for t in self.compared) else []),
+            *([Pick("all ratio", "all samples", ALL_RATIO)] if any(t.suffers for t in self.compared) else []),
             Pick("verdict", "verdict"),
             *([Pick("standing", "standing", STANDING)] if len(self.standings) > 1 else []),
         ]
@@ -176,7 +176,7 @@ class MainTable:
         return TableCell(row.title, small=None if where == row.title else where, brief=brief)
 
     def _cost(self, row: Row) -> TableCell:
-        """The undisturbed cost with its interval; or, in its place, what became of the cell."""
+        """The quiet cost with its interval; or, in its place, what became of the cell."""
         cost = self.cost.get(row.key)
         if cost is None:
             return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
@@ -212,11 +212,11 @@ class MainTable:
             brief=TableCell(ratio_words(ratio.estimate)),
         )
 
-    def _typical_ratio(self, row: Row) -> TableCell:
+    def _all_ratio(self, row: Row) -> TableCell:
         toll = self.tolls.get(row.key)
-        if self._is_baseline(row) or toll is None or toll.typical is None:
+        if self._is_baseline(row) or toll is None or toll.all_samples is None:
             return replace(DASH, brief=TableCell(""))
-        return replace(ratio_cell(toll.typical), brief=TableCell(ratio_words(toll.typical.estimate)))
+        return replace(ratio_cell(toll.all_samples), brief=TableCell(ratio_words(toll.all_samples.estimate)))
 
     def _verdict(self, row: Row) -> TableCell:
         """The verdict with what a reader should know of it."""
@@ -226,14 +226,14 @@ class MainTable:
         if toll is None:
             return TableCell("not compared", small=row.reason)
         missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
-        disturbed, open_ = as_disturbed(self.study, toll.ratio), undecided(self.study, toll)
+        noisy, open_ = noisy_words(self.study, toll.ratio), undecided(self.study, toll)
         suffers = f" {SUFFERS[toll.suffers]}" if toll.suffers else ""
         return TableCell(
             str(toll.verdict),
             mark=VERDICT_MARKS[toll.verdict],
-            small="; ".join(filter(None, (missing, disturbed, open_, suffers_words(toll)))) or None,
+            small="; ".join(filter(None, (missing, noisy, open_, suffers_words(toll)))) or None,
             brief=TableCell(
-                f"{toll.verdict}{suffers}{f' {AS_DISTURBED}' if disturbed else ''}",
+                f"{toll.verdict}{suffers}{f' {NOISY_MARK}' if noisy else ''}",
                 verdict=toll.verdict,
                 good=good_news(toll.verdict, row),
                 small=open_,
@@ -244,11 +244,11 @@ class MainTable:
         """What the marks in a terminal's tables stand for, and what else is not plain."""
         study, found = self.study, self.compared
         suffers = {
-            f"{SUFFERS[toll.suffers]} {suffers_words(toll)}: typical is the ratio as disturbed today": None
+            f"{SUFFERS[toll.suffers]} {suffers_words(toll)}: *all samples* is the ratio over every round": None
             for toll in found
             if toll.suffers
         }
-        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := as_disturbed(study, toll.ratio))}
+        noisy = {f"{NOISY_MARK} {said}": None for toll in found if (said := noisy_words(study, toll.ratio))}
         seen = [self.beside[name, None] for name in BESIDE if (name, None) in self.beside]
         limits = {f"{LIMIT_MARKS[m.limit]} {m.limit}": None for of in seen for m in of.values() if m.limit}
         limited = [f"requests a second that something other than the server limited: {', '.join(limits)}"]
@@ -256,7 +256,7 @@ class MainTable:
         meant = verdict_meanings({toll.verdict for toll in found}, study.about.threshold)
         return (
             *([meant] if meant else []),
-            *disturbed,
+            *noisy,
             *suffers,
             *(limited if limits else []),
             *([f"{EMBEDDED}: {EMBEDDED_SERVER}"] if has_embedded else []),
@@ -287,7 +287,7 @@ def beside(study: StudyJudgement) -> dict[MetricKey, dict[str, Measurement]]:
     found: dict[MetricKey, dict[str, Measurement]] = {}
     for m in sorted(study.measurements, key=lambda m: order.get(m.metric, len(order))):
         # The parts of the cost have a chart and a table of their own.
-        if m.metric != cost_metric(study) and not m.metric.endswith(TYPICAL):
+        if m.metric != cost_metric(study) and not m.metric.endswith(ALL_SAMPLES):
             found.setdefault((m.metric, m.component), {})[m.row.key] = m
     return {of: rows for of, rows in found.items() if of[0] != "memory" or memory_matters(rows.values())}
 

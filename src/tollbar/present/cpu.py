@@ -130,7 +130,7 @@ def bars(study: StudyJudgement) -> list[Bar]:
 
 
 def _parts(row: Row, measured: Mapping[tuple[str, str | None], float], cost: str) -> dict[str, float]:
-    """The undisturbed costs, by component: one that pays the cost alone pays the whole of it."""
+    """The quiet costs, by component: one that pays the cost alone pays the whole of it."""
     components = components_of(row)
     payers = [name for name in components if name != trial.CLIENT]
     whole = measured.get((cost, None)) if len(payers) == 1 and cost == "server-cpu" else None
@@ -349,7 +349,7 @@ def shares_section(at: AtOneLoad) -> Section | None:
         return None
     parts = parts_of(at.study)
     table = shares_table(at.study, parts)
-    note = f"Undisturbed {per_words(at.study)}, on both sides. {at.note}"
+    note = f"Quiet {per_words(at.study)}, on both sides. {at.note}"
     summary = f"{table.caption}: {counted(len(table.rows), 'cell')}"
     return Section(
         "Where the CPU goes",

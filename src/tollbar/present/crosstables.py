@@ -97,7 +97,7 @@ def study_table(study: StudyJudgement, result: CrossTableResult) -> StudyTable:
 def _shows(study: StudyJudgement, result: CrossTableResult) -> str:
     """What its numbers are."""
     metric = study.about.family.metrics.get(result.table.metric or "")
-    return metric.title if metric else f"{cost_words(study).title}, undisturbed"
+    return metric.title if metric else f"{cost_words(study).title}, quiet"
 
 
 def _stands(study: StudyJudgement, result: CrossTableResult) -> dict[str, Value]:

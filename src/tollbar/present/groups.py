@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tollbar.families import LOADS, Family, Standing, Value, default_cell, given_up, is_default
 from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
-from tollbar.metrics import TYPICAL
+from tollbar.metrics import ALL_SAMPLES
 from tollbar.present.names import IN_GOOD_STANDING, STANDINGS, PlaceWords, column_title, named_value, varying
 from tollbar.results import Row
 
@@ -28,9 +28,9 @@ def cost_metric(study: StudyJudgement) -> str:
     return study.about.measure.cost
 
 
-def typical_metric(study: StudyJudgement) -> str:
-    """The metric of the same cost as disturbed by whatever else the machine did."""
-    return cost_metric(study) + TYPICAL
+def all_metric(study: StudyJudgement) -> str:
+    """The metric of the same cost noisy by whatever else the machine did."""
+    return cost_metric(study) + ALL_SAMPLES
 
 
 def by_row(study: StudyJudgement, metric: str) -> dict[str, Measurement]:
@@ -219,7 +219,7 @@ class Way:
 
     row: Row
     cost: float
-    """Nanoseconds per operation, undisturbed."""
+    """Nanoseconds per operation, quiet."""
 
     @property
     def is_good(self) -> bool:

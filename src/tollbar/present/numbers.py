@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict
     from tollbar.stats import Interval
 
-# Behind a number or a verdict: it is not that of undisturbed moments.
-AS_DISTURBED = "~"
-DISTURBED = f"{AS_DISTURBED} as disturbed: the core was left alone too seldom"
+# Behind a number or a verdict: it is not that of quiet moments.
+NOISY_MARK = "~"
+NOISY = f"{NOISY_MARK} noisy: the core was quiet too seldom"
 TOO_FEW = "[too few blocks for an interval]"
 
 

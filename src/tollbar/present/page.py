@@ -388,19 +388,19 @@ def how(study: StudyJudgement) -> str:
 
 
 def moments_words(study: StudyJudgement) -> str:
-    """Which moments the study's ratios are of: where not one of them is undisturbed, none is called so."""
+    """Which moments the study's ratios are of: where not one of them is quiet, none is called so."""
     found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
-    return str(Moments.AS_DISTURBED if found == {Moments.AS_DISTURBED} else Moments.UNDISTURBED)
+    return str(Moments.ALL if found == {Moments.ALL} else Moments.QUIET)
 
 
 def left_alone_words(study: StudyJudgement) -> str:
-    """How much of its time the core was left alone: `the core was left alone 87 % of the time`."""
+    """How much of its time the core was quiet: `the core was left alone 87 % of the time`."""
     share = study.trust.left_alone
     if share is None:
-        return "no probe shares the core that is measured: all is as disturbed"
+        return "no probe shares the core that is measured: all is noisy"
     if study.trust.may_have_neighbour:
-        return "how much of the time the core was left alone is not known: first run on this processor"
-    return f"the core was left alone {percent(round(share, 2))} of the time"
+        return "how much of the time the core was quiet is not known: first run on this processor"
+    return f"the core was quiet {percent(round(share, 2))} of the time"
 
 
 def _time(seconds: float) -> str:

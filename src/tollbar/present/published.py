@@ -31,7 +31,7 @@ from tollbar.present.chart import Dot, Dots, scale_over
 from tollbar.present.groups import MOST_ROWS
 from tollbar.present.names import CALLED_OUT, cost_words, counted, interval_title, place_words, prevailing, varying
 from tollbar.present.numbers import amount, bracket, figure_words, times, times_range
-from tollbar.present.table_cells import BAR, INTERVAL, SPEED, TYPICAL_RATIO
+from tollbar.present.table_cells import ALL_RATIO, BAR, INTERVAL, SPEED
 from tollbar.study import Amount, Claim, Source, Statistic, Study
 
 HEADING = "Published and measured"
@@ -206,7 +206,7 @@ def published_tables(part: Published) -> list[Table]:
         *texts("published", "here"),
         *texts(intervals, leaves=INTERVAL),
         *texts("effect on this machine"),
-        *numbers("typical", leaves=TYPICAL_RATIO),
+        *numbers("all_samples", leaves=ALL_RATIO),
         *numbers(*(["requests / s"] if rated else []), leaves=BAR),
     )
     return [
@@ -222,7 +222,7 @@ def published_tables(part: Published) -> list[Table]:
                     _here(line),
                     TableCell(bracket(line.result.ratio) if line.result.ratio else ""),
                     TableCell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
-                    TableCell(times(line.result.typical.estimate) if line.result.typical else ""),
+                    TableCell(times(line.result.all_samples.estimate) if line.result.all_samples else ""),
                     *([TableCell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
                 )
                 for number, line in _numbered(group)

@@ -53,8 +53,8 @@ class Results:
         return self.table.index("ratio")
 
     @property
-    def typical_column(self) -> int:
-        return self.table.index("typical ratio")
+    def all_column(self) -> int:
+        return self.table.index("all ratio")
 
     @property
     def verdict_column(self) -> int:

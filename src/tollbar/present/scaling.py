@@ -73,8 +73,8 @@ def _sentence(threads: int, verdict: Scaling, some: Sequence[ScalingResult], nam
     figures = f"CPU time {_range(cpu)}, elapsed time {_range(elapsed)} of one operation"
     what, whether = _SAYS[verdict][len(names) > 1], ""
     if verdict is Scaling.CANNOT_TELL:
-        disturbed = ", as disturbed" if any(map(_is_disturbed, (*cpu, *elapsed))) else ""
-        whether, figures = "whether ", f"cannot be told{disturbed}: {figures}"
+        noisy = ", noisy" if any(map(_is_noisy, (*cpu, *elapsed))) else ""
+        whether, figures = "whether ", f"cannot be told{noisy}: {figures}"
     return (
         f"{capitalised(f'{whether}{who}')} {what} with {counted(threads, 'thread')}{' ' if whether else ': '}{figures}."
     )
@@ -84,8 +84,8 @@ def _range(tolls: Sequence[Toll]) -> str:
     return ratio_range([toll.ratio for toll in tolls if toll.ratio])
 
 
-def _is_disturbed(toll: Toll) -> bool:
-    return toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED
+def _is_noisy(toll: Toll) -> bool:
+    return toll.ratio is not None and toll.ratio.moments is Moments.ALL
 
 
 def _table(study: StudyJudgement) -> Table:
@@ -117,14 +117,14 @@ def _table(study: StudyJudgement) -> Table:
 def _ratio(toll: Toll) -> tuple[TableCell, TableCell]:
     if toll.ratio is None:
         return DASH, DASH
-    said = f"{times(toll.ratio.estimate)}{'~' * _is_disturbed(toll)}"
+    said = f"{times(toll.ratio.estimate)}{'~' * _is_noisy(toll)}"
     return TableCell(said, toll.ratio.estimate), TableCell(bracket(toll.ratio))
 
 
 def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
     """What hyperthreads do to scaling, what stood in the way, and what so many cores cannot show."""
-    if any(_is_disturbed(toll) for result in study.scaling for toll in (result.cpu, result.elapsed)):
-        yield "~ as disturbed: who holds a lock while another program has its core lets all wait."
+    if any(_is_noisy(toll) for result in study.scaling for toll in (result.cpu, result.elapsed)):
+        yield "~ noisy: who holds a lock while another program has its core lets all wait."
     most = max(result.threads for result in study.scaling)
     groups = [str(group) for group in fingerprint.get("hyperthreads", ())]
     cores = fingerprint.get("cores")

@@ -9,23 +9,23 @@ from tollbar.families import LOADS
 from tollbar.judge import StudyJudgement, Verdict
 from tollbar.present.blocks import DASH, Table, TableCell
 from tollbar.present.names import CALLED_OUT, IN_GOOD_STANDING, STANDINGS, plain, standing_words, value_words
-from tollbar.present.numbers import AS_DISTURBED, bracket, times
+from tollbar.present.numbers import NOISY_MARK, bracket, times
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
 
 # In which order columns leave where there is no room for all.
-BAR, TYPICAL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
+BAR, ALL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
 
 
 def marked(words: str, of: Interval | None) -> str:
-    """A number's words, with a mark behind them where it is not of undisturbed moments."""
-    return f"{words}{AS_DISTURBED}" if of is not None and of.moments is Moments.AS_DISTURBED else words
+    """A number's words, with a mark behind them where it is not of quiet moments."""
+    return f"{words}{NOISY_MARK}" if of is not None and of.moments is Moments.ALL else words
 
 
 def has_marks(tables: Iterable[Table]) -> bool:
     """Whether a cell of these tables has that mark, which is to be explained then."""
     cells = (cell for table in tables for row in table.rows for cell in row)
-    return any(AS_DISTURBED in f"{cell.says}{cell.small or ''}" for cell in cells)
+    return any(NOISY_MARK in f"{cell.says}{cell.small or ''}" for cell in cells)
 
 
 def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:

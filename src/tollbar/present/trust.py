@@ -81,17 +81,17 @@ def by_chance(study: StudyJudgement) -> list[str]:
     ]
 
 
-def as_disturbed(study: StudyJudgement, ratio: Interval | None) -> str | None:
-    """Where the ratio is not that of undisturbed moments, and why."""
-    if ratio is None or ratio.moments is Moments.UNDISTURBED:
+def noisy_words(study: StudyJudgement, ratio: Interval | None) -> str | None:
+    """Where the ratio is not that of quiet moments, and why."""
+    if ratio is None or ratio.moments is Moments.QUIET:
         return None
     if study.trust.left_alone is None:
-        return "as disturbed: no probe shares the core that is measured"
+        return "noisy: no probe shares the core that is measured"
     if study.trust.slower_than_known:
-        return "as disturbed: always measured beside a busy neighbour"
+        return "noisy: always measured beside a busy neighbour"
     if study.trust.varying:
-        return "as disturbed: its core was left alone in too few blocks, or its operations vary (see the warnings)"
-    return "as disturbed: its core was left alone in too few blocks"
+        return "noisy: its core was quiet in too few blocks, or its operations vary (see the warnings)"
+    return "noisy: its core was quiet in too few blocks"
 
 
 def suffers_words(toll: Toll) -> str | None:
@@ -107,8 +107,8 @@ def largest_noise(study: StudyJudgement) -> float | None:
 def two_costs(study: StudyJudgement) -> str:
     """What the two costs mean, and how many cells they tell apart."""
     said = (
-        "Undisturbed is what an operation costs while the core is left alone: rounds count whose chunks lie between"
-        " quick probes of the core; verdicts rest on its ratios. Typical is what it cost as disturbed today, in the"
+        "Quiet is what an operation costs while the core is quiet: rounds count whose chunks lie between"
+        " quick probes of the core; verdicts rest on its ratios. *All samples* is what it cost noisy today, in the"
         " first try of every round."
     )
     apart = [
@@ -118,7 +118,7 @@ def two_costs(study: StudyJudgement) -> str:
     ]
     if not apart:
         return said
-    tolls = counted(sum(t.typical is not None for t in real_tolls(study)), "cell")
+    tolls = counted(sum(t.all_samples is not None for t in real_tolls(study)), "cell")
     return (
         f"{said} Where the two ratios are more than {percent(study.about.threshold)} apart, the cell suffers"
         f" more or less from neighbours on the machine than its baseline does: of {tolls}, {enumeration(apart)}."

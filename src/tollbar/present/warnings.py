@@ -82,7 +82,7 @@ def _on_neighbours(study: StudyJudgement) -> Iterator[str]:
     if more or less:
         yield (
             f"What else ran on this machine made {more:,} of {counted(len(measured), 'cell')} dearer by more than their"
-            f" baseline, and {less:,} by less: their typical ratios, as disturbed, stand beside the undisturbed ones"
+            f" baseline, and {less:,} by less: their ratio of all samples, noisy, stand beside the quiet ones"
             " that verdicts are made from."
         )
 
@@ -97,24 +97,24 @@ def _on_quiet(study: StudyJudgement) -> Iterator[str]:
     if trust.left_alone is None:
         yield (
             "No probe shares the core that is measured, which nothing is kept on or the lab itself is: nothing tells"
-            " quiet moments, and all costs and ratios are as disturbed."
+            " quiet moments, and all costs and ratios are noisy."
         )
     elif trust.slower_than_known is not None and trust.known_by is Known.CHAIN:
         yield (
             f"The quickest probes took {times(trust.slower_than_known)} what they take on a quiet core of this"
             " processor, by a chain of dependent steps, which a neighbour hardly slows: cells were always measured next"
-            " to a busy neighbour. All costs and ratios are as disturbed. Measure when the host is quieter."
+            " to a busy neighbour. All costs and ratios are noisy. Measure when the host is quieter."
         )
     elif trust.slower_than_known is not None:
         yield (
             f"The quickest probes took {times(trust.slower_than_known)} what they took in earlier runs on this"
             " processor: cells were always measured beside a busy neighbour, or the machine has changed. All costs and"
-            " ratios are as disturbed. Measure when the host is quieter."
+            " ratios are noisy. Measure when the host is quieter."
         )
     elif trust.never_left_alone > MANY_CELLS * trust.cells:
         yield (
-            f"The core of {trust.never_left_alone:,} of {counted(trust.cells, 'cell')} was left alone in too few"
-            f" blocks (at least {trust.fewest_blocks}): their costs and ratios are as disturbed. Measure when the host"
+            f"The core of {trust.never_left_alone:,} of {counted(trust.cells, 'cell')} was quiet in too few"
+            f" blocks (at least {trust.fewest_blocks}): their costs and ratios are noisy. Measure when the host"
             " is quieter, or add blocks."
         )
 
@@ -126,7 +126,7 @@ def _on_varying(study: StudyJudgement) -> Iterator[str]:
         yield (
             f"Operations of {counted(len(titles), 'cell')} ({named})"
             " vary by themselves. Their quiet chunks would be the cheap ones, so that all chunks count: these costs and"
-            " ratios are as disturbed. Add blocks to narrow them."
+            " ratios are noisy. Add blocks to narrow them."
         )
 
 
@@ -146,7 +146,7 @@ def _on_drift(study: StudyJudgement) -> Iterator[str]:
     way = f"rose by {percent_of(drift - 1)}" if drift > 1 else f"fell by {percent_of(1 - drift)}"
     yield (
         f"The cells' cost {way} from the first third of the blocks to the last. Ratios are made of"
-        " chunks milliseconds apart and stand; for typical costs let the machine come to rest and run again."
+        " chunks milliseconds apart and stand; for cost of all samples let the machine come to rest and run again."
     )
 
 

@@ -148,7 +148,7 @@
 
   const choosable = (study) => {
     const every = study.querySelector(".every");
-    const [against, typical, verdict] = ["against", "typical", "verdict"].map((name) => Number(every.dataset[name]));
+    const [against, allSamples, verdict] = ["against", "all", "verdict"].map((name) => Number(every.dataset[name]));
     const table = every.querySelector("table");
     const title = table.tHead.rows[0].cells[against].querySelector("button");
     const own = title.textContent;
@@ -158,8 +158,8 @@
     const rows = [...table.tBodies[0].rows].map((row) => ({
       row,
       is: row.cells[0].dataset,
-      cells: [against, typical, verdict].map((number) => row.cells[number]),
-      judged: [against, typical, verdict].map((number) => row.cells[number].cloneNode(true)),
+      cells: [against, allSamples, verdict].map((number) => row.cells[number]),
+      judged: [against, allSamples, verdict].map((number) => row.cells[number].cloneNode(true)),
     }));
     const restore = ({cells, judged}) => cells.forEach((cell, number) => {
       cell.replaceChildren(...judged[number].cloneNode(true).childNodes);

@@ -37,7 +37,7 @@ EARLIER = {
     1: _NO_CHUNKS,
     2: _NO_CHUNKS,
     3: "its cells are named by the versions of their libraries",
-    4: "its chunks have no probes, so that nothing tells which of them were undisturbed",
+    4: "its chunks have no probes, so that nothing tells which of them were quiet",
 }
 
 

@@ -145,7 +145,7 @@ class _Measured:
     def in_phases(self) -> Interval | None:
         ended = [[trial for trial in row.trials if trial.outcome is Outcome.OK] for row in self.rows]
         visits = [self.ledger.one_a_trial(trials, _in_phase) for trials in ended]
-        return stats.added(visits, self.weights, Moments.AS_DISTURBED, confidence=self.ledger.confidence)
+        return stats.added(visits, self.weights, Moments.ALL, confidence=self.ledger.confidence)
 
 
 def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
@@ -188,7 +188,7 @@ def _checked(sized: Sized, one: SizedTerm, measured: _Measured | str) -> Checked
 
 
 def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequence[_Measured]) -> CheckedTerm:
-    """What is predicted and what was measured, both undisturbed where both were in blocks enough, else neither.
+    """What is predicted and what was measured, both quiet where both were in blocks enough, else neither.
 
     Beside neighbours a request takes a sixth more here, and how many of them each side had is no matter of the mix.
     """
@@ -200,8 +200,8 @@ def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequ
         return _total([one.in_rounds(moments) for one in measured])
 
     best = predicted(None), in_rounds(None)
-    are_undisturbed = all(side is not None and side.moments is Moments.UNDISTURBED for side in best)
-    moments = None if are_undisturbed else Moments.AS_DISTURBED
+    are_quiet = all(side is not None and side.moments is Moments.QUIET for side in best)
+    moments = None if are_quiet else Moments.ALL
     found, in_phases = in_rounds(moments), _total([one.in_phases for one in measured])
     if found is None or in_phases is None:
         return CheckedTerm(name, best[0], reason="its server's CPU time was not seen")

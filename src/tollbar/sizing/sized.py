@@ -1,6 +1,6 @@
 """How many cores a mix takes, by the costs that runs measured: sums of rates times costs, with their intervals.
 
-A cost is the CPU time of all that takes part, undisturbed; where a load client asks a server, of the server's side.
+A cost is the CPU time of all that takes part, quiet; where a load client asks a server, of the server's side.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class Sized:
         """A term's part of all cores, both of the same moments; None where a cell was not measured."""
         if self.cores is None:
             return None
-        if of.cores.moments is self.cores.moments is Moments.UNDISTURBED:
+        if of.cores.moments is self.cores.moments is Moments.QUIET:
             return of.cores.estimate / self.cores.estimate
         cells = [cell for one in self.terms for cell in one.cells]
-        own, every = (summed(some, Moments.AS_DISTURBED) for some in (of.cells, cells))
+        own, every = (summed(some, Moments.ALL) for some in (of.cells, cells))
         return own.estimate / every.estimate
 
     def machines(self, cores: float) -> int | None:

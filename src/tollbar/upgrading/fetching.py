@@ -22,7 +22,7 @@ from tollbar.runners import NotBuilt
 
 # Some tens of megabytes over a slow line.
 LIMIT_S = 300.0
-# As apt verifies it: a source that its user calls trusted is taken at its word. Its own caches are left alone.
+# As apt verifies it: a source that its user calls trusted is taken at its word. Its own caches are quiet.
 APT = (
     "apt-get",
     *("-o", "APT::Get::AllowUnauthenticated=false"),

@@ -70,7 +70,7 @@ class BudgetForm(Form):
     high: Number
     confidence: Number
     blocks: int
-    moments: str | None
+    noisy: bool | None
     libraries: list[str]
     ratio_when_set: Number
     libraries_when_set: list[str]
@@ -87,7 +87,7 @@ class Document(Form):
     breaks: bool
     """whether something is not as it is to be: the status is then 1"""
     leaves_open: bool
-    """whether something cannot be said, cannot be told, is not judged here, or is within its limit as disturbed and no
+    """whether something cannot be said, cannot be told, is not judged here, or is within its limit noisy and no
     further from it than neighbours may move it: with `--strict` the status is then 3"""
     accepted: bool
     """whether standings and limits were to be written into the file: those are that are other than the file's"""
@@ -178,7 +178,7 @@ def _budget(one: CheckedBudget, check: Check) -> BudgetForm:
         high=high,
         confidence=ratio and ratio.confidence,
         blocks=ratio.n if ratio else 0,
-        moments=ratio and ratio.moments,
+        noisy=ratio.is_noisy if ratio else None,
         libraries=list(one.libraries),
         ratio_when_set=budget.set_on and budget.set_on.ratio,
         libraries_when_set=list(budget.set_on.libraries) if budget.set_on else [],

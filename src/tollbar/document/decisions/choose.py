@@ -36,11 +36,11 @@ class CandidateForm(Form):
     cost: Number
     low: Number
     high: Number
-    moments: str | None
+    noisy: bool | None
     over_cheapest: Number
     over_cheapest_low: Number
     over_cheapest_high: Number
-    over_cheapest_moments: str | None
+    over_cheapest_noisy: bool | None
     verdict: str | None
     not_measured: str | None
     broken: list[ReasonForm]
@@ -188,11 +188,11 @@ def _candidate(of: Answered, place: Choosing | None, one: Candidate) -> Candidat
         cost=cost.estimate if cost else None,
         low=low,
         high=high,
-        moments=str(cost.moments) if cost else None,
+        noisy=cost.is_noisy if cost else None,
         over_cheapest=ratio.estimate if ratio else None,
         over_cheapest_low=over_low,
         over_cheapest_high=over_high,
-        over_cheapest_moments=str(ratio.moments) if ratio else None,
+        over_cheapest_noisy=ratio.is_noisy if ratio else None,
         verdict=str(toll.verdict) if toll else None,
         not_measured=one.unmeasured,
         broken=[_reason(each) for each in one.broken],

@@ -46,8 +46,8 @@ class ObservationForm(Form):
     """null, as `high`, where there were too few blocks for an interval"""
     high: Number
     confidence: Number
-    disturbed: bool
-    """whether the ratio is as disturbed: the core was left alone in too few blocks, or was not probed"""
+    noisy: bool
+    """whether the ratio is noisy: the core was quiet in too few blocks, or was not probed"""
     verdict: str
     blocks: int
     reason: str | None
@@ -61,8 +61,8 @@ class TogetherForm(Form):
     confidence: Number
     noise: Number
     """how far from 1 noise alone may take this ratio; null where no run had A/A pairs"""
-    disturbed: bool
-    """whether the combined runs are as disturbed: no undisturbed one has an interval"""
+    noisy: bool
+    """whether the combined runs are noisy: no quiet one has an interval"""
     runs: list[int]
     """the combined ones, by their places in `runs`"""
 
@@ -258,7 +258,7 @@ def _together(place: Place) -> TogetherForm | None:
         high=ratio.high,
         confidence=ratio.confidence,
         noise=place.floor,
-        disturbed=ratio.moments is Moments.AS_DISTURBED,
+        noisy=ratio.moments is Moments.ALL,
         runs=[one.run for one in place.combined],
     )
 
@@ -274,7 +274,7 @@ def _observed(one: Observation) -> dict[str, Any]:
         "low": toll.low,
         "high": toll.high,
         "confidence": one.study.confidence,
-        "disturbed": toll.is_disturbed,
+        "noisy": toll.is_noisy,
         "verdict": str(toll.verdict),
         "blocks": toll.blocks,
         "reason": toll.reason,

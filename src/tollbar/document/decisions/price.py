@@ -38,8 +38,8 @@ class CostForm(Form):
     """CPU time of the first replacement over that of the asset; null where there is none."""
     interval: Ends
     """Of the ratio."""
-    moments: str | None
-    """Which the ratio is of: `undisturbed`, or `as disturbed`."""
+    noisy: bool | None
+    """Whether the core was quiet in too few blocks, so that all samples count; null where there is no ratio."""
     verdict: str
     """`costs`, `saves`, `free`, `unclear` (not told apart) or `not measured`, as of a toll."""
     reason: str | None
@@ -270,7 +270,7 @@ def _cost(cost: Cost) -> CostForm:
         where=dict(cost.where),
         ratio=ratio.estimate if ratio else None,
         interval=(ratio.low, ratio.high) if ratio and ratio.is_bounded else None,
-        moments=str(ratio.moments) if ratio else None,
+        noisy=ratio.is_noisy if ratio else None,
         verdict=cost.toll.verdict.value,
         reason=cost.toll.reason,
     )

@@ -23,8 +23,8 @@ class Cores(Form):
     """null where there were too few blocks"""
     degrees_of_freedom: Number | None
     """of Student's distribution; null where they are not limited"""
-    moments: str
-    """`undisturbed`, or `as disturbed` where the core was left alone in too few blocks"""
+    noisy: bool
+    """whether the core was quiet in too few blocks, so that all samples count"""
 
 
 class CellForm(Form):
@@ -145,7 +145,7 @@ def _cores(of: Interval) -> Cores:
     bounded = of.is_bounded
     freedom = of.freedom if bounded and of.freedom != float("inf") else None
     interval = (of.low, of.high) if bounded else None
-    return Cores(estimate=of.estimate, interval=interval, degrees_of_freedom=freedom, moments=of.moments)
+    return Cores(estimate=of.estimate, interval=interval, degrees_of_freedom=freedom, noisy=of.is_noisy)
 
 
 def _term(sized: Sized, one: SizedTerm) -> TermForm:

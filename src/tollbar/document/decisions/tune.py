@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tollbar.document.schema import Form, Number, Values
 from tollbar.families import Value
-from tollbar.present.decisions.tune import parameter_words, rate_words, reason_words, tune_answer, was_disturbed
+from tollbar.present.decisions.tune import parameter_words, rate_words, reason_words, tune_answer, was_contended
 from tollbar.tuning import Asked, Measured, Missed, Tuned, Tuning, pasted
 
 
@@ -27,7 +27,7 @@ class Took(Form):
     cpu_s: Number
     hashes: int
     memory_bytes: int
-    disturbed: bool
+    noisy: bool
 
 
 class Published(Form):
@@ -178,7 +178,7 @@ def _took(asked: Asked, one: Measured) -> Took:
         cpu_s=elapsed.cpu_s,
         hashes=elapsed.hashes,
         memory_bytes=one.memory_bytes,
-        disturbed=was_disturbed(asked, elapsed),
+        noisy=was_contended(asked, elapsed),
     )
 
 

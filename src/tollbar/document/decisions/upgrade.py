@@ -30,8 +30,8 @@ class RatioForm(Form):
     """null where there were too few blocks; all of this document hold together"""
     confidence: Number
     """of this interval by itself"""
-    moments: str
-    """`undisturbed`, or `as disturbed` where the core was left alone in too few blocks"""
+    noisy: bool
+    """whether the core was quiet in too few blocks, so that all samples count"""
 
 
 class PartForm(RatioForm):
@@ -125,7 +125,7 @@ def _values(of: Interval) -> dict[str, Any]:
         "estimate": of.estimate,
         "interval": interval,
         "confidence": of.confidence,
-        "moments": of.moments.value,
+        "noisy": of.is_noisy,
     }
 
 

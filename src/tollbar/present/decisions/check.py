@@ -11,7 +11,7 @@ from tollbar.policies import CheckedUse, Except, Finding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words
 from tollbar.present.names import counted, enumeration
-from tollbar.present.numbers import DISTURBED, bracket_exactly, percent, percent_of
+from tollbar.present.numbers import NOISY, bracket_exactly, percent, percent_of
 
 if TYPE_CHECKING:
     from tollbar.budgets.judging import CheckedBudget
@@ -53,7 +53,7 @@ _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
     Found.CANNOT_TELL: ("is undecided", "are undecided"),
     Found.ELSEWHERE: ("is not judged here", "are not judged here"),
     "accepted": ("has a new limit", "have new limits"),
-    "within, as disturbed": ("is within its limit, as disturbed", "are within their limits, as disturbed"),
+    "within, noisy": ("is within its limit, noisy", "are within their limits, noisy"),
     Found.WITHIN: ("is within its limit", "are within their limits"),
 }
 
@@ -170,7 +170,7 @@ def _tolls(check: Check) -> Listing:
             TableCell(_times(one.ratio.estimate)) if one.ratio else DASH,
             TableCell(bracket_exactly(one.ratio)) if one.ratio else DASH,
             TableCell(_times(one.budget.at_most)) if one.budget.at_most else DASH,
-            TableCell(f"{verdict}{' ~' * one.is_disturbed}", good=_GOOD.get(verdict)),
+            TableCell(f"{verdict}{' ~' * one.is_noisy}", good=_GOOD.get(verdict)),
         ]
         for one in budgets
         for verdict in (_verdict(one, check),)
@@ -181,7 +181,7 @@ def _tolls(check: Check) -> Listing:
     several = sum(one.ratio is not None for one in budgets)
     if several > 1 and confidence:
         notes.append(f"Each interval is of {percent(confidence)}, so that all {several} hold together as one would.")
-    return Listing("Tolls", tables=[table], notes=[*notes, *([DISTURBED] * any(one.is_disturbed for one in budgets))])
+    return Listing("Tolls", tables=[table], notes=[*notes, *([NOISY] * any(one.is_noisy for one in budgets))])
 
 
 def _verdict(one: CheckedBudget, check: Check) -> str:
@@ -192,7 +192,7 @@ def _verdict(one: CheckedBudget, check: Check) -> str:
 def _counted(one: CheckedBudget, check: Check) -> str:
     """As what it is counted in the answer: what is not sure stands apart."""
     verdict = _verdict(one, check)
-    return f"{verdict}, as disturbed" if verdict == Found.WITHIN and not one.is_sure else verdict
+    return f"{verdict}, noisy" if verdict == Found.WITHIN and not one.is_sure else verdict
 
 
 def _times(ratio: float) -> str:
@@ -227,4 +227,4 @@ def _accepted(check: Check) -> Iterator[str]:
                 f"{finds or 'what it finds is not known, since nothing was measured twice'}."
             )
         elif one.ratio and not one.can_be_set:
-            yield f"{one.budget.name}: no limit is made of it, since the core was left alone too seldom."
+            yield f"{one.budget.name}: no limit is made of it, since the core was quiet too seldom."

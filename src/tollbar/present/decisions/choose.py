@@ -25,7 +25,7 @@ from tollbar.present.names import (
     plain,
     standing_words,
 )
-from tollbar.present.numbers import AS_DISTURBED, DISTURBED, amount, bracket, times
+from tollbar.present.numbers import NOISY, NOISY_MARK, amount, bracket, times
 from tollbar.present.table_cells import has_marks, marked
 
 # More would hide the answer; the JSON document has all.
@@ -83,8 +83,8 @@ def answer(of: Answered) -> Brief:
         )
         if one is not None
     ]
-    is_marked = AS_DISTURBED in headline or any(has_marks(one.tables) for one in listings)
-    marks = [f"{DISTURBED}."] if is_marked else []
+    is_marked = NOISY_MARK in headline or any(has_marks(one.tables) for one in listings)
+    marks = [f"{NOISY}."] if is_marked else []
     return Brief(
         _question(wanted),
         headline,

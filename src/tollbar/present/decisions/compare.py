@@ -81,16 +81,13 @@ def _agreement(comparison: Comparison) -> list[str]:
     """How well the ratios of both runs agree, where there are any."""
     if comparison.median_difference is None or comparison.overlapping is None:
         return ["No ratio of the two runs can be compared."]
-    disturbed = comparison.as_disturbed
+    noisy = comparison.noisy
     return [
         f"Median relative difference of the ratios {percent_of(comparison.median_difference)};"
         f" {percent(round(comparison.overlapping, 2))} of intervals overlap.",
         *(
-            [
-                f"Compared as disturbed in both runs: {counted(disturbed, 'ratio')},"
-                " whose core was not left alone enough in one."
-            ]
-            if disturbed
+            [f"Compared noisy in both runs: {counted(noisy, 'ratio')}, whose core was not quiet enough in one."]
+            if noisy
             else []
         ),
     ]

@@ -41,7 +41,7 @@ from tollbar.present.decisions.gather_words import (
     verdict_words,
 )
 from tollbar.present.names import counted, enumeration, standing_words
-from tollbar.present.numbers import AS_DISTURBED, apart_words, percent, percent_of
+from tollbar.present.numbers import NOISY_MARK, apart_words, percent, percent_of
 
 if TYPE_CHECKING:
     from tollbar.present.page import Page
@@ -118,13 +118,10 @@ def how(gathered: Gathered) -> Iterator[str]:
         yield f"Simulated: {counted(made_up, 'machine')} made up on another, and nothing of it is a network's."
     if gathered.rows:
         tolls = [toll for row in gathered.rows for place in row.places.values() for toll in place.ratios]
-        marked = (
-            f"; where `{AS_DISTURBED}` stands, as disturbed, because the core was left alone in too few blocks or was"
-            " not probed"
-        )
+        marked = f"; where `{NOISY_MARK}` stands, noisy, because the core was quiet in too few blocks or was not probed"
         yield (
             "A ratio is the CPU time of a choice over that of its baseline, all else alike, as its own run was judged:"
-            f" in undisturbed moments{marked * any(toll.is_disturbed for toll in tolls)}. Ratios of machines stand side"
+            f" in quiet moments{marked * any(toll.is_noisy for toll in tolls)}. Ratios of machines stand side"
             " by side and are not averaged; times of two machines are not compared, and there is no rank among"
             " machines."
         )
@@ -306,7 +303,7 @@ def refusal_words(refused: Refused) -> str:
             f" {percent(study.threshold)} is the threshold"
         )
     if refused.doubt is Doubt.NEVER_QUIET:
-        return "never a quiet moment: no cell's core was left alone in blocks enough"
+        return "never a quiet moment: no cell's core was quiet in blocks enough"
     if refused.doubt is Doubt.ELSEWHERE:
         return f"parts of it ran on other machines: {refused.elsewhere}; a column is one machine"
     wrong = enumeration([f"“{says}”" for says in study.wrong_claims])

@@ -45,7 +45,7 @@ class Matrix:
     data: Mapping[str, Any]
     """`columns` (title, small, number of its processor, of its flags), `rows` (number of its family, name, smaller
     line, standing and its words, whether machines differ, and its cells) and the words for `verdicts` and `reasons`.
-    Cells are one text, `|` between them: a verdict's letter, the ratio, `~` if as disturbed, `;`, its interval, and
+    Cells are one text, `|` between them: a verdict's letter, the ratio, `~` if noisy, `;`, its interval, and
     where there are several runs `;` and their number and range. Of what was not measured: its letter and the number
     of the reason."""
 

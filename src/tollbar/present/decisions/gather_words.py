@@ -13,7 +13,7 @@ from tollbar.families import Family, Value
 from tollbar.gathering import Gathered, Machine, Place, TollRow
 from tollbar.gathering.reading import shown
 from tollbar.present.names import counted, enumeration, place_of
-from tollbar.present.numbers import AS_DISTURBED, percent, ratio_words
+from tollbar.present.numbers import NOISY_MARK, percent, ratio_words
 from tollbar.stats import Moments
 
 DIFFERS = "runs differ"
@@ -81,7 +81,7 @@ def verdict_words(place: Place) -> str:
 
 
 def ratio_and_ends(place: Place) -> tuple[str, str]:
-    """Return the ratio of all runs, marked where it is as disturbed, and the ends of its interval. Empty: none."""
+    """Return the ratio of all runs, marked where it is noisy, and the ends of its interval. Empty: none."""
     if not place.ratios:
         return "", ""
     if len(place.ratios) == 1:
@@ -89,15 +89,15 @@ def ratio_and_ends(place: Place) -> tuple[str, str]:
     together = place.ratio
     if together is None:
         return _range(place), _ends(None, None)
-    mark = AS_DISTURBED if together.moments is Moments.AS_DISTURBED else ""
+    mark = NOISY_MARK if together.moments is Moments.ALL else ""
     return ratio_words(together.estimate) + mark, _ends(together.low, together.high)
 
 
 def _range(place: Place) -> str:
-    """Return the least and the greatest of the runs' own ratios, marked where one is as disturbed: `1.50 to 1.60`."""
+    """Return the least and the greatest of the runs' own ratios, marked where one is noisy: `1.50 to 1.60`."""
     found = [toll.ratio for toll in place.ratios if toll.ratio is not None]
     low, high = ratio_words(min(found)), ratio_words(max(found))
-    mark = AS_DISTURBED if any(toll.is_disturbed for toll in place.ratios) else ""
+    mark = NOISY_MARK if any(toll.is_noisy for toll in place.ratios) else ""
     return (low if low == high else f"{low} to {high}") + mark
 
 

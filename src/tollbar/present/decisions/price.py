@@ -14,7 +14,7 @@ from tollbar.policies import Ruling
 from tollbar.present.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import counted, enumeration, place_of, standing_words
-from tollbar.present.numbers import DISTURBED, bracket, times
+from tollbar.present.numbers import NOISY, bracket, times
 from tollbar.present.table_cells import has_marks, marked
 
 # Rules, rows, places and names beyond these hide the rest; the JSON document has all.
@@ -105,7 +105,7 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
         columns = (*COLUMNS, *OF_COST) if is_priced else COLUMNS
         rows = [cells[: len(columns)] for cells in _rows(lines[:MOST_ROWS])]
         tables = [Table("", columns, rows)]
-        notes = [f"{DISTURBED}."] if has_marks(tables) else []
+        notes = [f"{NOISY}."] if has_marks(tables) else []
         left = lines[MOST_ROWS:]
         if left:
             of_them = counted(sum(line.count for line in left), "asset")

@@ -12,7 +12,7 @@ from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbe
 from tollbar.present.decisions import excepted_words
 from tollbar.present.decisions.tune import reason_words
 from tollbar.present.names import capitalised, counted, enumeration, place_of, standing_words, value_words
-from tollbar.present.numbers import DISTURBED, amount, figure_words, percent, percent_of
+from tollbar.present.numbers import NOISY, amount, figure_words, percent, percent_of
 from tollbar.present.table_cells import has_marks, marked
 from tollbar.sizing.checked import Checked, CheckedTerm
 from tollbar.sizing.mix import load_words
@@ -149,14 +149,14 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
             notes=[
                 "Cores that are wholly busy, at the mix's rates. Each term was asked for by itself, by a load client on"
                 f" a core of its own, with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy;"
-                " the server's CPU time, in rounds of the same moments as what is predicted, undisturbed unless a term"
+                " the server's CPU time, in rounds of the same moments as what is predicted, quiet unless a term"
                 f" says otherwise, and of all moments in throughput phases, in {checked.run.name}.",
             ],
         )
 
 
 def _marks(tables: Sequence[Table]) -> list[str]:
-    return [f"{DISTURBED}."] if has_marks(tables) else []
+    return [f"{NOISY}."] if has_marks(tables) else []
 
 
 def _terms(sized: Sized) -> Table:
@@ -243,7 +243,7 @@ def _side_by_side(one: CheckedTerm) -> list[TableCell]:
     in_rounds, in_phases = one.sides
     ratio = in_rounds.estimate / one.predicted.estimate
     side_by_side = [*_cores(one.predicted), *_cores(in_rounds), TableCell(f"{ratio:.3f}", ratio)]
-    moments = None if in_rounds.moments is Moments.UNDISTURBED else f"both {in_rounds.moments}"
+    moments = None if in_rounds.moments is Moments.QUIET else f"both {in_rounds.moments}"
     return [TableCell(one.name, small=moments), *side_by_side, *_cores(in_phases)]
 
 

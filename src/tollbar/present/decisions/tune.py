@@ -27,7 +27,7 @@ from tollbar.tuning import (
 )
 
 # Of the cores that the hashes could have had: below this other programs were at work as well.
-UNDISTURBED = 0.9
+QUIET = 0.9
 
 
 def tune_answer(found: Tuning) -> Brief:
@@ -268,15 +268,15 @@ def _warnings(found: Tuning) -> Iterator[str]:
     measured = [(one.choice.title, one.measured.elapsed) for one in (*found.tuned, *found.unsaid)]
     measured += [(one.choice.title, one.measured.elapsed) for one in found.missed if one.measured]
     could = min(found.asked.at_once, found.asked.limits.cores.amount)
-    disturbed = [(name, elapsed) for name, elapsed in measured if was_disturbed(found.asked, elapsed)]
-    if disturbed:
-        least = min(elapsed.cores for _, elapsed in disturbed)
+    noisy = [(name, elapsed) for name, elapsed in measured if was_contended(found.asked, elapsed)]
+    if noisy:
+        least = min(elapsed.cores for _, elapsed in noisy)
         yield (
-            f"other programs were at work: {enumeration([name for name, _ in disturbed])} had {least:.2g} of"
+            f"other programs were at work: {enumeration([name for name, _ in noisy])} had {least:.2g} of"
             f" {figure_cores(could)} at the least, and would take less time without them"
         )
 
 
-def was_disturbed(asked: Asked, elapsed: Elapsed) -> bool:
+def was_contended(asked: Asked, elapsed: Elapsed) -> bool:
     """Whether the hashes had fewer cores than they could have had."""
-    return elapsed.cores < UNDISTURBED * min(asked.at_once, asked.limits.cores.amount)
+    return elapsed.cores < QUIET * min(asked.at_once, asked.limits.cores.amount)

@@ -9,9 +9,9 @@ from tollbar.judge.comparison import upgrade as upgrade_words
 from tollbar.judge.trust import STEADY_NEIGHBOUR
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration, place_words, varying
-from tollbar.present.numbers import AS_DISTURBED, amount, apart_words, change_ends, change_words, percent
+from tollbar.present.numbers import NOISY_MARK, amount, apart_words, change_ends, change_words, percent
 from tollbar.present.page import moments_words
-from tollbar.present.trust import as_disturbed
+from tollbar.present.trust import noisy_words
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
 from tollbar.upgrading import Change, Kind, Upgrade, shared_settings
@@ -83,8 +83,8 @@ def _bracketed(*words: str) -> str:
 
 
 def _change_words(change: Interval) -> str:
-    """With the mark of what is not undisturbed."""
-    return f"{change_words(change.estimate)}{AS_DISTURBED * (change.moments is Moments.AS_DISTURBED)}"
+    """With the mark of what is not quiet."""
+    return f"{change_words(change.estimate)}{NOISY_MARK * (change.moments is Moments.ALL)}"
 
 
 def _headline(found: Upgrade) -> str:
@@ -99,7 +99,7 @@ def _how(found: Upgrade) -> Iterator[str]:
     confidence = max(study.confidence for study in found.judged.studies)
     threshold = max(study.about.threshold for study in found.judged.studies)
     found_in = {moments_words(study) for study in found.judged.studies}
-    moments = next((one for one in Moments if found_in == {one}), Moments.UNDISTURBED)
+    moments = next((one for one in Moments if found_in == {one}), Moments.QUIET)
     confidence_words = f"{percent(confidence)} intervals"
     if found.among > 1:
         confidence_words = f"intervals that hold together, all {found.among}, at {percent(confidence)}"
@@ -193,7 +193,7 @@ def _row(change: Change) -> list[TableCell]:
 
 
 def cost_of(study: StudyJudgement, row: Row) -> float | None:
-    """Nanoseconds per operation, undisturbed where its core was left alone."""
+    """Nanoseconds per operation, quiet where its core was quiet."""
     wanted = study.about.measure.cost
     found = (m for m in study.measurements if m.row.key == row.key and m.metric == wanted and m.component is None)
     return next((one.value for one in found), None)
@@ -221,8 +221,8 @@ def _notes(found: Upgrade, above: float | None) -> Iterator[str]:
         *((change.study, change.ratio) for change in found.changes),
         *((one.study, of) for one in found.apart if (s := one.found.split) for of in (s.whole, s.alike, s.rest)),
     ]
-    disturbed = dict.fromkeys(said for study, ratio in ratios if (said := as_disturbed(study, ratio)))
-    yield from (f"{AS_DISTURBED} {said}." for said in disturbed)
+    noisy = dict.fromkeys(said for study, ratio in ratios if (said := noisy_words(study, ratio)))
+    yield from (f"{NOISY_MARK} {said}." for said in noisy)
     if above is None:
         return
     if near := found.near(above):
