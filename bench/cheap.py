@@ -220,5 +220,5 @@ def _trial(visit: batches.Visit, order: int, rounds: int, noise: random.Random) 
 
 
 def _probe_ns(noise: random.Random) -> float:
-    """A probe that finds the core left alone four times in five."""
+    """A probe that finds the core quiet four times in five."""
     return 25_000.0 * noise.choice((1.0, 1.01, 1.02, 1.04, 1.4))

@@ -65,12 +65,12 @@ def figures(studies: Sequence[str] = (HASHES, HANDSHAKES)) -> Iterator[Figure]:
         called += sum(toll["verdict"] in ("costs", "saves") for toll in tolls)
         free = sum(toll["verdict"] == "free" for toll in tolls)
         noisy = sum(toll["noisy"] is True for toll in tolls)
-        alone = "unknown" if study["left_alone"] is None else f"{study['left_alone']:.0%}"
+        alone = "unknown" if study["quiet_share"] is None else f"{study['quiet_share']:.0%}"
         yield Figure(
             f"equal: {study['question']}",
             "(for comparison)",
             f"{free} of {len(tolls)} called free, noise floor ×{study['noise_floor'] or float('inf'):.4f}; "
-            f"the core left alone {alone}, {noisy} noisy",
+            f"the core quiet {alone}, {noisy} noisy",
             None,
         )
     if not off:

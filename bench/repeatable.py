@@ -161,12 +161,12 @@ def quick(studies: Sequence[str] = ()) -> Iterator[Figure]:
     yield Figure(
         "repeatable: the set `quick` whole", f"at most {QUICK_GOAL_S:.0f} s", f"{took_s:.0f} s", took_s <= QUICK_GOAL_S
     )
-    yield Figure("repeatable: the set `quick`, the core left alone", "(for comparison)", _left_alone([said]), None)
+    yield Figure("repeatable: the set `quick`, the core quiet", "(for comparison)", _quiet_share([said]), None)
     wide = {
         name: [_named(toll) for toll in _own_tolls(study) if _half(toll) > QUICK_WIDEST]
         for name, study in said.studies.items()
     }
-    quiet = {name for name, study in said.studies.items() if (study["left_alone"] or 0.0) >= QUIET_HALF}
+    quiet = {name for name, study in said.studies.items() if (study["quiet_share"] or 0.0) >= QUIET_HALF}
     for which, judged in (("where half of the moments were quiet", True), ("elsewhere", False)):
         rows = [f"{name}: {row}" for name, found in wide.items() if (name in quiet) is judged for row in found]
         of = sum(len(_own_tolls(study)) for name, study in said.studies.items() if (name in quiet) is judged)
@@ -226,9 +226,9 @@ def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
         half <= goal.half,
     )
     yield Figure(
-        f"repeatable: `{name}`, the core left alone, run by run",
+        f"repeatable: `{name}`, the core quiet, run by run",
         "(for comparison)",
-        f"{', '.join(_share(study['left_alone']) for study in studies)}; {_disturbed(studies)}",
+        f"{', '.join(_share(study['quiet_share']) for study in studies)}; {_disturbed(studies)}",
         None,
     )
 
@@ -276,7 +276,7 @@ def _known(name: str, said: Said) -> Iterator[Figure]:
     yield Figure(
         f"repeatable: `{name}` whole, {said.began:%H:%M}",
         f"at most {goal.minutes:.0f} min" if goal.minutes else "(for comparison)",
-        f"{took:.1f} min; the core left alone {_left_alone([said])}; {_disturbed(said.studies.values())}",
+        f"{took:.1f} min; the core quiet {_quiet_share([said])}; {_disturbed(said.studies.values())}",
         took <= goal.minutes if goal.minutes else None,
     )
     each = halves(said.tolls)
@@ -361,8 +361,8 @@ def _hours(said: Sequence[Said]) -> str:
     return f"from {said[0].began:%H:%M} to {datetime.now():%H:%M}"
 
 
-def _left_alone(said: Sequence[Said]) -> str:
-    return ", ".join(f"{name} {_share(study['left_alone'])}" for one in said for name, study in one.studies.items())
+def _quiet_share(said: Sequence[Said]) -> str:
+    return ", ".join(f"{name} {_share(study['quiet_share'])}" for one in said for name, study in one.studies.items())
 
 
 def _share(share: float | None) -> str:

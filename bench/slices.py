@@ -132,5 +132,5 @@ def _spread(what: str, documents: list[Document]) -> Figure:
         for all_of in ([ratio for ratio, _ in some],)
         if len(all_of) > 1
     ]
-    alone = fmean(one["left_alone"] or 0.0 for one in documents)
-    return Figure(what, "(for comparison)", f"{'; '.join(said)}; the core left alone {alone:.0%} of the time", None)
+    alone = fmean(one["quiet_share"] or 0.0 for one in documents)
+    return Figure(what, "(for comparison)", f"{'; '.join(said)}; the core quiet {alone:.0%} of the time", None)

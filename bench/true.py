@@ -116,9 +116,9 @@ def self_tests(names: Sequence[str] = SELF_TESTS) -> Iterator[Figure]:
             continue
         for claim in study["claims"]:
             yield _claimed(name, claim)
-        left_alone = study["left_alone"]
-        here = "unknown" if left_alone is None else f"{left_alone:.0%}"
-        yield Figure(f"true: `{name}`, the core left alone", "(for comparison)", here, None)
+        quiet_share = study["quiet_share"]
+        here = "unknown" if quiet_share is None else f"{quiet_share:.0%}"
+        yield Figure(f"true: `{name}`, the core quiet", "(for comparison)", here, None)
 
 
 def _claimed(name: str, claim: Document) -> Figure:

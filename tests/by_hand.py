@@ -104,7 +104,7 @@ def judged(
         noise_floor=apart(noise) if noise else None,
         noise=noise,
         measurements=tuple(measurements),
-        tolls=tuple(_undisturbed(toll, noisy, costs, terms) for toll in tolls(ledger, run.study.baseline)),
+        tolls=tuple(_quieter(toll, noisy, costs, terms) for toll in tolls(ledger, run.study.baseline)),
         contrasts=(),
         claims=(),
         drift=0.996,
@@ -117,7 +117,7 @@ def _trust(run: StudyRun, ledger: Ledger) -> Trust:
     return Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, batches=2 * blocks, stolen_batches=1)
 
 
-def _undisturbed(toll: Toll, noisy: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:
+def _quieter(toll: Toll, noisy: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:
     """A toll that is noisy, since no core was probed, with the ratio of these quiet costs."""
     if toll.ratio is None:
         return toll

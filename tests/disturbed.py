@@ -15,7 +15,7 @@ _BEFORE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a cell does: its cost on a core that is left alone, and what it suffers on one that is not."""
+    """What a cell does: its cost on a quiet core, and what it suffers on one that is not."""
 
     ns: float
     """Of one operation, without what comes on top now and then."""
@@ -109,10 +109,10 @@ class Kind:
 
     @cache  # noqa: B019  The kinds of the tests live as long as the tests.
     def mean_speed(self, suffers: float) -> float:
-        """How much of the work that a core left alone does is done here, over a long time that nothing selects.
+        """How much of the work that a quiet core does is done here, over a long time that nothing selects.
 
         A chunk that is ended by time gives as many operations as the core has speed, so that Σ cost / Σ operations is
-        the cost on a core left alone over this.
+        the cost on a quiet core over this.
         """
         path = Path.drawn(self, np.random.default_rng(77), 20_000.0)
         begins, ends = path.at(suffers)[:2]
@@ -140,7 +140,7 @@ class Path:
         return cls(ends_s, levels, alike)
 
     def at(self, suffers: float) -> tuple[float, list[float]]:
-        """The work done by time 0, which is none, and by each end, in seconds on a core that is left alone."""
+        """The work done by time 0, which is none, and by each end, in seconds on a quiet core."""
         if suffers not in self._done:
             lasts = np.diff(self.ends_s, prepend=0.0)
             self._done[suffers] = 0.0, np.cumsum(lasts * np.exp(-suffers * self.levels - self.alike)).tolist()

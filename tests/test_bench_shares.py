@@ -78,16 +78,16 @@ def test_an_upgrade_that_compares_nothing_is_no_row(
         upgrade._kinds(tmp_path, tmp_path / "libcrypto.so.3")
 
 
-def said(*, left_alone: float, **toll: object) -> Said:
+def said(*, quiet_share: float, **toll: object) -> Said:
     """A run of one study with one toll."""
     row = {"metric": "cpu", "choice": "tls-1.3", "provider": "aws-lc", "bed": None, "setting": {}, "aa": False}
     judged = {"ratio": 2.0, "low": 1.98, "high": 2.02, "noisy": False, "reason": None, **toll}
-    study = {"tolls": [row | judged], "left_alone": left_alone, "claims": []}
+    study = {"tolls": [row | judged], "quiet_share": quiet_share, "claims": []}
     return Said(Finished(10.0, 1, 0, ""), {"tls": study}, datetime.now())
 
 
 @pytest.mark.parametrize(
-    ("left_alone", "toll", "met"),
+    ("quiet_share", "toll", "met"),
     [
         (0.9, {}, True),
         (0.9, {"low": 1.0, "high": 4.0}, False),
@@ -97,9 +97,9 @@ def said(*, left_alone: float, **toll: object) -> Said:
     ids=["narrow", "wide", "failed", "no study was quiet"],
 )
 def test_the_quick_set_is_known_where_something_was_quiet(
-    monkeypatch: pytest.MonkeyPatch, left_alone: float, toll: dict[str, object], met: bool
+    monkeypatch: pytest.MonkeyPatch, quiet_share: float, toll: dict[str, object], met: bool
 ) -> None:
-    monkeypatch.setattr(repeatable, "_run", lambda *_: said(left_alone=left_alone, **toll))
+    monkeypatch.setattr(repeatable, "_run", lambda *_: said(quiet_share=quiet_share, **toll))
     (figure,) = (one for one in repeatable.quick() if "where half of the moments were quiet" in one.what)
     assert met == figure.met
 
@@ -115,7 +115,7 @@ def test_the_quick_set_is_known_where_something_was_quiet(
 )
 def test_runs_in_a_row_have_each_toll(monkeypatch: pytest.MonkeyPatch, toll: dict[str, object], met: bool) -> None:
     """What the figures of spread and of intervals leave out is a figure of its own."""
-    runs = iter([said(left_alone=0.9, **toll), *(said(left_alone=0.9) for _ in range(5))])
+    runs = iter([said(quiet_share=0.9, **toll), *(said(quiet_share=0.9) for _ in range(5))])
     monkeypatch.setattr(repeatable, "_run", lambda *_: next(runs))
     (figure,) = (one for one in repeatable.six(["tls"]) if "without a ratio or an interval" in one.what)
     assert met == figure.met

@@ -225,7 +225,7 @@ def test_a_machine_that_is_never_quiet_says_so() -> None:
         with started(one, seed) as lab:
             lab.measure(one.blocks)
             (found,) = judge(lab.look()).studies
-        assert found.trust.cells == found.trust.never_left_alone
+        assert found.trust.cells == found.trust.never_quiet
         assert found.trust.slower_than_known
         for toll in found.tolls:
             assert toll.ratio is not None

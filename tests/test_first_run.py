@@ -15,7 +15,7 @@ from tollbar.judge import StudyJudgement, judge
 from tollbar.judge.quotients import by_chain_ns, listed
 from tollbar.judge.trust import STEADY_NEIGHBOUR, Trust, is_near
 from tollbar.moments import Known, Watch, keep_best, quickness_of
-from tollbar.present.page import left_alone_words
+from tollbar.present.page import quiet_share_words
 from tollbar.present.warnings import warnings
 from tollbar.stats import Interval, Moments
 
@@ -39,7 +39,7 @@ def found(kind: Kind, seed: int, blocks: int = 4) -> StudyJudgement:
 def is_called_noisy(study: StudyJudgement) -> bool:
     """No ratio is called quiet, and no moment quiet."""
     moments = {toll.ratio.moments for toll in study.tolls if toll.ratio is not None}
-    return {Moments.ALL} == moments and 0.0 == study.trust.left_alone
+    return {Moments.ALL} == moments and 0.0 == study.trust.quiet_share
 
 
 def is_called_quiet(study: StudyJudgement) -> bool:
@@ -101,7 +101,7 @@ def test_on_an_unlisted_processor_a_steady_neighbour_cannot_be_excluded() -> Non
     assert (Known.NOTHING, True) == (study.trust.known_by, study.trust.may_have_neighbour)
     (line,) = [line for line in warnings(study) if "first run" in line]
     assert line.startswith("Cannot exclude a steady neighbour: first run on this processor.")
-    assert "is not known: first run on this processor" in left_alone_words(study)
+    assert "is not known: first run on this processor" in quiet_share_words(study)
 
 
 def test_with_history_the_chain_is_not_read() -> None:

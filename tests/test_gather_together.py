@@ -60,7 +60,7 @@ def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), noisy: Se
         study = KeptStudy(
             name="s", question="?", family="digest", cost="cpu", load="", threshold=0.03, confidence=0.96,
             noise_floor=1.0,
-            left_alone=1.0, cells_measured=2, never_left_alone=0, wrong_claims=[], parameters={},
+            quiet_share=1.0, cells_measured=2, never_quiet=0, wrong_claims=[], parameters={},
             noises=[kept] if kept else [], cells=[CELL, CELL], tolls=[toll],
         )  # fmt: skip
         seen.append(Observation(number, study, toll))

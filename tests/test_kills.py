@@ -254,7 +254,9 @@ TOLL = {"low": 1.0, "high": 1.2, "ratio": 1.1, "verdict": "costs", "reason": Non
 )
 def test_an_answer_is_the_same_by_its_interval(now: dict[str, object] | None, harmed: bool, found: object) -> None:
     """The same verdict is not the same answer: one of nine times as much has it too."""
-    agree, apart = looking.answers({} if now is None else {"key": {**TOLL, **now}}, as_undisturbed(TOLL), harmed=harmed)
+    agree, apart = looking.answers(
+        {} if now is None else {"key": {**TOLL, **now}}, as_uninterrupted(TOLL), harmed=harmed
+    )
     if isinstance(found, dict):
         assert ([], found) == (apart, agree)
     else:
@@ -264,37 +266,37 @@ def test_an_answer_is_the_same_by_its_interval(now: dict[str, object] | None, ha
 @pytest.mark.parametrize(
     ("now", "is_apart"), [({"low": 1.9, "high": 2.1, "ratio": 2.0}, False), ({"low": 1.0, "high": 1.2}, True)]
 )
-def test_another_answer_is_none_if_an_undisturbed_run_has_it_now(
+def test_another_answer_is_none_if_an_uninterrupted_run_has_it_now(
     survivors: Survivors, monkeypatch: pytest.MonkeyPatch, now: dict[str, object], is_apart: bool
 ) -> None:
     """The machine may have become another since the first quiet run; the strike is not what did it then."""
     resumed = {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}
     monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": resumed})
-    monkeypatch.setitem(survivors._undisturbed, "kind", as_undisturbed(TOLL))
+    monkeypatch.setitem(survivors._uninterrupted, "kind", as_uninterrupted(TOLL))
     made: list[str] = []
-    monkeypatch.setattr(survivors, "quiet", lambda kind: made.append(kind) or as_undisturbed({**TOLL, **now}))
+    monkeypatch.setattr(survivors, "uninterrupted", lambda kind: made.append(kind) or as_uninterrupted({**TOLL, **now}))
     kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
-    apart = survivors._apart(kill, "kind", as_undisturbed(TOLL))
+    apart = survivors._apart(kill, "kind", as_uninterrupted(TOLL))
     assert (["kind"], is_apart) == (made, bool(apart))
     assert "another answer" in kill.note["apart"][0]
 
 
-def test_another_answer_stands_where_no_undisturbed_run_can_be_made(
+def test_another_answer_stands_where_no_uninterrupted_run_can_be_made(
     survivors: Survivors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kill is wrong then, and not one that was never made."""
 
-    def fails(_: str) -> looking.Undisturbed:
+    def fails(_: str) -> looking.Uninterrupted:
         raise RuntimeError("no port")
 
     monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}})
-    monkeypatch.setitem(survivors._undisturbed, "kind", as_undisturbed(TOLL))
+    monkeypatch.setitem(survivors._uninterrupted, "kind", as_uninterrupted(TOLL))
     monkeypatch.setattr(survivors, "quiet", fails)
     kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
-    assert ["another answer"] == [one[:14] for one in survivors._apart(kill, "kind", as_undisturbed(TOLL))]
+    assert ["another answer"] == [one[:14] for one in survivors._apart(kill, "kind", as_uninterrupted(TOLL))]
     assert "no port" == kill.note["not_compared_anew"]
 
 
-def as_undisturbed(toll: dict[str, object]) -> looking.Undisturbed:
+def as_uninterrupted(toll: dict[str, object]) -> looking.Uninterrupted:
     """A quiet run that came to this."""
-    return looking.Undisturbed(Path("study.toml"), 1.0, 1.0, 4, {"key": toll})
+    return looking.Uninterrupted(Path("study.toml"), 1.0, 1.0, 4, {"key": toll})

@@ -66,7 +66,7 @@ def test_without_probes_nothing_is_quiet() -> None:
     assert not quickness_of([], 25_000.0).was_ever_quiet
 
 
-def test_a_machine_that_was_never_left_alone_is_known_by_earlier_runs() -> None:
+def test_a_machine_that_was_never_quiet_is_known_by_earlier_runs() -> None:
     """Its quickest probes are slower than what this machine has given before."""
     readings = probes(300, quickest_ns=25_000 * math.exp(0.3))
     assert quickness_of(readings).was_ever_quiet

@@ -34,7 +34,7 @@ def disturbed_repeats(trials: Sequence[Trial]) -> list[Trial]:
     return [replace(trial, repeat=True) for trial in trials]
 
 
-def test_undisturbed_and_typical_stand_side_by_side() -> None:
+def test_quiet_and_all_samples_stand_side_by_side() -> None:
     """Work that is disturbed more than its baseline is said to suffer, and its verdict is of the quiet core."""
     base, cell = ([noisy(block, times) for block in range(12)] for times in (1.1, 1.5))
     rows = [
@@ -71,7 +71,7 @@ def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
 
 
 @pytest.mark.parametrize("best_ns", [None, 18_000.0])
-def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: float | None) -> None:
+def test_a_core_that_was_never_quiet_gives_ratios_as_disturbed(best_ns: float | None) -> None:
     """Where too few blocks were quiet, or the machine was quicker before, a row says so and keeps its own interval."""
     rows = [
         row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8),

@@ -142,7 +142,7 @@ def test_nothing_is_made_up_beyond_the_budget_or_twice(
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_core_that_is_not_left_alone_has_nothing_made_up() -> None:
+def test_a_core_that_is_not_quiet_has_nothing_made_up() -> None:
     """The time that was waited is spent."""
     both, budget = [up("a"), up("b")], Budget(0.02)
     made: Any = Probe(lambda n: False)

@@ -160,7 +160,7 @@ def test_quiet_rounds_in_few_blocks_are_too_few() -> None:
     assert (NOISY, 1.7) == (known(stats.best(found, all_samples)).moments, known(all_samples).estimate)
 
 
-def test_the_best_is_the_undisturbed_one_unless_only_the_other_is_known() -> None:
+def test_the_best_is_the_quiet_one_unless_only_the_other_is_known() -> None:
     """Where neither has blocks enough the quiet one is the better guess."""
     bounded = Interval(1.0, 0.9, 1.1, 0.95, 5)
     open_one = Interval(1.2, 0.0, math.inf, 0.95, 2)
@@ -286,7 +286,7 @@ def test_a_chunk_counts_by_its_operations(chunks: list[list[tuple[float, int]]])
 
 
 @given(CHUNKS)
-def test_a_disturbed_block_changes_nothing_undisturbed(chunks: list[list[tuple[float, int]]]) -> None:
+def test_a_noisy_block_changes_nothing_quiet(chunks: list[list[tuple[float, int]]]) -> None:
     """A block without a quiet round is as if it had not been."""
     of, over = drawn(chunks), drawn(chunks[::-1])
     busy = replace(visits([[500.0] * 3])[0], block=99, quiet=np.zeros(3, bool))

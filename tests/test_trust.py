@@ -248,7 +248,7 @@ def test_work_that_varies_by_itself_is_named() -> None:
     cell = [[8e6 * source.gammavariate(3, 1 / 3) for _ in range(10)] for _ in range(12)]
     rows = [row({"choice": "none"}, base, repeats_ns=repeat), row({"choice": "x"}, cell, against="none")]
     judged = judge_study(study_run(rows, (12,), study(blocks=12)))
-    assert (("x",), 0) == (judged.trust.varying, judged.trust.never_left_alone)
+    assert (("x",), 0) == (judged.trust.varying, judged.trust.never_quiet)
     toll = judged.tolls[1]
     assert toll.ratio is not None
     assert Moments.ALL is toll.ratio.moments

@@ -143,7 +143,7 @@ def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.M
 
 
 def loud(one: Row) -> Row:
-    """The same without a probe that found the core left alone."""
+    """The same without a probe that found the core quiet."""
     trials, repeats = (
         tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
         for some in (one.trials, one.repeats)

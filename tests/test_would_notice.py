@@ -162,7 +162,7 @@ def judged(blocks: int = 8) -> StudyJudgement:
     return judge_study(study_run(rows, (blocks,)))
 
 
-def test_a_cost_is_shown_undisturbed_and_typical_each_under_its_name() -> None:
+def test_a_cost_is_shown_quiet_and_of_all_samples_each_under_its_name() -> None:
     """`cpu` is of quiet moments and `cpu-all` of every first try."""
     found = {(m.row.key, m.metric): m for m in judged().measurements}
     shown = {key: round(m.value) for key, m in found.items() if key[1] in ("cpu", "cpu-all")}
@@ -172,7 +172,7 @@ def test_a_cost_is_shown_undisturbed_and_typical_each_under_its_name() -> None:
     assert Moments.ALL == found["x", "cpu-all"].moments
 
 
-def test_a_difference_in_nanoseconds_is_of_the_two_undisturbed_costs() -> None:
+def test_a_difference_in_nanoseconds_is_of_the_two_quiet_costs() -> None:
     """250 ns beside 100 ns are 150 ns more: not what the ratio makes of the dearer one, nor of disturbed costs."""
     (toll,) = (toll for toll in judged().tolls if toll.row.key == "x")
     assert toll.ratio is not None

@@ -84,7 +84,7 @@ class Visit:
     """What a chunk's operations cost together, in nanoseconds (or another amount that adds up)."""
     operations: np.ndarray
     quiet: np.ndarray
-    """Whether the probes before and after it found the core left alone."""
+    """Whether the probes before and after it found the core quiet."""
     first: np.ndarray
     """Whether it was its round's first try, so that nothing selected it."""
     _amounts: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)

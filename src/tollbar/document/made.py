@@ -139,7 +139,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "noise_floor": _plain(judged.noise_floor),
         "noise": _ends(judged.noise),
         "drift": judged.drift,
-        "left_alone": judged.trust.left_alone,
+        "quiet_share": judged.trust.quiet_share,
         "quiet_known_by": judged.trust.known_by,
         "results": [
             *(_measurement(m, agreed.get(m.row.key, {})) for m in judged.measurements),

@@ -301,12 +301,12 @@ class StudyForm(Form):
     """the interval of the A/A pairs"""
     drift: Number
     """what costs were at the end, over the beginning"""
-    left_alone: Number
+    quiet_share: Number
     """the share of the study's time in which the core was quiet, as probes of it say; `null` where no probe
     shares the core"""
     quiet_known_by: str | None
     """evidence for the duration of a quiet core's probe: `earlier runs`, `chain` (a first run on a listed processor) or
-    `nothing` (a steady neighbour cannot be excluded, and `left_alone` is compared with the run's own probes alone);
+    `nothing` (a steady neighbour cannot be excluded, and `quiet_share` is compared with the run's own probes alone);
     `null` where no probe shares the core, and with roles"""
     results: list[ResultForm]
     """a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, `standing`,

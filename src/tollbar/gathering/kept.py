@@ -143,10 +143,10 @@ class KeptStudy(Kept):
     confidence: Finite
     noise_floor: Finite | None
     """How far from one A/A pairs came out, as a ratio above one."""
-    left_alone: Finite | None
+    quiet_share: Finite | None
     """The share of unselected moments in which the core was quiet; None: no core was probed."""
     cells_measured: int
-    never_left_alone: int
+    never_quiet: int
     """Of these: those whose core was quiet in too few blocks."""
     wrong_claims: list[str]
     """Of a self-test: what is known of its work and was found otherwise."""
@@ -321,9 +321,9 @@ def _study(judged: StudyJudgement) -> KeptStudy:
         threshold=study.threshold,
         confidence=judged.confidence,
         noise_floor=judged.noise_floor,
-        left_alone=trust.left_alone,
+        quiet_share=trust.quiet_share,
         cells_measured=trust.cells,
-        never_left_alone=trust.never_left_alone,
+        never_quiet=trust.never_quiet,
         wrong_claims=list(_wrong_claims(judged)) if study.family.is_self_test else [],
         parameters={name: dict(study.family.choices[name].setting) for name in study.choices},
         noises=list(noises),

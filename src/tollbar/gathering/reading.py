@@ -334,8 +334,8 @@ def _doubt(study: KeptStudy) -> Doubt | None:
     if study.noise_floor is not None and study.noise_floor > 1 + study.threshold:
         return Doubt.NOISE
     # Where no core was probed nothing is known of it, and the ratios say that they are noisy.
-    alone = study.left_alone
-    if alone == 0 or (alone is not None and 0 < study.cells_measured == study.never_left_alone):
+    alone = study.quiet_share
+    if alone == 0 or (alone is not None and 0 < study.cells_measured == study.never_quiet):
         return Doubt.NEVER_QUIET
     return None
 

@@ -43,9 +43,9 @@ class Trust:
     """How many A/A pairs exclude that they cost what they cost, and of how many; None where chance explains it."""
     cells: int = 0
     """That have a cost."""
-    left_alone: float | None = None
+    quiet_share: float | None = None
     """The share of unselected moments in which the core was quiet; None: no core was probed."""
-    never_left_alone: int = 0
+    never_quiet: int = 0
     """Of these: those whose core was quiet in too few blocks, so that their costs are noisy."""
     varying: tuple[str, ...] = ()
     """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
@@ -118,8 +118,8 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
         fewest_blocks=FEWEST_BLOCKS,
         repeats_apart=repeats_apart(ledger),
         cells=sum(bool(ledger.visits(row)) for row in ledger.rows),
-        left_alone=_left_alone(ledger),
-        never_left_alone=sum(_was_never_left_alone(row, ledger) for row in ledger.rows),
+        quiet_share=_quiet_share(ledger),
+        never_quiet=sum(_was_never_quiet(row, ledger) for row in ledger.rows),
         varying=tuple(row.title for row in ledger.rows if ledger.visits(row) and row.key in ledger.varying),
         slower_than_known=ledger.quickness.slower_than_known,
         known_by=ledger.quickness.known_by if ledger.quickness.is_known else None,
@@ -169,13 +169,13 @@ def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
     return sum(all(block in visited for visited in visits) for block in blocks)
 
 
-def _left_alone(ledger: Ledger) -> float | None:
+def _quiet_share(ledger: Ledger) -> float | None:
     share = ledger.quickness.share_of(readings(ledger.rows, unselected=True))
     # Quick beside the run's own quickest probe, which was no quick one.
     return 0.0 if share is not None and ledger.quickness.slower_than_known is not None else share
 
 
-def _was_never_left_alone(row: Row, ledger: Ledger) -> bool:
+def _was_never_quiet(row: Row, ledger: Ledger) -> bool:
     found = ledger.best_cost(row)
     return found is not None and found.moments is Moments.ALL and row.key not in ledger.varying
 

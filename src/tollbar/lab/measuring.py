@@ -291,7 +291,7 @@ def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
     Of chunks that outlast every quiet moment no block has any. A/A pairs count: what is beside nothing but itself has
     no other toll, and its cost is what is wanted.
     """
-    if judged.trust.left_alone is None or judged.trust.slower_than_known is not None:
+    if judged.trust.quiet_share is None or judged.trust.slower_than_known is not None:
         return False
     return any(0 < toll.quiet_blocks < FEWEST_BLOCKS for toll in _tolls(judged))
 

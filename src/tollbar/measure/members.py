@@ -110,7 +110,7 @@ def _become_ready(member: Member, core: int | None) -> None:
 
 
 def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_s: float = 0.0) -> ChunkRecord | None:
-    """The chunk of one round, of as many operations as fill so many seconds on a core left alone; None if it failed.
+    """The chunk of one round, of as many operations as fill so many seconds on a quiet core; None if it failed.
 
     `slice_s`: about how long its slices are, where its runner can slice; 0: it has none.
     How many is decided before the chunk. Chunks that end by time have more operations in quick moments, and long

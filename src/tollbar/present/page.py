@@ -382,7 +382,7 @@ def how(study: StudyJudgement) -> str:
         counted(blocks, "block"),
         *repeats,
         f"differences under {percent(about.threshold)} are ignored",
-        left_alone_words(study),
+        quiet_share_words(study),
     )
     return " · ".join(said)
 
@@ -393,9 +393,9 @@ def moments_words(study: StudyJudgement) -> str:
     return str(Moments.ALL if found == {Moments.ALL} else Moments.QUIET)
 
 
-def left_alone_words(study: StudyJudgement) -> str:
-    """How much of its time the core was quiet: `the core was left alone 87 % of the time`."""
-    share = study.trust.left_alone
+def quiet_share_words(study: StudyJudgement) -> str:
+    """How much of its time the core was quiet: `the core was quiet 87 % of the time`."""
+    share = study.trust.quiet_share
     if share is None:
         return "no probe shares the core that is measured: all is noisy"
     if study.trust.may_have_neighbour:

@@ -85,7 +85,7 @@ def noisy_words(study: StudyJudgement, ratio: Interval | None) -> str | None:
     """Where the ratio is not that of quiet moments, and why."""
     if ratio is None or ratio.moments is Moments.QUIET:
         return None
-    if study.trust.left_alone is None:
+    if study.trust.quiet_share is None:
         return "noisy: no probe shares the core that is measured"
     if study.trust.slower_than_known:
         return "noisy: always measured beside a busy neighbour"

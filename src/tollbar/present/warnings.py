@@ -94,7 +94,7 @@ def _on_quiet(study: StudyJudgement) -> Iterator[str]:
             "Cannot exclude a steady neighbour: first run on this processor. If one shared the core throughout, ratios"
             " of unlike work include its share. Later runs compare their probes with this run's."
         )
-    if trust.left_alone is None:
+    if trust.quiet_share is None:
         yield (
             "No probe shares the core that is measured, which nothing is kept on or the lab itself is: nothing tells"
             " quiet moments, and all costs and ratios are noisy."
@@ -111,9 +111,9 @@ def _on_quiet(study: StudyJudgement) -> Iterator[str]:
             " processor: cells were always measured beside a busy neighbour, or the machine has changed. All costs and"
             " ratios are noisy. Measure when the host is quieter."
         )
-    elif trust.never_left_alone > MANY_CELLS * trust.cells:
+    elif trust.never_quiet > MANY_CELLS * trust.cells:
         yield (
-            f"The core of {trust.never_left_alone:,} of {counted(trust.cells, 'cell')} was quiet in too few"
+            f"The core of {trust.never_quiet:,} of {counted(trust.cells, 'cell')} was quiet in too few"
             f" blocks (at least {trust.fewest_blocks}): their costs and ratios are noisy. Measure when the host"
             " is quieter, or add blocks."
         )

@@ -128,7 +128,7 @@ class Run:
     method: int = VERSION
     """The version of the method that measured it."""
     best_probe_ns: float | None = None
-    """What a probe took on this processor and kernel, left alone, in the runs before; None where there were none."""
+    """What a probe took on this processor and kernel, quiet, in the runs before; None where there were none."""
     chain_ns: float | None = None
     """Duration of the run's quickest chains; None where none was read: with `best_probe_ns`, in earlier versions."""
 
