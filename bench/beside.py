@@ -14,7 +14,7 @@ from bench.studies import Document, Unmeasured, half_width, measured, toll
 STUDY = """
 question  = "What is left between a client on the server's core and one apart?"
 family    = "tls"
-beds      = ["{bed}"]
+servers      = ["{server}"]
 providers = ["libcrypto"]
 choices   = ["plaintext", "tls-1.3"]
 baseline  = "plaintext"
@@ -34,7 +34,7 @@ expect  = {{ status = 200, bytes = "{{bytes}}" }}
 [measure]
 blocks = 12
 """
-BEDS = ("nginx", "embedded")
+SERVERS = ("nginx", "embedded")
 CERTIFICATES = ("rsa-2048", "ecdsa-p256")
 # What a choice costs over another may not depend on where the client is.
 RATIOS_GOAL = 0.03
@@ -42,18 +42,18 @@ RATIOS_GOAL = 0.03
 
 def figures() -> Iterator[Figure]:
     """For each server: each cost and each ratio, with the client beside it over the client apart."""
-    for bed in BEDS:
+    for server in SERVERS:
         try:
-            yield from _of(bed, measured(STUDY.format(bed=bed), name="beside"))
+            yield from _of(server, measured(STUDY.format(server=server), name="beside"))
         except Unmeasured as why:
-            yield unmeasured(f"beside: {bed}", why)
+            yield unmeasured(f"beside: {server}", why)
 
 
-def _of(bed: str, study: Document) -> Iterator[Figure]:
+def _of(server: str, study: Document) -> Iterator[Figure]:
     for name in ("plaintext", *CERTIFICATES):
         beside_us, apart_us = (_cost_ns(study, name, client) / 1e3 for client in ("beside", "apart"))
         yield Figure(
-            f"beside: server CPU a connection, {name} on {bed}, client beside over client apart",
+            f"beside: server CPU a connection, {name} on {server}, client beside over client apart",
             "(for comparison)",
             f"{beside_us / apart_us - 1:+.1%} ({beside_us:.1f} / {apart_us:.1f} µs)",
             None,
@@ -63,7 +63,7 @@ def _of(bed: str, study: Document) -> Iterator[Figure]:
         change = beside["ratio"] / apart["ratio"] - 1
         sure = half_width(beside["low"], beside["high"]) + half_width(apart["low"], apart["high"])
         yield Figure(
-            f"beside: the ratio of {name} to plaintext on {bed}, client beside over client apart",
+            f"beside: the ratio of {name} to plaintext on {server}, client beside over client apart",
             f"within {RATIOS_GOAL:.0%}, and both known so well",
             f"{change:+.1%} ± {sure:.1%} ({beside['ratio']:.2f} / {apart['ratio']:.2f})",
             sure <= RATIOS_GOAL and abs(change) <= RATIOS_GOAL + sure,

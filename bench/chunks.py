@@ -22,11 +22,11 @@ from bench.figures import Figure, unmeasured
 from bench.studies import Unmeasured, half_width
 from bench.work import LIMIT_S
 from tollbar import machine
-from tollbar.beds import proc
 from tollbar.measure.members import PHASE_S
 from tollbar.measure.probe import Probe
 from tollbar.moments import Quickness, quickness_of
 from tollbar.records import LoadRecord
+from tollbar.servers import proc
 from tollbar.stats import Moments, Visit, best, ratio
 from tollbar.workloads.request import load_record
 

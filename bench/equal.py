@@ -29,7 +29,7 @@ bytes = [{SIZES}]
 HANDSHAKES = f"""
 question  = "Does the same handshake cost the same?"
 family    = "tls"
-beds      = ["nginx"]
+servers      = ["nginx"]
 providers = ["libcrypto"]
 choices   = ["tls-1.3"]
 baseline  = {{ choice = "tls-1.3", bytes = "4096 B" }}

@@ -23,7 +23,7 @@ from typing import Any
 from bench.figures import Figure
 from bench.ground import NOTHING, Ground, Kept, a_ground, trials_of
 from tollbar import fleet
-from tollbar.beds import proc
+from tollbar.servers import proc
 
 KILLS = 50
 SEED = 24

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from bench.figures import TOLLBAR
-from tollbar.beds import proc, sandbox
+from tollbar.servers import proc, sandbox
 
-BEDS = ("embedded", "nginx", "httpd")
+SERVERS = ("embedded", "nginx", "httpd")
 # So few that a batch is mostly starts and ends, where most can go wrong.
 ROUNDS = 4
 
@@ -29,7 +29,7 @@ question  = "What is left of this?"
 family    = "tls"
 choices   = ["tls-1.3"]
 providers = ["libcrypto"]
-beds      = {beds}
+servers      = {servers}
 baseline  = "tls-1.3"
 
 [vary]
@@ -53,7 +53,7 @@ question  = "What is left of all of this?"
 family    = "web-auth"
 choices   = ["anonymous", "basic", "kerberos"]
 providers = ["libcrypto"]
-beds      = ["httpd", "nginx"]
+servers      = ["httpd", "nginx"]
 baseline  = "anonymous"
 
 [vary]
@@ -67,19 +67,19 @@ runs          = ["in-server", "gssproxy", "auth-request"]
 transport     = ["clear"]
 
 [[leave-out]]
-where   = { bed = "nginx", runs = ["in-server", "gssproxy"] }
+where   = { server = "nginx", runs = ["in-server", "gssproxy"] }
 because = "nginx has no Kerberos of its own."
 
 [[leave-out]]
-where   = { bed = "nginx", directory = "mit" }
+where   = { server = "nginx", directory = "mit" }
 because = "One directory behind it is enough."
 
 [[leave-out]]
-where   = { bed = "nginx", choice = "basic" }
+where   = { server = "nginx", choice = "basic" }
 because = "It looks nothing up in a database."
 
 [[leave-out]]
-where   = { bed = "httpd", runs = "auth-request" }
+where   = { server = "httpd", runs = "auth-request" }
 because = "It is nginx's."
 
 [[leave-out]]
@@ -150,10 +150,10 @@ class Ground:
         """The runs that were begun here."""
         return sorted(path.parent for path in (self.folder / "runs").glob("*/run.json"))
 
-    def study(self, blocks: int, beds: Sequence[str] = BEDS, *, rounds: int = ROUNDS) -> Path:
-        """A study of a cell for each bed."""
-        path = self.folder / f"left-{blocks}-{rounds}-{len(beds)}.toml"
-        path.write_text(STUDY.format(beds=json.dumps(beds), blocks=blocks, rounds=rounds))
+    def study(self, blocks: int, servers: Sequence[str] = SERVERS, *, rounds: int = ROUNDS) -> Path:
+        """A study of a cell for each server."""
+        path = self.folder / f"left-{blocks}-{rounds}-{len(servers)}.toml"
+        path.write_text(STUDY.format(servers=json.dumps(servers), blocks=blocks, rounds=rounds))
         return path
 
     def study_of_every_server(self, blocks: int) -> Path:

@@ -18,14 +18,14 @@ from typing import Any
 from bench import clients
 from bench.clients import Contender, Measured, Spoilt, in_turn, ours, ratio
 from bench.figures import ENGINE, Figure, unmeasured
-from tollbar import beds, libraries, machine, tls
-from tollbar.beds import Installed, NotStarted, Unavailable, driver, proc
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox
+from tollbar import libraries, machine, servers, tls
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.records import LoadRecord, Outcome
 from tollbar.runner import Session, Stopped
+from tollbar.servers import Installed, NotStarted, Unavailable, driver, proc
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads.request import load_record
 
 USERS = 16
@@ -83,7 +83,7 @@ STATIC_RSA = _of_tls_12(
 def figures() -> Iterator[Figure]:
     """Client CPU for a request and for a handshake, saturation, connections held, and the embedded server."""
     try:
-        nginx, embedded = bed_of("nginx", "libcrypto"), bed_of("embedded", "aws-lc")
+        nginx, embedded = contestant_of("nginx", "libcrypto"), contestant_of("embedded", "aws-lc")
         with Sandbox() as sandbox:
             yield from _keep_alive(nginx, sandbox)
             for handshake in TODAY:
@@ -98,27 +98,27 @@ def figures() -> Iterator[Figure]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bed:
+class Contestant:
     """A server that is here, and the library it runs on."""
 
     found: Installed
     provider: Provider
 
-    def start(self, sandbox: Sandbox, settings: Settings) -> Server:
+    def start(self, sandbox: Sandbox, settings: Settings) -> StartedServer:
         """Raises NotStarted."""
         return driver.start(
             sandbox, tls.request(sandbox, self.found, self.provider, settings), machine.measuring_core()
         )
 
 
-def bed_of(name: str, provider: str) -> Bed:
-    found = beds.find(beds.all_beds()[name])
+def contestant_of(name: str, provider: str) -> Contestant:
+    found = servers.find(servers.all_servers()[name])
     if isinstance(found, Unavailable):
         raise Spoilt(found.reason)
-    return Bed(found, libraries.resolve([provider])[0])
+    return Contestant(found, libraries.resolve([provider])[0])
 
 
-def _keep_alive(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
+def _keep_alive(nginx: Contestant, sandbox: Sandbox) -> Iterator[Figure]:
     """Plain requests of 4 KiB on connections that stay."""
     with nginx.start(sandbox, PLAINTEXT) as server:
         url = f"http://{server.address}{PATH}"
@@ -136,7 +136,7 @@ def _keep_alive(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
     yield _beside(what, measured, "ab", 1.0, below=True)
 
 
-def _handshake(nginx: Bed, sandbox: Sandbox, handshake: Handshake) -> Iterator[Figure]:
+def _handshake(nginx: Contestant, sandbox: Sandbox, handshake: Handshake) -> Iterator[Figure]:
     """A connection, a full handshake, 4 KiB, and its end."""
     with nginx.start(sandbox, handshake.settings) as server:
         load = load_of(server, sandbox, handshake.settings, "new")
@@ -145,7 +145,7 @@ def _handshake(nginx: Bed, sandbox: Sandbox, handshake: Handshake) -> Iterator[F
     yield _beside(handshake.what, measured, "s_time", S_TIME_GOAL)
 
 
-def _static_rsa(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
+def _static_rsa(nginx: Contestant, sandbox: Sandbox) -> Iterator[Figure]:
     """The same where ours needs a libssl: the newest that is here, as in the lab; and the system's, as theirs."""
     newest = libraries.libcryptos().get("psycopg")
     with nginx.start(sandbox, STATIC_RSA.settings) as server:
@@ -165,14 +165,14 @@ def _static_rsa(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
         yield _beside(f"{STATIC_RSA.what} (on {nginx.provider.name}, as ab)", measured, "ab", None, one=name)
 
 
-def _rivals(server: Server, handshake: Handshake) -> dict[str, Contender]:
+def _rivals(server: StartedServer, handshake: Handshake) -> dict[str, Contender]:
     return {
         "ab": partial(clients.ab, f"https://{server.address}{PATH}", USERS, HANDSHAKES, *handshake.to_ab),
         "s_time": partial(clients.s_time, server.address, PATH, 1, *handshake.to_s_time),
     }
 
 
-def _saturation(nginx: Bed, sandbox: Sandbox) -> Figure:
+def _saturation(nginx: Contestant, sandbox: Sandbox) -> Figure:
     """How much of the time the server had work.
 
     It works, or waits for its core while another program has it. No program is kept off the client's
@@ -201,7 +201,7 @@ def _saturation(nginx: Bed, sandbox: Sandbox) -> Figure:
     )
 
 
-def _shares(server: Server, load: Mapping[str, Any]) -> tuple[float, float]:
+def _shares(server: StartedServer, load: Mapping[str, Any]) -> tuple[float, float]:
     """Which shares of a time well inside the load the server works, and waits for its core. Raises Spoilt."""
     with ThreadPoolExecutor(1) as beside:
         loaded = beside.submit(_asked, load, 0.6)
@@ -214,7 +214,7 @@ def _shares(server: Server, load: Mapping[str, Any]) -> tuple[float, float]:
     return (after[0] - before[0]) / wall_ns, (after[1] - before[1]) / wall_ns
 
 
-def _scheduled_ns(server: Server) -> tuple[int, int, int]:
+def _scheduled_ns(server: StartedServer) -> tuple[int, int, int]:
     """How long the server's processes have worked, and waited for their core, and the time of asking."""
     texts = [
         Path(f"/proc/{process}/schedstat").read_text()
@@ -225,7 +225,7 @@ def _scheduled_ns(server: Server) -> tuple[int, int, int]:
     return sum(int(field[0]) for field in fields), sum(int(field[1]) for field in fields), time.monotonic_ns()
 
 
-def _memory(nginx: Bed, sandbox: Sandbox, settings: Settings, how: str, *, judged: bool) -> Figure:
+def _memory(nginx: Contestant, sandbox: Sandbox, settings: Settings, how: str, *, judged: bool) -> Figure:
     """Half of the connections are used, half are silent."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     room = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit - OTHER_FILES)
@@ -243,11 +243,11 @@ def _memory(nginx: Bed, sandbox: Sandbox, settings: Settings, how: str, *, judge
     )
 
 
-def _embedded(nginx: Bed, embedded: Bed, sandbox: Sandbox) -> Figure:
+def _embedded(nginx: Contestant, embedded: Contestant, sandbox: Sandbox) -> Figure:
     """Both run, and are asked in turn."""
     with nginx.start(sandbox, PLAINTEXT) as one, embedded.start(sandbox, PLAINTEXT) as other:
 
-        def served_by(server: Server) -> float:
+        def served_by(server: StartedServer) -> float:
             load = _asked(load_of(server, sandbox, PLAINTEXT, "user"), 0.8)
             return load.server_cpu_ns / load.requests / 1e3
 
@@ -256,7 +256,7 @@ def _embedded(nginx: Bed, embedded: Bed, sandbox: Sandbox) -> Figure:
     return _beside(what, measured, "nginx", EMBEDDED_GOAL)
 
 
-def load_of(server: Server, sandbox: Sandbox, settings: Settings, connection: str) -> dict[str, Any]:
+def load_of(server: StartedServer, sandbox: Sandbox, settings: Settings, connection: str) -> dict[str, Any]:
     """The load of a task, as the lab would have it of this server."""
     return {
         "address": server.address,

@@ -52,7 +52,7 @@ def _handshakes() -> Iterator[Figure]:
     of_tls = "precise: nginx, TLS 1.3 over plaintext, half the 95 % interval"
     try:
         new, old = (
-            measured(HANDSHAKES.format(beds='["nginx"]', served=SERVED, measure=how))
+            measured(HANDSHAKES.format(servers='["nginx"]', served=SERVED, measure=how))
             for how in (MANY, OLD.format(blocks=40))
         )
         tls = _of_toll(new, "tls-1.3", certificate="ecdsa-p256")

@@ -22,11 +22,11 @@ import numpy as np
 from bench import work
 from bench.figures import Figure, unmeasured
 from tollbar import machine, measure, plan, study
-from tollbar.beds import NotStarted
 from tollbar.measure import batch
 from tollbar.measure.probe import Probe
 from tollbar.moments import Quickness, quickness_of
 from tollbar.runner import Stopped
+from tollbar.servers import NotStarted
 from tollbar.stats import Interval, Moments, Visit, ratio
 
 KINDS = (work.SHA_2, work.SHA_3, work.RSA, work.GCM, work.EMBEDDED, work.NGINX, work.PLAIN, work.READ)

@@ -22,13 +22,13 @@ from typing import IO, Any
 
 from bench.clients import LIMIT_S, Spoilt
 from bench.figures import ENGINE, Figure, unmeasured
-from bench.load import PLAINTEXT, TLS_13, Bed, Settings, bed_of, load_of
+from bench.load import PLAINTEXT, TLS_13, Contestant, Settings, contestant_of, load_of
 from tollbar import machine
-from tollbar.beds import NotStarted, driver, proc
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.runner import Session, Stopped
+from tollbar.servers import NotStarted, driver, proc
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox
 
 NETWORK, SERVER, CLIENT = "10.78.0", "tbserver", "tbclient"
 LOOPBACK, APART = 0, 1
@@ -47,20 +47,20 @@ CELLS: Mapping[str, Settings] = {
     "tls-1.3, ecdsa-p256": {**TLS_13, "certificate": "ecdsa-p256"},
     "tls-1.3, rsa-2048": {**TLS_13, "certificate": "rsa-2048"},
 }
-BEDS = {"nginx": "libcrypto", "embedded": "aws-lc"}
+SERVERS = {"nginx": "libcrypto", "embedded": "aws-lc"}
 
 
 def figures() -> Iterator[Figure]:
     """For each server and cell the server's cost on both networks, and each ratio to plaintext."""
     try:
-        for name, provider in BEDS.items():
-            yield from _of(name, bed_of(name, provider))
+        for name, provider in SERVERS.items():
+            yield from _of(name, contestant_of(name, provider))
     except (NotStarted, Spoilt, Stopped, TollbarError, OSError, subprocess.SubprocessError) as error:
         yield unmeasured("receiver: what is left of it", error)
 
 
-def _of(name: str, bed: Bed) -> Iterator[Figure]:
-    found = {cell: _medians(bed, settings) for cell, settings in CELLS.items()}
+def _of(name: str, server: Contestant) -> Iterator[Figure]:
+    found = {cell: _medians(server, settings) for cell, settings in CELLS.items()}
     for cell, (loopback, apart) in found.items():
         yield Figure(
             f"receiver: server CPU a connection, {cell} on {name}, own receiving over loopback",
@@ -81,13 +81,13 @@ def _of(name: str, bed: Bed) -> Iterator[Figure]:
         )
 
 
-def _medians(bed: Bed, settings: Settings) -> tuple[Paid, Paid]:
+def _medians(server: Contestant, settings: Settings) -> tuple[Paid, Paid]:
     """On loopback and apart, in turn, both up. Raises Spoilt, NotStarted, Stopped, OSError."""
     core = machine.measuring_core()
     with ExitStack() as stack:
-        trials = [_trial(stack, bed, settings, core, {SERVER: (), CLIENT: ()}, "self")]
+        trials = [_trial(stack, server, settings, core, {SERVER: (), CLIENT: ()}, "self")]
         threads, network = stack.enter_context(_joined(core))
-        trials.append(_trial(stack, bed, settings, core, threads, network))
+        trials.append(_trial(stack, server, settings, core, threads, network))
         rounds = [[_round(trial) for trial in trials] for _ in range(ROUNDS)]
     loopback, apart = ([one[network] for one in rounds] for network in (LOOPBACK, APART))
     return Paid.median(loopback), Paid.median(apart)
@@ -97,7 +97,7 @@ def _medians(bed: Bed, settings: Settings) -> tuple[Paid, Paid]:
 class Trial:
     """A server and its client, and the kernel threads that receive for each."""
 
-    server: Server
+    server: StartedServer
     session: Session
     threads: Mapping[str, Sequence[int]]
 
@@ -118,17 +118,22 @@ class Paid:
 
 
 def _trial(
-    stack: ExitStack, bed: Bed, settings: Settings, core: int | None, threads: Mapping[str, Sequence[int]], network: str
+    stack: ExitStack,
+    server: Contestant,
+    settings: Settings,
+    core: int | None,
+    threads: Mapping[str, Sequence[int]],
+    network: str,
 ) -> Trial:
     """A server in this thread's network, and a client in the one of a process, ready. Raises as `_medians` does."""
     sandbox = stack.enter_context(Sandbox())
-    server = stack.enter_context(bed.start(sandbox, settings))
-    load = {**load_of(server, sandbox, settings, "new"), "users": 1, "lead": False}
+    started = stack.enter_context(server.start(sandbox, settings))
+    load = {**load_of(started, sandbox, settings, "new"), "users": 1, "lead": False}
     with _in_network(network):
         task = {"mode": "measure", "seed": 1, "load": load}
         session = stack.enter_context(Session((ENGINE, "load"), task, core=core))
     session.ready(LIMIT_S)
-    return Trial(server, session, threads)
+    return Trial(started, session, threads)
 
 
 def _round(trial: Trial) -> Paid:

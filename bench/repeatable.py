@@ -341,7 +341,7 @@ def _own_tolls(study: Document) -> list[Document]:
 
 
 def _key(row: Document) -> str:
-    return json.dumps([row["metric"], row["choice"], row["provider"], row["bed"], row["setting"]], sort_keys=True)
+    return json.dumps([row["metric"], row["choice"], row["provider"], row["server"], row["setting"]], sort_keys=True)
 
 
 def _half(toll: Document) -> float:

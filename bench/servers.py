@@ -20,7 +20,7 @@ BLOCKS = 5
 ROUNDS = 4
 
 STUDY = HANDSHAKES.format(
-    beds='["nginx", "httpd", "embedded"]', served=SERVED, measure=f"rounds = {ROUNDS}\nblocks = {BLOCKS}"
+    servers='["nginx", "httpd", "embedded"]', served=SERVED, measure=f"rounds = {ROUNDS}\nblocks = {BLOCKS}"
 )
 
 
@@ -36,17 +36,17 @@ def figures() -> Iterator[Figure]:
             yield unmeasured("servers: the lab adds to a trial", f"status {done.status}")
             return
     rows = [row for one in run.studies for row in one.rows]
-    for bed in ("nginx", "httpd", "embedded"):
-        found = sorted(gap_s for row, gap_s in gaps(run) if row.bed == bed)
-        goal = f"at most {GOAL_MS:.0f} ms" if bed == "nginx" else "(for comparison)"
-        what = f"servers: the lab adds to a trial on {bed} (median)"
+    for server in ("nginx", "httpd", "embedded"):
+        found = sorted(gap_s for row, gap_s in gaps(run) if row.server == server)
+        goal = f"at most {GOAL_MS:.0f} ms" if server == "nginx" else "(for comparison)"
+        what = f"servers: the lab adds to a trial on {server} (median)"
         if not found:
-            why = next((row.reason for row in rows if row.bed == bed and row.reason), "no trial")
+            why = next((row.reason for row in rows if row.server == server and row.reason), "no trial")
             yield unmeasured(what, why, goal)
             continue
         took_ms = median(found) * 1e3
         here = f"{took_ms:.0f} ms (9 of 10 within {found[len(found) * 9 // 10] * 1e3:.0f} ms)"
-        yield Figure(what, goal, here, took_ms <= GOAL_MS if bed == "nginx" else None)
+        yield Figure(what, goal, here, took_ms <= GOAL_MS if server == "nginx" else None)
 
 
 def gaps(run: Run) -> Iterator[tuple[Row, float]]:

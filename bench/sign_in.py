@@ -12,15 +12,15 @@ from unittest.mock import patch
 
 from bench.figures import Figure
 from bench.studies import Document, Unmeasured, measured
-from tollbar import beds, libraries
-from tollbar.beds import driver
-from tollbar.beds.driver import Request
-from tollbar.beds.sandbox import Sandbox
+from tollbar import libraries, servers
+from tollbar.servers import driver
+from tollbar.servers.driver import Request
+from tollbar.servers.sandbox import Sandbox
 
 STUDY = """
 question  = "What does each scheme cost client and server?"
 family    = "web-auth"
-beds      = ["httpd"]
+servers      = ["httpd"]
 providers = ["libcrypto"]
 choices   = ["anonymous", "basic", "digest", "kerberos"]
 baseline  = "anonymous"
@@ -85,11 +85,11 @@ def _cpu_us(study: Document, choice: str, metric: str) -> float:
 def _directory() -> Iterator[Figure]:
     """Samba with all accounts, in a cache of its own: the first start makes what the second one unpacks."""
     request = Request(
-        beds.here(beds.all_beds()["embedded"]),
+        servers.here(servers.all_servers()["embedded"]),
         libraries.resolve(["libcrypto"])[0],
         {"choice": "none", "accounts": ACCOUNTS},
         sizes=(4096,),
-        services=(beds.service("samba"),),
+        services=(servers.service("samba"),),
     )
     # The parts that follow have the user's cache again.
     with TemporaryDirectory() as cache, patch.dict(os.environ, XDG_CACHE_HOME=cache):

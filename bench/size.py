@@ -18,7 +18,7 @@ rate   = "{rate} /s"
 family = "{family}"
 choice = "{choice}"
 op     = "{op}"
-bed    = "embedded"
+server    = "embedded"
 {more}
 """
 LOGINS = TERM.format(name="logins", rate=20, family="web-auth", choice="form", op="sign-on", more="")

@@ -19,11 +19,11 @@ request = { get = "/bytes/{bytes}" }
 expect  = { status = 200, bytes = "{bytes}" }
 """
 
-# Certificates against each other and TLS against plaintext, on these beds (a TOML list).
+# Certificates against each other and TLS against plaintext, on these servers (a TOML list).
 HANDSHAKES = """
 question  = "What does a handshake cost a server?"
 family    = "tls"
-beds      = {beds}
+servers      = {servers}
 providers = ["libcrypto"]
 choices   = ["plaintext", "tls-1.3"]
 baseline  = "plaintext"
@@ -59,7 +59,7 @@ def measured(text: str, *arguments: str, name: str = "study") -> Document:
         exported = timed(TOLLBAR, "export", run["run"], "--format", "json", cwd=Path(folder))
         chunks = json.loads(exported.out)
     (study,) = run["studies"]
-    cells = {json.dumps([toll["choice"], toll["provider"], toll["bed"], toll["setting"]]) for toll in study["tolls"]}
+    cells = {json.dumps([toll["choice"], toll["provider"], toll["server"], toll["setting"]]) for toll in study["tolls"]}
     measured_s = sum(chunk["wall_ns"] for chunk in chunks if not chunk["repeat"]) / 1e9 / max(len(cells), 1)
     return {**study, "wall_s": done.wall_s, "measured_s": measured_s}
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from tollbar import machine, plan, study, workloads
-from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.records import CLIENT, ChunkRecord
 from tollbar.runner import Session
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Work
 
 LIMIT_S = 60.0
@@ -28,7 +28,7 @@ op = ["{op}"]
 SERVED = """
 question  = "What?"
 family    = "tls"
-beds      = ["{bed}"]
+servers      = ["{server}"]
 choices   = ["{choice}"]
 baseline  = "{choice}"
 [vary]
@@ -57,7 +57,7 @@ JAVA = "SHA-256 of 4 KiB in Java"
 SCRAM = "a sign-on to PostgreSQL by SCRAM"
 BARE = "a plain embedded request"
 ANONYMOUS = "an anonymous embedded request"
-PLAIN_EMBEDDED = SERVED.format(bed="embedded", choice="plaintext", op="request", vary="").replace(
+PLAIN_EMBEDDED = SERVED.format(server="embedded", choice="plaintext", op="request", vary="").replace(
     "choices ", 'providers = ["aws-lc"]\nchoices '
 )
 # How each work is named here, and where it is found among the families.
@@ -70,12 +70,12 @@ WORK = {
         '"libcrypto"', '"rustcrypto"'
     ),
     SCRYPT: OPERATIONS.format(family="password-hash", choice="scrypt", op="hash", vary='n = ["2^14"]'),
-    NGINX: SERVED.format(bed="nginx", choice="tls-1.3", op="connect", vary=HANDSHAKE),
-    HTTPD: SERVED.format(bed="httpd", choice="tls-1.3", op="connect", vary=HANDSHAKE),
-    EMBEDDED: SERVED.format(bed="embedded", choice="tls-1.3", op="connect", vary=HANDSHAKE).replace(
+    NGINX: SERVED.format(server="nginx", choice="tls-1.3", op="connect", vary=HANDSHAKE),
+    HTTPD: SERVED.format(server="httpd", choice="tls-1.3", op="connect", vary=HANDSHAKE),
+    EMBEDDED: SERVED.format(server="embedded", choice="tls-1.3", op="connect", vary=HANDSHAKE).replace(
         "choices ", 'providers = ["aws-lc"]\nchoices '
     ),
-    PLAIN: SERVED.format(bed="nginx", choice="plaintext", op="request", vary=""),
+    PLAIN: SERVED.format(server="nginx", choice="plaintext", op="request", vary=""),
     BARE: PLAIN_EMBEDDED,
     ANONYMOUS: PLAIN_EMBEDDED.replace('"tls"', '"web-auth"')
     .replace('"plaintext"', '"anonymous"')

@@ -38,7 +38,7 @@ def row_of(cell: Cell, costs: Sequence[float], repeats: Sequence[float], missing
         reason=missing,
         trials=() if missing else trials(costs),
         repeats=trials(repeats, repeat=True) if cell.is_baseline else (),
-        server_version=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
+        server_version=f"{cell.coordinates['server']} 1.0" if "server" in cell.coordinates else None,
     )
 
 
@@ -138,7 +138,7 @@ def study(
         source=None,
         choices=("x",),
         providers=("openssl 3.0.19",),
-        beds=(),
+        servers=(),
         load=None,
         vary=vary or {},
         baseline={"choice": "none"},

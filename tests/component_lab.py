@@ -1,6 +1,6 @@
-"""Beds of fake components, and a lab that starts one to be ended while it does.
+"""Servers of fake components, and a lab that starts one to be ended while it does.
 
-component_lab.py FOLDER     starts the bed in this folder, says `ready`, and waits for the end of its standard input
+component_lab.py FOLDER     starts the server in this folder, says `ready`, and waits for the end of its standard input
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from patience import PATIENCE_S
-from tollbar import beds, libraries
-from tollbar.beds import driver, proc
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox, folder_for_all
+from tollbar import libraries, servers
 from tollbar.runner.confined import FIRST_ACCOUNT
+from tollbar.servers import driver, proc
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox, folder_for_all
 
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]
@@ -34,8 +34,8 @@ KINDS = ["line", "http", "tcp", "command"]
 PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 
 
-class FakeBed:
-    """A folder with a bed, or a service, whose components are all the fake one."""
+class FakeServer:
+    """A folder with a server, or a service, whose components are all the fake one."""
 
     def __init__(
         self, folder: Path, python: str = sys.executable, *, name: str = "fake", is_service: bool = False
@@ -62,17 +62,17 @@ class FakeBed:
         return len(self.count.read_text().splitlines())
 
     def write(self, *components: Mapping[str, Any]) -> None:
-        """Writes the bed's file, of these components."""
+        """Writes the server's file, of these components."""
         said = ['title = "Fake"', 'install = "wishing"', *self._runs_on]
         for component in components:
             said += ["[[component]]", *(f"{key} = {toml(value)}" for key, value in component.items())]
-        (self.folder / "bed.toml").write_text("\n".join(said))
+        (self.folder / "server.toml").write_text("\n".join(said))
 
-    def of(self, *components: Mapping[str, Any]) -> beds.Installed:
-        """The bed of these components, found."""
+    def of(self, *components: Mapping[str, Any]) -> servers.Installed:
+        """The server of these components, found."""
         self.write(*components)
-        found = beds.find(beds.read(self.folder))
-        assert isinstance(found, beds.Installed), found
+        found = servers.find(servers.read(self.folder))
+        assert isinstance(found, servers.Installed), found
         return found
 
     def component(self, by: str = "tcp", fault: str = "none", **more: Any) -> dict[str, Any]:
@@ -107,32 +107,32 @@ def toml(value: Any) -> str:
 
 def start(
     at: Sandbox,
-    found: beds.Installed,
+    found: servers.Installed,
     settings: Mapping[str, str | int] | None = None,
     provider: str = "libcrypto",
     core: int | None = None,
     words: Mapping[str, Any] | None = None,
-    services: Sequence[beds.Installed] = (),
-) -> Server:
-    """The bed, started for a trial in clear with these settings and words of its family, before it the services."""
+    services: Sequence[servers.Installed] = (),
+) -> StartedServer:
+    """The server, started for a trial in clear with these settings and words of its family, before it the services."""
     return driver.start(at, request(found, settings, provider, words, services), core)
 
 
 def request(
-    found: beds.Installed,
+    found: servers.Installed,
     settings: Mapping[str, str | int] | None = None,
     provider: str = "libcrypto",
     words: Mapping[str, Any] | None = None,
-    services: Sequence[beds.Installed] = (),
+    services: Sequence[servers.Installed] = (),
 ) -> driver.Request:
-    """What is asked of the bed."""
+    """What is asked of the server."""
     (resolved,) = libraries.resolve([provider])
     return driver.Request(
         found, resolved, {**PLAINTEXT, **(settings or {})}, words=words or {}, services=tuple(services)
     )
 
 
-def kept(fake: FakeBed) -> list[str]:
+def kept(fake: FakeServer) -> list[str]:
     """What is in the user's cache."""
     return [path.suffix for path in (fake.folder.parent / "cache").rglob("*") if path.is_file()]
 
@@ -146,7 +146,7 @@ def commands_of(pids: Iterable[int]) -> list[str]:
     return found
 
 
-def tree_of(server: Server) -> set[int]:
+def tree_of(server: StartedServer) -> set[int]:
     """Every process of a server."""
     return {pid for root in server.components.values() for pid in proc.tree(root)}
 
@@ -179,9 +179,9 @@ def wait_until(there: Callable[[], bool]) -> None:
 
 
 def main(folder: Path) -> None:
-    """Starts the bed and says where, before and after."""
-    found = beds.find(beds.read(folder))
-    assert isinstance(found, beds.Installed), found
+    """Starts the server and says where, before and after."""
+    found = servers.find(servers.read(folder))
+    assert isinstance(found, servers.Installed), found
     with Sandbox() as sandbox:
         print(sandbox.directory, flush=True)
         with start(sandbox, found):

@@ -25,19 +25,19 @@ from selenium import webdriver
 import forked
 import report_lab
 import share
-from component_lab import FakeBed
+from component_lab import FakeServer
 from gather_lab import made_in
 from patience import PATIENCE_S
 from report_lab import Pages
 from served_lab import ANSWERED_S, Lab
-from tollbar import beds, libraries
-from tollbar.beds import loading, proc
-from tollbar.beds.sandbox import Sandbox
+from tollbar import libraries, servers
 from tollbar.errors import TollbarError
 from tollbar.fleet import driving, namespaces
 from tollbar.libraries import Provider
 from tollbar.measure.schedule import Pace
 from tollbar.records import Observed
+from tollbar.servers import loading, proc
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import request
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
@@ -71,7 +71,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("tollbar")
 
-REAL = beds.all_beds()
+REAL = servers.all_servers()
 
 FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
 
@@ -288,21 +288,21 @@ def command() -> str:
     return str(Path(sysconfig.get_path("scripts")) / "tollbar")
 
 
-def here(name: str) -> beds.Installed:
-    """The bed, or a skip that can be seen; where beds must be there, a failure."""
-    found = beds.find({**beds.all_beds(), **beds.services()}[name])
-    missing = None if isinstance(found, beds.Installed) else found.reason
-    for component in found.bed.components if isinstance(found, beds.Installed) else ():
+def here(name: str) -> servers.Installed:
+    """The server, or a skip that can be seen; where servers must be there, a failure."""
+    found = servers.find({**servers.all_servers(), **servers.services()}[name])
+    missing = None if isinstance(found, servers.Installed) else found.reason
+    for component in found.server.components if isinstance(found, servers.Installed) else ():
         if component.port and not may_listen(component.port):
-            missing = f"{found.bed.title} has port {component.port}, on which this user may not listen"
-    if missing is not None or not isinstance(found, beds.Installed):
+            missing = f"{found.server.title} has port {component.port}, on which this user may not listen"
+    if missing is not None or not isinstance(found, servers.Installed):
         lacking(missing or "")
     return found
 
 
 def lacking(what: str) -> NoReturn:
     """A skip that can be seen; where everything must be there, a failure."""
-    if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
+    if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_SERVERS") == "1":
         pytest.fail(what)
     pytest.skip(what)
 
@@ -352,7 +352,7 @@ def may_listen(port: int) -> bool:
 @pytest.fixture
 def at(tmp_path: Path) -> Iterator[Sandbox]:
     """Sandbox for one test, with a place for logs."""
-    with Sandbox(tmp_path / "beds") as at:
+    with Sandbox(tmp_path / "servers") as at:
         yield at
     assert not at.directory.exists()
 
@@ -366,9 +366,9 @@ def system() -> Provider:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """A lab with one more bed than Tollbar has, after which nothing is left."""
-    monkeypatch.setattr(beds, "all_beds", lambda: {**REAL, "fake": beds.read(tmp_path / "fake")})
-    # Which OpenSSL Python runs on is no property of any bed.
+    """A lab with one more server than Tollbar has, after which nothing is left."""
+    monkeypatch.setattr(servers, "all_servers", lambda: {**REAL, "fake": servers.read(tmp_path / "fake")})
+    # Which OpenSSL Python runs on is no property of any server.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
     monkeypatch.setattr(request, "REQUEST_LIMIT_S", ANSWERED_S)
     # However slowly a busy machine warms them up, and lets them come to rest, cells have a chunk of each round.
@@ -382,7 +382,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         # Only the keeper of the sandbox.
         assert 1 == len(set(proc._children(os.getpid())) - before)
     os.sched_setaffinity(0, cores)
-    beds.find.cache_clear()
+    servers.find.cache_clear()
 
 
 @pytest.fixture
@@ -411,17 +411,17 @@ def tollbar(tmp_path: Path) -> Tollbar:
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBed]:
-    """A folder for a bed of fake components, with an empty cache."""
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """A folder for a server of fake components, with an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    yield FakeBed(tmp_path)
-    beds.find.cache_clear()
+    yield FakeServer(tmp_path)
+    servers.find.cache_clear()
 
 
 @pytest.fixture
-def service(fake: FakeBed, tmp_path: Path) -> FakeBed:
+def service(fake: FakeServer, tmp_path: Path) -> FakeServer:
     """The same for a service of fake components."""
-    return FakeBed(tmp_path, name="fake-service", is_service=True)
+    return FakeServer(tmp_path, name="fake-service", is_service=True)
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import bed_lab
+import server_lab
 from conftest import here
-from tollbar.beds import driver, proc
+from tollbar.servers import driver, proc
 from tollbar.tls import Certificates
 
 BOTH = ("TLSv1.2", "TLSv1.3")
@@ -107,7 +107,7 @@ def python_server(folder: Path) -> Iterator[Own]:
 def _started(words: Sequence[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            while not bed_lab.listens(f"127.0.0.1:{port}"):
+            while not server_lab.listens(f"127.0.0.1:{port}"):
                 assert process.poll() is None, f"{words[0]} did not start"
                 time.sleep(0.01)
             yield process

@@ -79,7 +79,7 @@ def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Va
         source=None,
         choices=tuple(family.choices),
         providers=("openssl", "rustcrypto"),
-        beds=(),
+        servers=(),
         load=None,
         vary=vary,
         baseline={},

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import machine, measure, plan, study, workloads
-from tollbar.beds import proc
-from tollbar.beds.nodes import Node
-from tollbar.beds.places import read_places
 from tollbar.runner import Session
+from tollbar.servers import proc
+from tollbar.servers.nodes import Node
+from tollbar.servers.places import read_places
 
 TOLLBAR = Path(sys.executable).with_name("tollbar")
 LIMIT_S = 180.0
@@ -28,7 +28,7 @@ LIMIT_S = 180.0
 STUDY = """
 question = "What does a handshake cost with a server on another machine?"
 family   = "tls"
-beds     = ["embedded"]
+servers     = ["embedded"]
 providers = ["aws-lc"]
 baseline = "plaintext"
 choices  = ["plaintext", "tls-1.3"]
@@ -46,7 +46,7 @@ blocks = 2
 SIGN_IN = """
 question = "What does finding out who asks cost, with database and directory on machines of their own?"
 family   = "web-auth"
-beds     = ["httpd"]
+servers     = ["httpd"]
 providers = ["libcrypto"]
 choices  = ["anonymous", "basic"]
 baseline = { choice = "anonymous", op = "request" }
@@ -129,7 +129,7 @@ def whole_ns(nodes: list[Node]) -> int:
     for node in nodes:
         pids = proc.tree(node._process.pid)
         words = {pid: _words(pid) for pid in pids}
-        own = [pid for pid in pids if b"tollbar.beds.agent" in words[pid] or b"account" in words[pid]]
+        own = [pid for pid in pids if b"tollbar.servers.agent" in words[pid] or b"account" in words[pid]]
         total += proc.cpu_ns(pid for pid in pids if pid not in own and b"keep" not in words[pid])
     return total
 

@@ -10,11 +10,11 @@ from math import exp
 
 import by_hand
 from tollbar import families
-from tollbar.beds.remote import Remote
 from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
 from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Negotiated, Outcome, Trial
 from tollbar.results import Row, StudyRun
+from tollbar.servers.remote import Remote
 from tollbar.study import Load, Measure, Study
 
 BLOCKS, ROUNDS = 8, 10
@@ -91,7 +91,7 @@ def handshakes() -> StudyJudgement:
         "tls-certificates",
         "What does a TLS handshake cost the server, by certificate and key exchange?",
         Load(USERS, (), 0.0, "new", "/bytes/{bytes}", False, 200, "{bytes}"),
-        beds=("embedded", "httpd", "nginx"),
+        servers=("embedded", "httpd", "nginx"),
     )
     return _judged(study, list(_handshakes()), seed=5)
 
@@ -103,7 +103,7 @@ def arrivals() -> StudyJudgement:
         "tls-at-rates",
         "How long does a user wait for an answer, with and without TLS?",
         Load((64,), (100.0, 400.0, 1600.0), 0.0, "user", "/bytes/{bytes}", False, 200, "{bytes}"),
-        beds=("embedded",),
+        servers=("embedded",),
     )
     cells = [
         _Cell(_at(kind, "embedded") | {"rate": rate}, server, client, {"web": 0.7, "directory": 0.3})
@@ -120,7 +120,7 @@ def asked_only() -> StudyJudgement:
         "theirs",
         "What does asking this server cost the client?",
         Load(USERS, (), 0.0, "new", "/", False, 200, None),
-        beds=(),
+        servers=(),
     )
     study = replace(study, remotes=(Remote(URL, "127.0.0.1:8443"),), measure=replace(study.measure, cost="client-cpu"))
     cells = [_Cell(_at(kind, URL) | {"users": users}, *MATRIX[kind], {}) for kind in ELSEWHERE for users in USERS]
@@ -143,15 +143,15 @@ def _handshakes() -> Iterator[_Cell]:
             yield _Cell(here, 0, 0, {}, Outcome.UNSUPPORTED, NO_NGINX)
 
 
-def _at(kind: _Kind, bed: str) -> dict[str, Value]:
+def _at(kind: _Kind, server: str) -> dict[str, Value]:
     choice, certificate, exchange, parameters = kind
-    at: dict[str, Value] = {"choice": choice, "provider": OPENSSL, "bed": bed, "op": "connect"}
+    at: dict[str, Value] = {"choice": choice, "provider": OPENSSL, "server": server, "op": "connect"}
     said = {"certificate": certificate, "key-exchange": exchange, "dh-parameters": parameters}
     at |= {name: value for name, value in said.items() if value is not None}
     return at | ({"cipher": "aes-128-gcm"} if certificate else {}) | {"bytes": 4096}
 
 
-def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study:
+def _study(name: str, question: str, load: Load, servers: tuple[str, ...]) -> Study:
     return Study(
         name=name,
         text=f'question = "{question}"\nfamily = "tls"\n',
@@ -160,7 +160,7 @@ def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study
         source="Published comparison of TLS certificates, 2014",
         choices=("plaintext", "tls-1.2", "tls-1.3"),
         providers=("libcrypto",),
-        beds=beds,
+        servers=servers,
         load=load,
         vary={},
         baseline={"choice": "plaintext"},
@@ -186,7 +186,7 @@ def _judged(study: Study, cells: Sequence[_Cell], seed: int) -> StudyJudgement:
 
 
 def _against(cell: _Cell) -> str:
-    at, kept = cell.coordinates, ("provider", "bed", "op", "bytes", "users", "rate")
+    at, kept = cell.coordinates, ("provider", "server", "op", "bytes", "users", "rate")
     return by_hand.key({"choice": "plaintext", **{n: at[n] for n in kept if n in at}})
 
 
@@ -207,8 +207,8 @@ def _row(study: Study, cell: _Cell, key: str, against: str, batches: Sequence[in
         repeats=tuple(_trials(study, cell, key, True, batches, chance)) if ok and key == against else (),
         accepted=("the answer", "the certificate that was asked for") if ok else (),
         refused=("another certificate", "another suite") if ok and "certificate" in at else (),
-        not_tried=("an expired certificate: this server checks none",) if ok and at["bed"] == "httpd" else (),
-        server_version=SERVERS.get(str(at["bed"])),
+        not_tried=("an expired certificate: this server checks none",) if ok and at["server"] == "httpd" else (),
+        server_version=SERVERS.get(str(at["server"])),
     )
 
 

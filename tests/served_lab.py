@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import measure, plan, study
-from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Plan
 from tollbar.records import Proven, Trial
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls import Certificates
 
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 
-BED = """
+SERVER = """
 title    = "Fake"
 install  = "wishing"
 runs-on  = ["libcrypto"]
@@ -52,7 +52,7 @@ question  = "Does a fault stay where it is?"
 family    = "tls"
 choices   = ["{choice}"]
 providers = ["libcrypto"]
-beds      = {beds}
+servers      = {servers}
 baseline  = {{ choice = "{choice}", bytes = "2000 B" }}
 
 [vary]
@@ -82,7 +82,7 @@ ANSWERED_S, NEVER_S = 60.0, 5.0
 
 
 class Lab:
-    """A study over a bed that fails as it is told to, in sandbox of its own."""
+    """A study over a server that fails as it is told to, in sandbox of its own."""
 
     def __init__(self, folder: Path, sandbox: Sandbox) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class Lab:
         """Once this file is there, a fault that waits for it begins."""
         return self.folder / "now"
 
-    def bed(self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",)) -> None:
+    def server(self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",)) -> None:
         """Says how the server of the struck cell goes wrong, after so many requests, or at the sign."""
         folder = self.folder / "fake"
         folder.mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ class Lab:
         other = Certificates(self.folder / "others").server("ecdsa-p256")
         identity = json.dumps({"chain": str(other.chain), "key": str(other.key)})
         parts = "".join(COMPONENT.format(name=name, folder=folder) for name in components)
-        (folder / "bed.toml").write_text(BED + parts)
+        (folder / "server.toml").write_text(SERVER + parts)
         told = TOLD.format(struck=STRUCK, after=json.dumps(after), sign=self.sign, other=identity, fault=fault)
         (folder / "told.json.jinja").write_text(told)
 
@@ -112,7 +112,7 @@ class Lab:
         self,
         choice: str = "plaintext",
         op: str = "request",
-        beds: str = '["fake"]',
+        servers: str = '["fake"]',
         blocks: int = 1,
         rounds: int = ROUNDS,
     ) -> Plan:
@@ -120,7 +120,7 @@ class Lab:
         path = self.folder / "served.toml"
         # The only curve that every Python can name.
         encrypted = "" if choice == "plaintext" else 'key-exchange = ["ecdhe-p256"]'
-        said = STUDY.format(choice=choice, op=op, beds=beds, blocks=blocks, rounds=rounds, encrypted=encrypted)
+        said = STUDY.format(choice=choice, op=op, servers=servers, blocks=blocks, rounds=rounds, encrypted=encrypted)
         path.write_text(said)
         return plan.make(study.load([str(path)]), seed=self.seed)
 

@@ -20,11 +20,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import numpy as np
-
 import disturbed
-import share
+import numpy as np
 from disturbed import Kind, Work
+
+import share
 from tollbar import libraries, measure, plan, results, study
 from tollbar.judge.quotients import listed
 from tollbar.measure import batch, members, probe, rounds

@@ -18,13 +18,13 @@ from tollbar.sizing.sized import Sized
 
 TODAY = date(2026, 11, 23)
 BLOCKS = 12
-TLS: Mapping[str, Value] = {"op": "connect", "bed": "nginx", "certificate": "ecdsa-p256", "users": 8}
+TLS: Mapping[str, Value] = {"op": "connect", "server": "nginx", "certificate": "ecdsa-p256", "users": 8}
 HANDSHAKES = {
     "full": {"choice": "tls-1.3", **TLS, "resumption": "none"},
     "resumed": {"choice": "tls-1.3", **TLS, "resumption": "ticket", "resumed": 100},
     "rsa": {"choice": "tls-1.3", **TLS, "resumption": "none", "certificate": "rsa-2048"},
     "rsa resumed": {"choice": "tls-1.3", **TLS, "resumption": "ticket", "resumed": 100, "certificate": "rsa-2048"},
-    "bare": {"choice": "plaintext", "op": "connect", "bed": "nginx", "users": 8},
+    "bare": {"choice": "plaintext", "op": "connect", "server": "nginx", "users": 8},
 }
 HANDSHAKE_TERM = """
 [term.handshakes]
@@ -41,7 +41,7 @@ rate   = "20 /s"
 family = "web-auth"
 choice = "form"
 op     = "sign-on"
-bed    = "embedded"
+server    = "embedded"
 """
 HASH_TERM = """
 [term.hashes]

@@ -17,15 +17,15 @@ import pytest
 
 from patience import PATIENCE_S
 from tollbar import __version__
-from tollbar.beds import NotStarted
-from tollbar.beds.agent import Agent
-from tollbar.beds.nodes import Node
-from tollbar.beds.places import Place
-from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import engine_build
 from tollbar.records import Outcome
 from tollbar.runner import engine
 from tollbar.runner.process import Process
+from tollbar.servers import NotStarted
+from tollbar.servers.agent import Agent
+from tollbar.servers.nodes import Node
+from tollbar.servers.places import Place
+from tollbar.servers.sandbox import Sandbox
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from tollbar.runner.process import Process
 )
 def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
     """A lab of another version, and an address that is not its machine's."""
-    agent = Process((sys.executable, "-m", "tollbar.beds.agent"))
+    agent = Process((sys.executable, "-m", "tollbar.servers.agent"))
     try:
         asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
         agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32), **change}})
@@ -57,7 +57,7 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
 QUIET_AGENT = """
 import os, select, sys, time
 from types import SimpleNamespace
-from tollbar.beds import agent
+from tollbar.servers import agent
 
 def until_silent(read, write, error, limit_s):
     assert limit_s == agent.SILENCE_S
@@ -66,7 +66,7 @@ def until_silent(read, write, error, limit_s):
     return found, [], []
 
 agent.select = SimpleNamespace(select=until_silent)
-agent.Agent.find = lambda self, bed: time.sleep(3600)
+agent.Agent.find = lambda self, server: time.sleep(3600)
 agent.main()
 """
 
@@ -87,7 +87,7 @@ def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) ->
         assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(PATIENCE_S))
         assert directory.exists()
         if is_asked:
-            agent.say({"find": {"bed": "embedded"}})
+            agent.say({"find": {"server": "embedded"}})
         silent.touch()
         assert agent.how_it_ends(PATIENCE_S) is None
         assert not directory.exists()
@@ -97,7 +97,7 @@ def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) ->
 
 def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while it waits for an answer."""
-    monkeypatch.setattr("tollbar.beds.nodes.BEAT_S", 0.01)
+    monkeypatch.setattr("tollbar.servers.nodes.BEAT_S", 0.01)
     told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
     node = Node(Place("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
     node.keep_up()
@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_had_on_the_next_address(at: Sandbox, monkeypatc
         first.bind(("127.9.8.1", 0))
         port = first.getsockname()[1]
         directory = SimpleNamespace(port=port, ports=("ldaps",), role="directory")
-        monkeypatch.setattr(agent, "_component", lambda bed, component: directory)
+        monkeypatch.setattr(agent, "_component", lambda server, component: directory)
         said = agent.endpoint("samba", "samba")
         assert ("127.9.8.2", port) == (said["address"], said["port"])
         second.bind(("127.9.8.2", port))

@@ -40,14 +40,14 @@ MISTAKES = {
     "a choice of another family": ("digest aes-128-gcm", "no such choice", "a choice of cipher"),
     "a setting's value": ("tls tls-1.3 x25519mlkem768", "no such choice", "`key-exchange=x25519mlkem768`"),
     "an operation": ("signature ed25519 sign", "no such choice", "`op=sign`"),
-    "a server": ("tls tls-1.3 nginx", "no such choice", "`bed=nginx`"),
+    "a server": ("tls tls-1.3 nginx", "no such choice", "`server=nginx`"),
     "a provider": ("digest sha-256 rustcrypto", "no such choice", "`provider=rustcrypto`"),
     "a setting without a value": ("digest sha-256 bytes", "no such choice", "`bytes=4KiB`"),
     "a misspelt setting": ("tls tls-1.3 certifcate=rsa-2048", "no setting `certifcate`", "`certificate`"),
     "the beginning of a setting": ("password-hash argon2id memo=46MiB", "no setting `memo`", "did you mean `memory`?"),
     "a setting of another family": ("digest md5 certificate=rsa-2048", "no setting `certificate`", "tls has it"),
     "a misspelt value": ("tls tls-1.3 certificate=rsa-2049", "`rsa-2049` is not one of", "`rsa-2048`"),
-    "a misspelt server": ("tls tls-1.3 bed=ngin", "no such bed: `ngin`", "`nginx`"),
+    "a misspelt server": ("tls tls-1.3 server=ngin", "no such server: `ngin`", "`nginx`"),
     "a misspelt operation": ("signature ed25519 op=sing", "no such op: `sing`", "`sign`"),
     "half a unit": ("digest md5 bytes=4K", "`4 KB` (4,000 B) or `4 KiB` (4,096 B)", None),
     "no unit": ("digest md5 bytes=4096", "say the unit, `4096 B` or `4096 KiB`", "type `bytes=4096B`"),
@@ -70,8 +70,12 @@ MISTAKES = {
     "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
     "no number of threads": ("digest md5 threads=two", "`two` is not a number of threads", "`threads=1,2`"),
     "more threads than cores": ("digest md5 threads=4096", "4096 threads take a core each", "up to `threads="),
-    "users without a server": ("digest md5 users=8", "users need a server", "bed=embedded"),
-    "users of a family that has none": ("storage plaintext aes-256-gcm bed=postgresql users=8", "has no users", None),
+    "users without a server": ("digest md5 users=8", "users need a server", "server=embedded"),
+    "users of a family that has none": (
+        "storage plaintext aes-256-gcm server=postgresql users=8",
+        "has no users",
+        None,
+    ),
     "nothing but what does nothing": ("digest none", "nothing is compared with `none`", "another choice of digest"),
     "users in words": ("tls tls-1.3 users=eight", "not a number of users", "users=1,8"),
     "a rate without a unit": ("tls tls-1.3 rate=200", "say the unit", None),
@@ -147,9 +151,9 @@ QUESTIONS = {
     "password-hash pbkdf2-sha-256 iterations=600000,1_000_000": ("libcrypto",),
     "spin spin-1 spin-2": ("spin",),
     "key-exchange x25519 provider=libcrypto,aws-lc": ("libcrypto", "aws-lc"),
-    "digest md5 sha-1 bed=embedded users=1,8": ("libcrypto",),
+    "digest md5 sha-1 server=embedded users=1,8": ("libcrypto",),
     "tls tls-1.3 certificate=ecdsa-p256,rsa-2048 key-exchange=x25519,x25519mlkem768": ("aws-lc",),
-    "tls tls-1.2 tls-1.3 bed=nginx resumed=50% resumption=ticket rate=200/s": ("libcrypto",),
+    "tls tls-1.2 tls-1.3 server=nginx resumed=50% resumption=ticket rate=200/s": ("libcrypto",),
     "storage plaintext aes-256-gcm rows=1000": ("sqlite",),
     "storage sqlcipher aes-256-gcm": ("sqlcipher",),
     "web-auth anonymous jwt accounts=1000": ("aws-lc",),
@@ -180,7 +184,7 @@ BASELINES = {
     ("digest sha-256 bytes=64B,4KiB", None): {"bytes": 64},
     ("digest sha-256 bytes=64B,4KiB cpu=native,no-sha", None): {"cpu": "native"},
     ("tls tls-1.3 certificate=rsa-2048,ecdsa-p256", None): {"certificate": "rsa-2048"},
-    ("tls tls-1.3 bed=nginx,embedded", None): {"bed": "nginx"},
+    ("tls tls-1.3 server=nginx,embedded", None): {"server": "nginx"},
     ("password-hash argon2id memory=46MiB,64MiB passes=1", None): {"memory": 46 * 1024**2},
     ("password-hash argon2id bcrypt memory=46MiB,64MiB cost=10,12", None): {
         "choice": "argon2id",
@@ -198,11 +202,11 @@ def test_what_is_compared_with_what(line: str, against: str | None) -> None:
 
 
 def test_a_family_that_only_servers_perform_has_one_and_users() -> None:
-    """Without `bed=`, TLS is asked of the server that needs nothing installed, by a default load."""
+    """Without `server=`, TLS is asked of the server that needs nothing installed, by a default load."""
     asked = _study("tls tls-1.3")
     assert asked.load is not None
-    assert (("embedded",), ("connect",), False) == (asked.beds, asked.vary["op"], asked.load.is_open)
-    assert () == _study("digest sha-256").beds
+    assert (("embedded",), ("connect",), False) == (asked.servers, asked.vary["op"], asked.load.is_open)
+    assert () == _study("digest sha-256").servers
 
 
 def test_sizes_are_echoed_to_the_byte() -> None:

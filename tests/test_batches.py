@@ -11,7 +11,6 @@ import pytest
 
 import fabricated
 from tollbar import plan, study, workloads
-from tollbar.beds.remote import Remote
 from tollbar.families import Standing
 from tollbar.measure.members import Member
 from tollbar.measure.schedule import Pace
@@ -19,6 +18,7 @@ from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.batches import MOST_CELLS, Batch, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
 from tollbar.records import Ready
+from tollbar.servers.remote import Remote
 from tollbar.study import Measure
 from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork, fewest_of
@@ -202,7 +202,7 @@ def test_most_of_what_all_else_equal_compares_meets_in_a_small_study(tmp_path: P
     text = """
 question = "Which?"
 family   = "tls"
-beds     = ["embedded"]
+servers     = ["embedded"]
 choices  = ["plaintext", "tls-1.3"]
 baseline = "plaintext"
 [vary]
@@ -271,7 +271,7 @@ def test_what_is_counted_has_every_turn(operation_s: float) -> None:
 )
 def test_what_arrives_in_its_own_time_is_as_slow_as_that(words: tuple[str, ...], expected_s: float) -> None:
     """A chunk of a server that is kept busy in part, a request of which costs 20 ms."""
-    text = study.of_words("web-auth", ("form", "op=sign-on", "bed=embedded", *words)).text(4)
+    text = study.of_words("web-auth", ("form", "op=sign-on", "server=embedded", *words)).text(4)
     (one,) = plan.make([study.read("ask", text, where="ask")], seed=1).studies
     cell = next(cell for cell in one.cells if cell.choice.name == "form")
     task = workloads.of(cell).shown(cell, 1).task

@@ -51,7 +51,7 @@ def test_a_platform_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["not available here: no node"] == missed(warm.figures())
 
 
-def test_a_bed_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(*_: object, **__: object) -> None:
         raise Unmeasured("`tollbar run` ended with status 2")
 

@@ -80,7 +80,7 @@ def test_an_upgrade_that_compares_nothing_is_no_row(
 
 def said(*, quiet_share: float, **toll: object) -> Said:
     """A run of one study with one toll."""
-    row = {"metric": "cpu", "choice": "tls-1.3", "provider": "aws-lc", "bed": None, "setting": {}, "aa": False}
+    row = {"metric": "cpu", "choice": "tls-1.3", "provider": "aws-lc", "server": None, "setting": {}, "aa": False}
     judged = {"ratio": 2.0, "low": 1.98, "high": 2.02, "noisy": False, "reason": None, **toll}
     study = {"tolls": [row | judged], "quiet_share": quiet_share, "claims": []}
     return Said(Finished(10.0, 1, 0, ""), {"tls": study}, datetime.now())
@@ -165,7 +165,7 @@ def test_the_cache_of_the_parts_after_signing_in_is_the_users(monkeypatch: pytes
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/users/own")
     for name in ("here", "service"):
-        monkeypatch.setattr(sign_in.beds, name, lambda _: None)
+        monkeypatch.setattr(sign_in.servers, name, lambda _: None)
     monkeypatch.setattr(sign_in.libraries, "resolve", lambda _: [None])
     monkeypatch.setattr(sign_in, "Request", lambda *_, **__: None)
     monkeypatch.setattr(sign_in, "Sandbox", nullcontext)

@@ -20,7 +20,7 @@ def test_what_policies_rule_on_and_threats_depend_on_is_varied() -> None:
 
 def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> None:
     """Nothing differs in more settings than two; both versions of TLS are among a few; a third is for the others."""
-    found = nearby(asked("tls", "tlsref-intermediate"), {"bed": ("nginx",)})
+    found = nearby(asked("tls", "tlsref-intermediate"), {"server": ("nginx",)})
     base = {"certificate": "ecdsa-p256", "key-exchange": "x25519", "cipher": "aes-128-gcm"}
     for one in found.candidates:
         assert MOST_APART >= sum(one.coordinates[name] != value for name, value in base.items())
@@ -35,7 +35,7 @@ def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> 
 
 def test_a_threat_leaves_only_what_mitigates_it() -> None:
     """Harvested today, decrypted later: only a hybrid key exchange qualifies."""
-    found = nearby(asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",)), {"bed": ("nginx",)})
+    found = nearby(asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",)), {"server": ("nginx",)})
     qualify = [one.coordinates for one in found.candidates if one.ruling is Ruling.MEETS]
     assert {("tls-1.3", "x25519mlkem768")} == {(at["choice"], at["key-exchange"]) for at in qualify}
 
@@ -43,7 +43,7 @@ def test_a_threat_leaves_only_what_mitigates_it() -> None:
 def test_what_cannot_be_had_is_nothing_to_choose_from() -> None:
     """Neither measured nor refused: TLS 1.2 has no hybrid groups and no ML-DSA, TLS 1.3 no CBC."""
     want = asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",))
-    found = nearby(want, {"bed": ("nginx",)})
+    found = nearby(want, {"server": ("nginx",)})
     assert {None} == {want.family.why_unsupported(one.coordinates) for one in found.candidates}
     assert {"tls-1.2", "tls-1.3"} == {str(one.coordinates["choice"]) for one in found.candidates}
     none = nearby(want, {"choice": ("tls-1.2",), "key-exchange": ("x25519mlkem768",)})
@@ -53,18 +53,18 @@ def test_what_cannot_be_had_is_nothing_to_choose_from() -> None:
 
 def test_a_default_in_bad_standing_is_set_well_unless_it_is_given() -> None:
     """A password sent in the clear qualifies for nothing; over TLS it may."""
-    found = nearby(asked("web-auth", threats=("database-theft=partly",)), {"bed": ("embedded",)})
+    found = nearby(asked("web-auth", threats=("database-theft=partly",)), {"server": ("embedded",)})
     forms = [one for one in found.candidates if one.coordinates["choice"] == "form"]
     assert {"tls"} == {one.coordinates["transport"] for one in forms}
-    given = nearby(asked("web-auth"), {"bed": ("embedded",), "transport": ("clear",), "choice": ("form",)})
+    given = nearby(asked("web-auth"), {"server": ("embedded",), "transport": ("clear",), "choice": ("form",)})
     assert {Ruling.BREAKS} == {one.ruling for one in given.candidates}
 
 
 def test_the_study_measures_these_cells_and_no_others() -> None:
     """Not all combinations of what they vary; each beside the first."""
-    found = nearby(asked("tls", "tlsref-intermediate"), {"bed": ("nginx",)})
+    found = nearby(asked("tls", "tlsref-intermediate"), {"server": ("nginx",)})
     cells = [found.cell(one) for one in found.to_measure(9)]
-    question = study.of_candidates(asked("tls").family, ["bed=nginx"], cells)
+    question = study.of_candidates(asked("tls").family, ["server=nginx"], cells)
     (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
     names = cells[0].keys()
     assert {tuple(cell[n] for n in names) for cell in cells} == {
@@ -77,12 +77,12 @@ def test_the_study_measures_these_cells_and_no_others() -> None:
 def test_what_a_policy_says_of_providers_is_judged_as_it_will_be_measured() -> None:
     """Fedora's policies are of the system's libraries: of two that can serve, the one that meets them is measured."""
     want = asked("tls", "fedora-default")
-    given: dict[str, tuple[str, ...]] = {"bed": ("embedded",)}
+    given: dict[str, tuple[str, ...]] = {"server": ("embedded",)}
     found = nearby(want, given, lambda cell: study.performing(want.family, cell))
     assert {"libcrypto"} == {one.coordinates["provider"] for one in found.candidates}
     assert Ruling.MEETS is found.candidates[0].ruling
     cells = [found.cell(one) for one in found.to_measure(6)]
-    question = study.of_candidates(want.family, ["bed=embedded"], cells)
+    question = study.of_candidates(want.family, ["server=embedded"], cells)
     (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
     assert {"libcrypto"} == {cell.provider.spec for cell in planned.cells}
     assert {str(one["certificate"]) for one in cells} == {str(c.coordinates["certificate"]) for c in planned.cells}

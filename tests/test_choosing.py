@@ -227,7 +227,7 @@ def stored(*places: Mapping[str, Value]) -> StudyRun:
 def test_what_is_asked_makes_the_place() -> None:
     """Operations, servers and settings that decide nothing, also where not every operation has them."""
     inserts = [{"op": "insert", "rows-per-commit": 250, "durability": one} for one in ("off", "flushed")]
-    reads = [{"op": "read", "rows": 10000}, {"op": "read", "rows": 10000, "bed": "postgresql", "channel": "tcp"}]
+    reads = [{"op": "read", "rows": 10000}, {"op": "read", "rows": 10000, "server": "postgresql", "channel": "tcp"}]
     found = choose(asked("storage"), stored(*inserts, *reads), {})
     assert [*inserts, *reads] == [{n: v for n, v in one.where.items() if n != "provider"} for one in found]
     for one in found:
@@ -284,7 +284,7 @@ HANDSHAKES = [
 
 def test_how_it_is_done_is_not_chosen_unless_that_is_asked_about() -> None:
     """A resumed handshake stands beside no full one, but where a threat depends on what is kept of a session."""
-    run = of_cells({"op": "connect", "bed": "embedded"}, *HANDSHAKES)
+    run = of_cells({"op": "connect", "server": "embedded"}, *HANDSHAKES)
     found = choose(asked("tls"), run, {})
     assert ["none", "ticket"] == [one.where["resumption"] for one in found]
     assert [2, 2] == [len(one.qualifies) for one in found]

@@ -13,10 +13,6 @@ import pytest
 
 from conftest import here, lacking
 from tollbar import machine, plan, study, workloads
-from tollbar.beds import driver, proc
-from tollbar.beds.driver import Server
-from tollbar.beds.remote import Remote
-from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.measure import batch, members
 from tollbar.measure.rounds import Rounds
@@ -24,6 +20,10 @@ from tollbar.plan import Cell
 from tollbar.plan.batches import Batch, Visit
 from tollbar.records import ChunkRecord, LoadRecord, Observed, Outcome, Record, Steady, Totals, Trial
 from tollbar.runner import Session
+from tollbar.servers import driver, proc
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.remote import Remote
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import request
 from tollbar.workloads.request import RequestWork, load_record
 
@@ -32,7 +32,7 @@ question  = "What does a hash cost?"
 family    = "digest"
 providers = ["libcrypto"]
 choices   = ["none"]
-beds      = ["embedded"]
+servers      = ["embedded"]
 load      = {{ users = [2], {load}request = {{ get = "/op/digest/{{choice}}?bytes={{bytes}}" }} }}
 vary      = {{ op = ["hash"], bytes = ["16 B"] }}
 measure   = {{ rounds = 2 }}
@@ -50,7 +50,7 @@ question  = "What does it cost to know who asks?"
 family    = "web-auth"
 providers = ["libcrypto"]
 choices   = ["{choice}"]
-beds      = ["{bed}"]
+servers      = ["{server}"]
 load      = {{ request = {{ get = "/bytes/{{bytes}}" }} }}
 [vary]
 op        = ["request"]
@@ -84,10 +84,10 @@ def core() -> Iterator[int]:
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
     """For each chunk its length, the cores that the client's processes may use, and those of the servers'."""
     found: list[tuple[float, Cores, Cores]] = []
-    servers: list[Server] = []
+    servers: list[StartedServer] = []
     start, advance = driver.start, Session.advance
 
-    def started(*given: Any, **more: Any) -> Server:
+    def started(*given: Any, **more: Any) -> StartedServer:
         servers.append(start(*given, **more))
         return servers[-1]
 
@@ -146,13 +146,13 @@ baseline  = "none"
 question  = "What do encrypted columns cost?"
 family    = "storage"
 providers = ["aws-lc"]
-beds      = ["postgresql"]
+servers      = ["postgresql"]
 choices   = ["plaintext", "aes-256-gcm"]
 baseline  = "plaintext"
 vary      = { op = ["read"], rows = [100] }
 """,
     "a service of the run": SIGN_IN.format(
-        bed="httpd", choice="basic", settings='store = ["sql"]\npassword-hash = ["bcrypt"]'
+        server="httpd", choice="basic", settings='store = ["sql"]\npassword-hash = ["bcrypt"]'
     ).replace('["basic"]', '["anonymous", "basic"]'),
 }
 
@@ -270,12 +270,12 @@ def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest
 @pytest.mark.parametrize("name", BEHIND)
 def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
     """Every process of every component, those that are for the whole run as well."""
-    bed, choice, settings = BEHIND[name]
-    for needed in {bed, name, *(["mit"] if "mit" in settings else [])}:
+    server, choice, settings = BEHIND[name]
+    for needed in {server, name, *(["mit"] if "mit" in settings else [])}:
         here(needed)
     (cell,) = (
         cell
-        for cell in cells(SIGN_IN.format(bed=bed, choice=choice, settings=settings))
+        for cell in cells(SIGN_IN.format(server=server, choice=choice, settings=settings))
         if cell.choice.name == choice and cell.provider.spec == "libcrypto"
     )
     with Sandbox() as sandbox, workloads.of(cell).up(cell, 1, sandbox, core) as work:

@@ -99,7 +99,7 @@ def test_rows_without_a_partner_are_counted() -> None:
 
 
 def test_another_version_of_the_server_is_said() -> None:
-    """A server is a bed whatever its version, and that it was upgraded is said."""
+    """A server is a server whatever its version, and that it was upgraded is said."""
     library = {SYSTEM: ("openssl 3.0.19", 2.0)}
     found = compared(measured(library, "nginx 1.22.1"), measured(library, "nginx 1.24.0"))
     assert ("nginx 1.22.1 → 1.24.0",) == found.upgrades

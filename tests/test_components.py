@@ -17,7 +17,7 @@ import component_lab
 from component_lab import (
     KINDS,
     PATIENCE_S,
-    FakeBed,
+    FakeServer,
     kept,
     python_of_others,
     start,
@@ -25,14 +25,14 @@ from component_lab import (
     wait_until,
     work_dir_of,
 )
-from tollbar.beds import driver, guarded, proc
-from tollbar.beds.driver import NotStarted, rendered
-from tollbar.beds.sandbox import Sandbox, folder_for_all
 from tollbar.records import Outcome
+from tollbar.servers import driver, guarded, proc
+from tollbar.servers.driver import NotStarted, rendered
+from tollbar.servers.sandbox import Sandbox, folder_for_all
 
 
 @pytest.mark.parametrize("by", KINDS)
-def test_a_component_is_ready_in_its_own_way(at: Sandbox, fake: FakeBed, by: str) -> None:
+def test_a_component_is_ready_in_its_own_way(at: Sandbox, fake: FakeServer, by: str) -> None:
     """Each kind of readiness finds a server that is there, and nothing of it is left when it was stopped."""
     before = set(at.directory.iterdir())
     with start(at, fake.of(fake.component(by))) as server:
@@ -44,8 +44,8 @@ def test_a_component_is_ready_in_its_own_way(at: Sandbox, fake: FakeBed, by: str
 
 
 @pytest.mark.parametrize("by", KINDS)
-def test_a_component_that_is_never_ready_times_out(at: Sandbox, fake: FakeBed, by: str) -> None:
-    """The wait has the limit that the bed says, and what was waited for is ended."""
+def test_a_component_that_is_never_ready_times_out(at: Sandbox, fake: FakeServer, by: str) -> None:
+    """The wait has the limit that the server says, and what was waited for is ended."""
     with pytest.raises(NotStarted, match=r"fake-component was not ready within 0\.3 s") as caught:
         start(at, fake.of(fake.component(by, "never")))
     assert Outcome.TIMED_OUT == caught.value.outcome
@@ -54,7 +54,7 @@ def test_a_component_that_is_never_ready_times_out(at: Sandbox, fake: FakeBed, b
 
 
 @pytest.mark.parametrize("by", KINDS)
-def test_a_component_that_dies_before_it_is_ready_is_a_row(at: Sandbox, fake: FakeBed, by: str) -> None:
+def test_a_component_that_dies_before_it_is_ready_is_a_row(at: Sandbox, fake: FakeServer, by: str) -> None:
     """Its last words are the reason, whichever way it was waited for."""
     with pytest.raises(NotStarted) as caught:
         start(at, fake.of(fake.component(by, "dies")))
@@ -65,7 +65,7 @@ def test_a_component_that_dies_before_it_is_ready_is_a_row(at: Sandbox, fake: Fa
     assert [] == at.running
 
 
-def test_a_line_of_another_kind_is_the_reason_whether_or_not_its_component_ends(at: Sandbox, fake: FakeBed) -> None:
+def test_a_line_of_another_kind_is_the_reason_whether_or_not_its_component_ends(at: Sandbox, fake: FakeServer) -> None:
     with pytest.raises(NotStarted) as caught:
         start(at, fake.of(fake.component("line", "mumbles")))
     assert Outcome.FAILED == caught.value.outcome
@@ -73,14 +73,14 @@ def test_a_line_of_another_kind_is_the_reason_whether_or_not_its_component_ends(
     assert [] == at.running
 
 
-def test_a_command_is_run_until_it_succeeds(at: Sandbox, fake: FakeBed) -> None:
+def test_a_command_is_run_until_it_succeeds(at: Sandbox, fake: FakeServer) -> None:
     """A server that is not ready yet is no failure: the command is run again."""
     ready = {"by": "command", "command": ["{{ program }}", "count", str(fake.count)]}
     with start(at, fake.of(fake.component("command", ready=ready))):
         assert 3 == len(fake.count.read_text().splitlines())
 
 
-def test_a_command_that_never_succeeds_is_quoted(at: Sandbox, fake: FakeBed) -> None:
+def test_a_command_that_never_succeeds_is_quoted(at: Sandbox, fake: FakeServer) -> None:
     """The reason of a time-out is what the command said last."""
     ready = {"by": "command", "command": ["sh", "-c", "echo no answer; exit 1"], "limit": "0.3 s"}
     with pytest.raises(NotStarted, match=r"not ready within 0\.3 s: no answer") as caught:
@@ -89,7 +89,7 @@ def test_a_command_that_never_succeeds_is_quoted(at: Sandbox, fake: FakeBed) -> 
 
 
 @pytest.mark.parametrize("by", ["http", "tcp"])
-def test_an_address_of_its_own_has_a_fixed_port(at: Sandbox, fake: FakeBed, by: str) -> None:
+def test_an_address_of_its_own_has_a_fixed_port(at: Sandbox, fake: FakeServer, by: str) -> None:
     """Two servers of one fixed port are up at once, each on a loopback address of its own."""
     found = fake.of(fake.component(by, address="own", port=24389))
     with start(at, found) as one, start(at, found) as other:
@@ -99,7 +99,7 @@ def test_an_address_of_its_own_has_a_fixed_port(at: Sandbox, fake: FakeBed, by: 
         assert {"127"} == {address.split(".")[0] for address, _ in addresses}
 
 
-def test_components_know_where_the_others_listen(at: Sandbox, fake: FakeBed) -> None:
+def test_components_know_where_the_others_listen(at: Sandbox, fake: FakeServer) -> None:
     """A frontend is configured with the endpoints of what was started before it."""
     store = fake.component(name="store", address="own", port=24389)
     web = fake.component(environment={"STORE": "{{ addresses.store }}:{{ ports.store }}"})
@@ -111,8 +111,9 @@ def test_components_know_where_the_others_listen(at: Sandbox, fake: FakeBed) -> 
         assert "fake-component 1.2" == server.receipt["component store"]
 
 
-def test_a_service_stands_behind_a_bed(at: Sandbox, fake: FakeBed, service: FakeBed) -> None:
-    """It is started first, from its own folder, and the bed is configured with where it listens and keeps its files."""
+def test_a_service_stands_behind_a_server(at: Sandbox, fake: FakeServer, service: FakeServer) -> None:
+    """It is started first, from its own folder, and the server is configured with where it listens and keeps its
+    files."""
     (fake.folder / "conf.jinja").write_text("{{ directories.store }} {{ ports.store }} {{ ports.more }}")
     (service.folder / "conf.jinja").write_text("a store at {{ port }}")
     (service.folder / "as-it-is").write_text("{{ port }}")
@@ -137,23 +138,23 @@ def test_a_service_stands_behind_a_bed(at: Sandbox, fake: FakeBed, service: Fake
     assert [] == at.running
 
 
-def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeBed) -> None:
+def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeServer) -> None:
     """Of the component's account, whose group alone may enter."""
     with start(at, found := fake.of(fake.component(writable=["kept"], has_sockets=True))) as server:
         about = (server.work_dirs["web"] / "kept").stat()
-    account = at.account_of(f"{found.bed.name}/web")
+    account = at.account_of(f"{found.server.name}/web")
     owner = account.number if account else os.geteuid()
     assert (owner, 0o750) == (about.st_uid, stat.S_IMODE(about.st_mode))
 
 
-def test_a_bed_uses_a_template_of_another(fake: FakeBed, service: FakeBed) -> None:
+def test_a_server_uses_a_template_of_another(fake: FakeServer, service: FakeServer) -> None:
     """Of one beside it, by the names of both."""
     (service.folder / "part.jinja").write_text("a part for {{ address }}")
     (fake.folder / "conf.jinja").write_text(f"{{% include '{service.folder.name}/part.jinja' %}}")
     assert "a part for 127.0.0.1" in rendered(component_lab.request(fake.of(fake.component(render=["conf"]))))
 
 
-def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeBed, service: FakeBed) -> None:
+def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeServer, service: FakeServer) -> None:
     """What outlives a trial cannot be configured with where something of the trial is, and is up before it."""
     proxy = service.of(service.component(name="proxy"))
     store = fake.component(name="store", lifetime="run", environment={"SEES": "{{ ports | join }}"})
@@ -162,7 +163,7 @@ def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeBed, ser
     assert 1 == len(at.running)
 
 
-def test_components_that_are_used_together_have_names_of_their_own(fake: FakeBed, service: FakeBed) -> None:
+def test_components_that_are_used_together_have_names_of_their_own(fake: FakeServer, service: FakeServer) -> None:
     """Templates could not tell one from the other."""
     for clash in (service.component(), service.component(name="store", ports=["web"])):
         with pytest.raises(NotStarted, match=r"fake-service and fake cannot be used together: .* are `web`") as caught:
@@ -171,7 +172,7 @@ def test_components_that_are_used_together_have_names_of_their_own(fake: FakeBed
 
 
 @pytest.mark.parametrize("signal_name", ["TERM", "INT", "QUIT"])
-def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeBed, signal_name: str) -> None:
+def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeServer, signal_name: str) -> None:
     """Each server is asked to end in the way it knows."""
     ended_by = fake.notes / "ended-by"
     with start(at, fake.of(fake.component(stop=signal_name, environment={"ENDED_BY": str(ended_by)}))):
@@ -180,7 +181,7 @@ def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeBed, si
 
 
 def test_a_component_that_is_not_ready_is_given_little_time_to_stop(
-    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grace is for what has something to write."""
     waited: list[float] = []
@@ -195,7 +196,7 @@ def test_a_component_that_is_not_ready_is_given_little_time_to_stop(
     assert 9.0 == waited[0]
 
 
-def test_a_component_that_does_not_stop_is_killed(at: Sandbox, fake: FakeBed) -> None:
+def test_a_component_that_does_not_stop_is_killed(at: Sandbox, fake: FakeServer) -> None:
     """When its grace is over, with all that it started."""
     fake.program.write_text(
         "#!/bin/sh\n[ $1 = -v ] && echo fake/1.2 && exit\ntrap '' TERM\ntouch up\nwhile :; do sleep 1; done"
@@ -215,7 +216,7 @@ LONG = {"by": "http", "limit": "60 s"}
 @pytest.mark.parametrize("moment", FAULTS)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(
-    tmp_path: Path, fake: FakeBed, how: signal.Signals, moment: str
+    tmp_path: Path, fake: FakeServer, how: signal.Signals, moment: str
 ) -> None:
     """No process, no directory and no half-made state is left of it, and the next lab does the work anew."""
     preparation = fake.preparation("hangs" if moment == "preparing" else "none")
@@ -258,7 +259,7 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
         folder = Path(name)
         folder.chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        fake = FakeBed(folder, python_of_others())
+        fake = FakeServer(folder, python_of_others())
         low = {"port": 389} if is_root else {}
         component = fake.component(address="own", prepare=fake.preparation(), ready={"by": "tcp"}, **low)
         with Sandbox() as at:

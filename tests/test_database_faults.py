@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 import pytest
 from bench.ground import mentioning
 
-from bed_lab import query
 from conftest import command, here, lacking
+from server_lab import query
 from test_databases import DATABASES, PATIENCE_S, ROWS, Case, started, store, task
-from tollbar import beds
-from tollbar.beds import proc, sandbox
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox
+from tollbar import servers
 from tollbar.records import Outcome
 from tollbar.runner import Session, Stopped, engine
+from tollbar.servers import proc, sandbox
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox
 
 
 @pytest.mark.share(1)
@@ -52,7 +52,7 @@ def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, w
             client.stdin.close()
         assert "failed" == said["outcome"]
         # Whether the process or its connection is missed first is a matter of microseconds.
-        assert re.search(f"database|{beds.all_beds()[name].title}", said["reason"])
+        assert re.search(f"database|{servers.all_servers()[name].title}", said["reason"])
         if which == "first":
             assert "SIGKILL" in (server.fault(60.0) or "")
 
@@ -62,7 +62,7 @@ SILENT_S = 3.0
 
 
 @contextmanager
-def standing_still(server: Server) -> Iterator[None]:
+def standing_still(server: StartedServer) -> Iterator[None]:
     """The server, with all of its processes stopped as by a debugger."""
     # The first is the guard, the second the server itself; a worker of its own may end meanwhile.
     _, main, *workers = proc.tree(server.components["database"])
@@ -86,7 +86,7 @@ def impatient(asked: dict[str, Any], limit_s: float = SILENT_S) -> dict[str, Any
 
 def silent(name: str) -> str:
     """How the reason begins where this database did not answer."""
-    return f"{beds.all_beds()[name].title}: the server did not answer within 3 s"
+    return f"{servers.all_servers()[name].title}: the server did not answer within 3 s"
 
 
 @pytest.mark.share(1)
@@ -131,7 +131,7 @@ class Retyped(NamedTuple):
     """Under a client that is ready: what makes something be of another type, and what is said of it then."""
 
     what: str
-    bed: str
+    server: str
     op: str
     sql: str
     words: str
@@ -156,10 +156,10 @@ RETYPED = [
 ]
 
 
-@pytest.mark.parametrize("retyped", RETYPED, ids=lambda one: f"{one.bed}: {one.what}")
+@pytest.mark.parametrize("retyped", RETYPED, ids=lambda one: f"{one.server}: {one.what}")
 def test_a_column_of_another_type_is_a_failure_with_a_reason(at: Sandbox, retyped: Retyped) -> None:
     """What a client library would panic at ends the trial in words."""
-    case = Case(retyped.bed, "plaintext")
+    case = Case(retyped.server, "plaintext")
     settings = {} if retyped.op == "insert" else {"rows": ROWS}
     with started(at, case) as server:
         asked = task(at, server, case, "measure", retyped.op, **settings)
@@ -244,7 +244,7 @@ def test_what_a_server_does_not_have_is_unsupported(
     at: Sandbox, case: Case, started_for: str, sql: str, words: str
 ) -> None:
     """In the server's own words."""
-    with started(at, Case(case.bed, started_for)) as server:
+    with started(at, Case(case.server, started_for)) as server:
         query(server, sql)
         settings = {"log": "plain"} if case.choice == "table-encryption" else {}
         (said,) = store(task(at, server, case, "verify", "insert", **settings))
@@ -319,7 +319,7 @@ class Lacking(NamedTuple):
     """A server without something: how it comes by that, the choice that needs it, one that does not, and the words."""
 
     what: str
-    bed: str
+    server: str
     made: Callable[[Path], Path]
     choice: str
     other: str
@@ -378,7 +378,7 @@ LACKING = [
 STUDY = """
 question  = "What can this server do?"
 family    = "storage"
-beds      = ["{bed}"]
+servers      = ["{server}"]
 providers = ["aws-lc"]
 choices   = ["plaintext", "{choice}", "{other}"]
 baseline  = "plaintext"
@@ -394,11 +394,11 @@ blocks = 1
 
 
 @pytest.mark.share(0)
-@pytest.mark.parametrize("lack", LACKING, ids=lambda lack: f"{lack.bed}: no {lack.what}")
+@pytest.mark.parametrize("lack", LACKING, ids=lambda lack: f"{lack.server}: no {lack.what}")
 def test_what_a_server_lacks_is_a_row_and_the_others_go_on(tmp_path: Path, prefix: Path, lack: Lacking) -> None:
     """*unsupported* in the server's own words, with what would help; the rest is measured, and nothing is left."""
     programs = lack.made(prefix)
-    text = STUDY.format(bed=lack.bed, choice=lack.choice, other=lack.other)
+    text = STUDY.format(server=lack.server, choice=lack.choice, other=lack.other)
     (tmp_path / "lacking.toml").write_text(text)
     temporary = prefix / "tmp"
     temporary.mkdir()

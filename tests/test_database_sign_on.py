@@ -9,16 +9,16 @@ import pytest
 from conftest import here, lacking
 from patience import PATIENCE_S
 from tollbar import plan, study, workloads
-from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.records import Outcome
 from tollbar.runner import Session
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given
 
 STUDY = """
 question = "What?"
 family   = "database-sign-on"
-beds     = ["{bed}"]
+servers     = ["{server}"]
 choices  = ["{choice}"]
 baseline = "{choice}"
 [vary]
@@ -31,13 +31,13 @@ WITH_PASSWORD = ("scram-sha-256", "password", "md5")
 POOLERS = ["none", "pgbouncer"]
 
 
-def cell(choice: str, channel: str, pooler: str = "none", more: str = "", bed: str = "postgresql") -> Cell:
+def cell(choice: str, channel: str, pooler: str = "none", more: str = "", server: str = "postgresql") -> Cell:
     """The cell of a study that asks for this alone."""
-    here(bed)
+    here(server)
     if pooler == "pgbouncer" and not shutil.which("pgbouncer"):
         lacking("PgBouncer is not installed")
-    text = STUDY.format(bed=bed, choice=choice, channel=channel, more=more)
-    text += f'pooler = ["{pooler}"]' if bed == "postgresql" else ""
+    text = STUDY.format(server=server, choice=choice, channel=channel, more=more)
+    text += f'pooler = ["{pooler}"]' if server == "postgresql" else ""
     (one,) = plan.make([study.read("sign-on", text, where="test")], seed=1).studies
     return one.cells[0]
 
@@ -91,7 +91,7 @@ def test_a_role_does_not_take_a_measured_database_elsewhere(at: Sandbox) -> None
 @pytest.mark.parametrize("choice", MARIADB)
 def test_a_sign_on_to_mariadb_is_proved(at: Sandbox, choice: str, channel: str) -> None:
     """By the plugin that was asked for, which the client reads from the wire; what is wrong is refused."""
-    found = workloads.of(one := cell(choice, channel, bed="mariadb")).prove(one, 7, Given(at))
+    found = workloads.of(one := cell(choice, channel, server="mariadb")).prove(one, 7, Given(at))
     if choice == "unix-socket" and channel != "socket":
         assert Outcome.UNSUPPORTED is found.outcome
         return
@@ -109,10 +109,10 @@ def test_a_sign_on_to_mariadb_is_proved(at: Sandbox, choice: str, channel: str) 
 
 
 @pytest.mark.parametrize(
-    ("choice", "bed"), [("scram-sha-256", "mariadb"), ("ed25519", "postgresql"), ("parsec", "mariadb")]
+    ("choice", "server"), [("scram-sha-256", "mariadb"), ("ed25519", "postgresql"), ("parsec", "mariadb")]
 )
-def test_what_a_server_has_not_is_a_reason(at: Sandbox, choice: str, bed: str) -> None:
-    found = workloads.of(one := cell(choice, "socket", bed=bed)).prove(one, 7, Given(at))
+def test_what_a_server_has_not_is_a_reason(at: Sandbox, choice: str, server: str) -> None:
+    found = workloads.of(one := cell(choice, "socket", server=server)).prove(one, 7, Given(at))
     assert Outcome.UNSUPPORTED is found.outcome
     assert ("11.6 and later" if choice == "parsec" else f"has no {choice}") in str(found.reason)
 

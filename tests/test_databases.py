@@ -1,4 +1,4 @@
-"""Databases: each bed with each choice keeps its promise, and says what went wrong where something does."""
+"""Databases: each server with each choice keeps its promise, and says what went wrong where something does."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 from bench.ground import mentioning
 
-from bed_lab import database, provider_of, query
 from component_lab import commands_of
 from conftest import here
 from patience import PATIENCE_S
-from tollbar import beds
-from tollbar.beds import driver, proc
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox
+from server_lab import database, provider_of, query
+from tollbar import servers
 from tollbar.runner import engine
+from tollbar.servers import driver, proc
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox
 
 Settings = Mapping[str, str | int]
 
-DATABASES = sorted(name for name, bed in beds.all_beds().items() if bed.frontend.name == "database")
+DATABASES = sorted(name for name, server in servers.all_servers().items() if server.frontend.name == "database")
 ROWS = 300
 MARK = "TheMarkOfTheseTests-4711"
 ASKED_S = 0.01
@@ -37,7 +37,7 @@ ASKED_S = 0.01
 class Case:
     """A choice of a database, and what it promises."""
 
-    bed: str
+    server: str
     choice: str
     settings: Settings = field(default_factory=dict)
     refuses: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Case:
     """Whether the database has a loop of its own for it."""
 
     def __str__(self) -> str:
-        return "-".join([self.bed, self.choice, *map(str, self.settings.values())])
+        return "-".join([self.server, self.choice, *map(str, self.settings.values())])
 
 
 WRONG = {
@@ -59,13 +59,13 @@ WRONG = {
 }
 KEY, ALL = frozenset({"key"}), frozenset(WRONG)
 APPLICATION = [
-    Case(bed, choice, refuses=ALL, in_server=False)
-    for bed in DATABASES
+    Case(server, choice, refuses=ALL, in_server=False)
+    for server in DATABASES
     for choice in ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
 ]
 PGP = KEY | {"changed"}
 CASES = [
-    *(Case(bed, "plaintext", hides=False) for bed in DATABASES),
+    *(Case(server, "plaintext", hides=False) for server in DATABASES),
     *APPLICATION,
     Case("postgresql", "pgp-pub-encrypt", {"rsa-bits": 2048}, refuses=PGP),
     Case("postgresql", "pgp-pub-encrypt", {"rsa-bits": 1024}, refuses=PGP),
@@ -80,23 +80,23 @@ CASES = [
 OF_SERVER = [case for case in CASES if case.in_server]
 
 
-def started(at: Sandbox, case: Case, **settings: str | int) -> Server:
+def started(at: Sandbox, case: Case, **settings: str | int) -> StartedServer:
     """The server, as a cell of this choice has it."""
-    found = here(case.bed)
+    found = here(case.server)
     return database(at, found, {"choice": case.choice, **case.settings, **settings})
 
 
-def task(at: Sandbox, server: Server, case: Case, mode: str, op: str, **settings: str | int) -> dict[str, Any]:
+def task(at: Sandbox, server: StartedServer, case: Case, mode: str, op: str, **settings: str | int) -> dict[str, Any]:
     """A task of the runner contract for the engine's `store`."""
     own = at.directory / "store"
     own.mkdir(mode=0o700, exist_ok=True)
     folder = server.work_dirs["database"]
     reached = {
-        "kind": case.bed,
-        "socket": str(folder if case.bed == "postgresql" else folder / "private" / "mariadb.sock"),
+        "kind": case.server,
+        "socket": str(folder if case.server == "postgresql" else folder / "private" / "mariadb.sock"),
         "port": int(server.address.rpartition(":")[2]),
         "user": "tollbar",
-        "database": "postgres" if case.bed == "postgresql" else "tollbar",
+        "database": "postgres" if case.server == "postgresql" else "tollbar",
         "answer_limit_s": PATIENCE_S,
     }
     return {
@@ -154,7 +154,7 @@ def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
     elif case.hides:
         assert set() == found_in
     else:
-        log = "ib_logfile0" if case.bed == "mariadb" else "000000010000000000000001"
+        log = "ib_logfile0" if case.server == "mariadb" else "000000010000000000000001"
         assert log in found_in
         assert len(found_in) > 1
 
@@ -359,7 +359,7 @@ def test_a_choice_of_another_database_is_unsupported(at: Sandbox, name: str, cho
     case = Case(name, choice)
     with started(at, case) as server:
         (said,) = store(task(at, server, case, "verify", "insert"))
-    title = beds.all_beds()[name].title
+    title = servers.all_servers()[name].title
     assert ("unsupported", f"{title} has no `{choice}`") == (said["outcome"], said["reason"])
 
 
@@ -389,7 +389,7 @@ def test_a_database_can_be_shown(name: str) -> None:
     found = here(name)
     words = {"table_key": "SECRET"}
     request = driver.Request(
-        found, provider_of(found.bed), {"choice": "table-encryption"}, words=words, shown_words={"table_key": "KEY"}
+        found, provider_of(found.server), {"choice": "table-encryption"}, words=words, shown_words={"table_key": "KEY"}
     )
     shown = driver.rendered(request)
     assert str(found.programs["database"]) in shown

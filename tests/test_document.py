@@ -36,7 +36,7 @@ STUDY = {
     "tables",
     "warnings",
 }
-WHERE = {"choice", "provider", "bed", "setting"}
+WHERE = {"choice", "provider", "server", "setting"}
 RESULT = WHERE | {
     *("server_version", "metric", "component", "unit", "value", "low", "high"),
     *("blocks", "outcome", "reason", "standing", "strength"),
@@ -166,12 +166,12 @@ def test_the_confidence_and_the_noise_are_those_of_the_study() -> None:
 
 
 def test_a_server_and_its_parts_have_columns_of_their_own() -> None:
-    """The library is the provider, the server's name the bed; a part of the cost says whose it is."""
+    """The library is the provider, the server's name the server; a part of the cost says whose it is."""
     (study,) = _read(handshakes())
     assert {("openssl 3.0.19", "httpd", "httpd 2.4.71"), ("openssl 3.0.19", "nginx", None)} < {
-        (row["provider"], row["bed"], row["server_version"]) for row in study["results"]
+        (row["provider"], row["server"], row["server_version"]) for row in study["results"]
     }
-    parts = {(row["metric"], row["component"]) for row in study["results"] if row["bed"] == "httpd"}
+    parts = {(row["metric"], row["component"]) for row in study["results"] if row["server"] == "httpd"}
     assert {
         ("server-cpu", None),
         ("server-cpu", "web"),

@@ -248,7 +248,7 @@ lanes  = [4]
 SERVED = """
 question = "?"
 family   = "tls"
-beds     = ["embedded"]
+servers     = ["embedded"]
 choices  = ["plaintext", "tls-1.3"]
 baseline = "plaintext"
 [load]
@@ -260,9 +260,9 @@ request = { get = "/bytes/0" }
 
 
 def test_a_load_is_coordinates_of_its_cells() -> None:
-    """Each rate from each place, on a bed whose program and version the plan names."""
+    """Each rate from each place, on a server whose program and version the plan names."""
     one = planned(SERVED)
-    names = ("choice", "bed", "rate", "client")
+    names = ("choice", "server", "rate", "client")
     assert {
         (choice, "embedded", rate, client)
         for choice in ("plaintext", "tls-1.3")

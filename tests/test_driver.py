@@ -7,39 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import PLAINTEXT
-from tollbar import beds
-from tollbar.beds import driver
-from tollbar.beds.driver import NotStarted, Request
-from tollbar.beds.sandbox import Sandbox
+from server_lab import PLAINTEXT
+from tollbar import servers
 from tollbar.libraries import Provider
 from tollbar.records import Outcome
+from tollbar.servers import driver
+from tollbar.servers.driver import NotStarted, Request
+from tollbar.servers.sandbox import Sandbox
 
 
 @pytest.fixture
-def fake_bed(tmp_path: Path) -> Iterator[type[FakeBed]]:
-    """Beds made of a shell script."""
-    FakeBed.folder = tmp_path
-    yield FakeBed
-    beds.find.cache_clear()
+def fake_server(tmp_path: Path) -> Iterator[type[FakeServer]]:
+    """Servers made of a shell script."""
+    FakeServer.folder = tmp_path
+    yield FakeServer
+    servers.find.cache_clear()
 
 
-class FakeBed:
-    """A bed whose one server is a shell script."""
+class FakeServer:
+    """A server whose one server is a shell script."""
 
     folder: Path
 
     @classmethod
-    def of(cls, script: str, by: str = "http", limit: str = "20 s") -> beds.Installed:
-        """The bed, found."""
+    def of(cls, script: str, by: str = "http", limit: str = "20 s") -> servers.Installed:
+        """The server, found."""
         folder = cls.folder / "fake"
         folder.mkdir(exist_ok=True)
         program = folder / "server"
         program.write_text(f"#!/bin/sh\nif [ $1 = -v ]; then echo fake/1.2; exit; fi\n{script}\n")
         program.chmod(0o755)
-        (folder / "bed.toml").write_text(cls.toml(folder, by, limit))
-        found = beds.find(beds.read(folder))
-        assert isinstance(found, beds.Installed)
+        (folder / "server.toml").write_text(cls.toml(folder, by, limit))
+        found = servers.find(servers.read(folder))
+        assert isinstance(found, servers.Installed)
         return found
 
     @classmethod
@@ -63,9 +63,9 @@ refusals = ['refused: (.*)']
 """
 
 
-def test_a_server_that_is_never_ready_times_out(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
+def test_a_server_that_is_never_ready_times_out(at: Sandbox, system: Provider, fake_server: type[FakeServer]) -> None:
     """The wait has a limit, and what was waited for is ended with all it started."""
-    found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234", limit="0.3 s")
+    found = fake_server.of("trap '' TERM; setsid sleep 1234 & sleep 1234", limit="0.3 s")
     with pytest.raises(NotStarted, match="not ready within") as caught:
         driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.TIMED_OUT == caught.value.outcome
@@ -82,36 +82,36 @@ DEATHS = {
 
 @pytest.mark.parametrize("script", DEATHS)
 def test_a_server_that_dies_at_its_start_is_a_row(
-    at: Sandbox, system: Provider, fake_bed: type[FakeBed], script: str
+    at: Sandbox, system: Provider, fake_server: type[FakeServer], script: str
 ) -> None:
     """How it ended is the outcome, and its last words are the reason."""
     outcome, words = DEATHS[script]
     with pytest.raises(NotStarted) as caught:
-        driver.start(at, Request(fake_bed.of(script), system, PLAINTEXT))
+        driver.start(at, Request(fake_server.of(script), system, PLAINTEXT))
     assert (outcome, words) == (caught.value.outcome, caught.value.reason)
 
 
-def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
+def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, fake_server: type[FakeServer]) -> None:
     """A server that is to say that it is ready and says something else has failed."""
-    found = fake_bed.of("echo rubbish; exit 1", "line")
+    found = fake_server.of("echo rubbish; exit 1", "line")
     with pytest.raises(NotStarted, match="printed 'rubbish' instead of the address") as caught:
         driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.FAILED == caught.value.outcome
 
 
-def test_a_bed_that_is_not_installed_says_what_would_help(fake_bed: type[FakeBed]) -> None:
+def test_a_server_that_is_not_installed_says_what_would_help(fake_server: type[FakeServer]) -> None:
     """Not here is no error: it has the command."""
-    found = fake_bed.of("exit 1")
-    (fake_bed.folder / "fake" / "server").unlink()
-    assert beds.Unavailable("fake", "Fake is not installed; to have it: wishing") == beds.find(
-        beds.read(found.bed.folder)
+    found = fake_server.of("exit 1")
+    (fake_server.folder / "fake" / "server").unlink()
+    assert servers.Unavailable("fake", "Fake is not installed; to have it: wishing") == servers.find(
+        servers.read(found.server.folder)
     )
 
 
-def test_a_bed_without_a_version_is_not_here(fake_bed: type[FakeBed]) -> None:
+def test_a_server_without_a_version_is_not_here(fake_server: type[FakeServer]) -> None:
     """A server that cannot say its version measures nothing."""
-    found = fake_bed.of("exit 1")
-    (fake_bed.folder / "fake" / "server").write_text("#!/bin/sh\nexit 1\n")
-    missing = beds.find(beds.read(found.bed.folder))
-    assert isinstance(missing, beds.Unavailable)
+    found = fake_server.of("exit 1")
+    (fake_server.folder / "fake" / "server").write_text("#!/bin/sh\nexit 1\n")
+    missing = servers.find(servers.read(found.server.folder))
+    assert isinstance(missing, servers.Unavailable)
     assert "does not say its version" in missing.reason

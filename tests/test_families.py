@@ -11,7 +11,7 @@ import pytest
 
 from family_text import A_FAMILY, A_VALUE, as_a_study_writes_it
 from test_runners import FAMILIES
-from tollbar import beds, libraries
+from tollbar import libraries, servers
 from tollbar.families import (
     Authority,
     Choice,
@@ -339,8 +339,8 @@ def known(family: Family, coordinate: str) -> list[str]:
     """Values that a coordinate may have; an empty one where it may be absent."""
     if coordinate == "provider":
         return ["libcrypto", *libraries.built_in(), "runner:./mine", *all_platforms()]
-    if coordinate == "bed":
-        return ["", *beds.all_beds()]
+    if coordinate == "server":
+        return ["", *servers.all_servers()]
     if coordinate == "threads":
         return ["", "2"]
     if coordinate in ("choice", "op"):
@@ -416,7 +416,7 @@ def test_families_and_runners_of_other_platforms_agree(platform: str, name: str)
 def test_settings_stand_behind_those_they_depend_on() -> None:
     """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
     for family in families().values():
-        before = {"choice", "provider", "bed", "op", "threads"}
+        before = {"choice", "provider", "server", "op", "threads"}
         for setting in family.settings.values():
             assert set(setting.only) <= before, f"{family.name}: {setting.name}"
             before.add(setting.name)

@@ -142,7 +142,7 @@ BAD = {
         "",
         SETTING.format('default = 1\nunsupported = [{ where = { bde = ["nginx"] }, because = "it lacks it" }]'),
         "`setting.length.unsupported.where`: no coordinate `bde`",
-        "did you mean `bed`?",
+        "did you mean `server`?",
     ),
     "unknown table": ("[choice.md5]", "[choices.md5]", "`choices`: no such key", "did you mean `choice`?"),
     "no file": ('spec = "RFC 1321"', 'spec = ""\nanswers = [{ file = "md5.json" }]', "answers/md5.json", None),

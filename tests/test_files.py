@@ -16,9 +16,9 @@ import pytest
 
 from conftest import lacking
 from tollbar import files
-from tollbar.beds import leftovers, sandbox
 from tollbar.errors import TollbarError
 from tollbar.files import read_bytes, read_text, write, write_atomically, write_named
+from tollbar.servers import leftovers, sandbox
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])

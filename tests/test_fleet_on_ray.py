@@ -18,8 +18,8 @@ from bench.ground import NOTHING, Ground, program, trials_of, until
 from conftest import command, machines_are_made, ray_is_there
 from fleet_lab import spin
 from tollbar import fleet, results
-from tollbar.beds import proc
 from tollbar.fleet import namespaces, simulated
+from tollbar.servers import proc
 
 # Of some tenths of a second each: a node is asked every two seconds how far it is.
 BLOCKS = 48

@@ -213,7 +213,7 @@ def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: p
 
 
 # Loaded by judging, and no part of it: how a run is found, opened and written, and what a study may be measured with.
-NOT_JUDGING = ("beds", "runner", "runners", "errors", "files", "machine", "markdown", "plan/__init__.py",
+NOT_JUDGING = ("servers", "runner", "runners", "errors", "files", "machine", "markdown", "plan/__init__.py",
                "results/__init__.py", "results/changes.py", "results/database.py", "results/directory.py",
                "results/export.py", "results/store.py", "control_groups.py", "__init__.py")  # fmt: skip
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from bed_lab import listens
 from conftest import lacking
 from patience import PATIENCE_S
-from tollbar.beds.sandbox import Sandbox
+from server_lab import listens
 from tollbar.runner import engine
+from tollbar.servers.sandbox import Sandbox
 
 PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
 KDC = ["krb5kdc", "-n"]

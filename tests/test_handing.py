@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from component_lab import FakeBed, start
+from component_lab import FakeServer, start
 from conftest import lacking
-from tollbar.beds import handing, shipping
-from tollbar.beds.guarded import KEPT_LOG_BYTES
-from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.runner import confined
+from tollbar.servers import handing, shipping
+from tollbar.servers.guarded import KEPT_LOG_BYTES
+from tollbar.servers.sandbox import Sandbox
 
 GIVES = ["*.keytab", "krb5.conf"]
 
@@ -111,7 +111,7 @@ def test_accounts_are_a_run_s_own(at: Sandbox) -> None:
     if not confined.has_accounts():
         assert at.account_of("nginx/web") is None
         return
-    names = [f"bed-{number}/web" for number in range(confined.ACCOUNTS)]
+    names = [f"server-{number}/web" for number in range(confined.ACCOUNTS)]
     accounts = [at.account_of(name) for name in names]
     assert confined.ACCOUNTS == len({account.number for account in accounts if account})
     assert accounts == [at.account_of(name) for name in names]
@@ -163,18 +163,18 @@ def test_runs_take_accounts_where_no_lock_can_be_kept(monkeypatch: pytest.Monkey
         assert [] == [*(tmp_path / "locks").iterdir()]
 
 
-def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeBed, tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeServer, tmp_path: Path) -> None:
     """Logs are in a folder of the lab's, and are opened as the files that they are."""
     victim = tmp_path / "victim"
     victim.write_text("as it was")
     found = fake.of(fake.component())
-    (at.directory / "logs" / f"{found.bed.name}-web-1-web.log").symlink_to(victim)
+    (at.directory / "logs" / f"{found.server.name}-web-1-web.log").symlink_to(victim)
     with suppress(Exception), start(at, found):
         pass
     assert "as it was" == victim.read_text()
 
 
-def test_of_a_log_only_the_end_is_read(at: Sandbox, fake: FakeBed) -> None:
+def test_of_a_log_only_the_end_is_read(at: Sandbox, fake: FakeServer) -> None:
     """A component may make its own as long as it likes, without writing: this one is larger than any memory."""
     assert at.logs is not None
     found = fake.of(fake.component())

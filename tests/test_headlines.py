@@ -177,7 +177,7 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
     study = handshakes()
     keys = "x25519mlkem768", "x25519"
     rows = [r for r in study.rows if r.coordinates.get("key-exchange") in (*keys, None)]
-    rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.bed == "embedded"]
+    rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.server == "embedded"]
     ratio = Interval(1.18, 1.17, 1.19, study.confidence, 12)
     pairs = [(one, other) for name, one, other in contrasted(study.about, rows) if name == "key-exchange"]
     members = tuple(Toll(one, other, "server-cpu", ratio, verdict=Verdict.COSTS) for one, other in pairs)

@@ -17,7 +17,7 @@ from tollbar.records import Outcome, Proof, Record, failed
 from tollbar.study import read
 from tollbar.workloads.instead import settings_instead
 
-UNSERVED = [one for one in families().values() if not one.beds and one.name not in ("storage", "stack")]
+UNSERVED = [one for one in families().values() if not one.servers and one.name not in ("storage", "stack")]
 WHY = "this library has no such setting"
 
 

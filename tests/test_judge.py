@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from disturbed import Disturbance, Kind, Work, pareto
 from hypothesis import given
 from hypothesis import strategies as st
 
 import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
-from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
@@ -231,7 +231,7 @@ def test_failures_stay_in_their_place() -> None:
         row({"choice": "d"}, [100.0] * 8, against="no-base"),
         replace(refused, against="no-base"),
         row({"choice": "e"}, [100.0] * 8, against="gone"),
-        row({"choice": "f", "bed": "nginx"}, [100.0] * 8),
+        row({"choice": "f", "server": "nginx"}, [100.0] * 8),
     ]
     judged = judge_study(study_run(rows, (8,)))
     expected = [

@@ -49,5 +49,5 @@ def test_the_parts_of_what_the_judge_gives_are_found(judged: Judgement) -> None:
         assert cost
         assert cost.keys() == all_samples.keys()
     served = judged.studies[1]
-    assert {"httpd", "embedded"} == {bar.row.bed for bar in bars(served)}
+    assert {"httpd", "embedded"} == {bar.row.server for bar in bars(served)}
     assert {2, 3} == {len(bar.parts) for bar in bars(served)}

@@ -61,11 +61,11 @@ def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> No
 
 def test_two_servers_are_two_places_whatever_a_rule_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy may ask something of a server: what costs least is still told of each."""
-    rows = [row({"choice": choice, "bed": bed}, [1.0]) for choice in ("a", "b") for bed in ("nginx", "httpd")]
+    rows = [row({"choice": choice, "server": server}, [1.0]) for choice in ("a", "b") for server in ("nginx", "httpd")]
     wanted: Any = SimpleNamespace(family=SimpleNamespace(settings={}, parameters=()))
-    monkeypatch.setattr(choosing, "turned_on", lambda wanted: {"bed"})
+    monkeypatch.setattr(choosing, "turned_on", lambda wanted: {"server"})
     places = choosing._by_place(wanted, rows)
-    assert [{"bed": "nginx"}, {"bed": "httpd"}] == [{"bed": at["bed"]} for at, _ in places]
+    assert [{"server": "nginx"}, {"server": "httpd"}] == [{"server": at["server"]} for at, _ in places]
     assert [["a", "b"]] * 2 == [[one.coordinates["choice"] for one in part] for _, part in places]
 
 

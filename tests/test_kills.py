@@ -32,7 +32,7 @@ WITHOUT_MORE = share.of(2, ATTEMPTS)
 REFUSED = ("disk full", "memory limit", "descriptors")
 SEED = 43
 # Each wants a quiet run of its own: these are quick, and between them every means has a kind to strike. With
-# the beds that have to be here for each; the soonest done first.
+# the servers that have to be here for each; the soonest done first.
 QUICK = {
     "primitives": (),
     "sqlite": (),
@@ -70,8 +70,8 @@ def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: i
     """Nothing is left, nothing that was committed is lost, and the run comes to its end and to the same answers."""
     if MEANS[means].needs == "mounts" and os.geteuid() != 0:
         lacking("the disks of a kill are mounted, which is for root")
-    for bed in QUICK[kind]:
-        here(bed)
+    for server in QUICK[kind]:
+        here(server)
     outcomes: list[str] = []
     for attempt in range(ATTEMPTS):
         line = survivors.kill(kind, means, seed + attempt * KILLS)

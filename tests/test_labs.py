@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-import bed_lab
-from bed_lab import CANNOT_READ
+import server_lab
 from conftest import here, lacking
 from patience import PATIENCE_S
-from tollbar import beds
+from server_lab import CANNOT_READ
+from tollbar import servers
 
 # More on demand: a lab may be killed at any moment, and these are few.
 KILLS = int(os.environ.get("TOLLBAR_KILLS", "3"))
-ALL = {**beds.all_beds(), **beds.services()}
-# Without what is started for a trial behind a bed: it stands before a directory (`test_negotiate`).
-NAMES = sorted(name for name, bed in ALL.items() if not bed.is_service or bed.frontend.lifetime == "run")
+ALL = {**servers.all_servers(), **servers.services()}
+# Without what is started for a trial behind a server: it stands before a directory (`test_negotiate`).
+NAMES = sorted(name for name, server in ALL.items() if not server.is_service or server.frontend.lifetime == "run")
 # Those with a port that not every ordinary user may have.
 PRIVILEGED = {name for name in NAMES if any(one.port and one.port < 1024 for one in ALL[name].components)}
 # What is prepared beforehand takes longer to be there.
@@ -42,7 +42,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def lab(*words: object) -> subprocess.CompletedProcess[str]:
     """What a lab in a process of its own came to."""
-    command = [sys.executable, bed_lab.__file__, *map(str, words)]
+    command = [sys.executable, server_lab.__file__, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 

@@ -48,9 +48,9 @@ def assert_naps_alone(lines: list[str]) -> None:
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("what", "bed"), [(work.BARE, "embedded"), (work.PLAIN, "nginx")])
-def test_a_lead_in_is_followed_by_clocks_alone(what: str, bed: str, tmp_path: Path) -> None:
-    here(bed)
+@pytest.mark.parametrize(("what", "server"), [(work.BARE, "embedded"), (work.PLAIN, "nginx")])
+def test_a_lead_in_is_followed_by_clocks_alone(what: str, server: str, tmp_path: Path) -> None:
+    here(server)
     lines, sends, operations = traced(what, tmp_path / "trace")
     assert operations >= 2 * LEADING
     between = lines[sends[LEADING - 1] + 1 : sends[LEADING]]
@@ -59,24 +59,24 @@ def test_a_lead_in_is_followed_by_clocks_alone(what: str, bed: str, tmp_path: Pa
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("what", "bed"), [(work.POSTGRESQL, "postgresql"), (work.MARIADB, "mariadb")])
-def test_a_databases_lead_in_is_followed_by_clocks_alone(what: str, bed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("what", "server"), [(work.POSTGRESQL, "postgresql"), (work.MARIADB, "mariadb")])
+def test_a_databases_lead_in_is_followed_by_clocks_alone(what: str, server: str, tmp_path: Path) -> None:
     """How many operations lead in depends on their cost: everything from the first to the last is looked at."""
-    here(bed)
+    here(server)
     lines, sends, operations = traced(what, tmp_path / "trace")
     assert len(sends) > operations, "some lead in"
     assert_naps_alone(lines[sends[0] : sends[-1]])
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("what", "bed"), [(work.BARE, "embedded"), (work.POSTGRESQL, "postgresql")])
-def test_a_client_gives_way_to_its_server(what: str, bed: str) -> None:
+@pytest.mark.parametrize(("what", "server"), [(work.BARE, "embedded"), (work.POSTGRESQL, "postgresql")])
+def test_a_client_gives_way_to_its_server(what: str, server: str) -> None:
     """By its scheduling policy, in each of its threads; its server keeps the usual one."""
-    here(bed)
+    here(server)
     with ExitStack() as stack:
         running = work.running(stack, what, 7)
-        server = running.work.server if isinstance(running.work, RequestWork) else running.work.database
-        found = policies(running.session.pid), policies(*server.components.values())
+        started = running.work.server if isinstance(running.work, RequestWork) else running.work.database
+        found = policies(running.session.pid), policies(*started.components.values())
     assert ({os.SCHED_BATCH}, {os.SCHED_OTHER}) == found
 
 

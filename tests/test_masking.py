@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import SETTINGS, anything_goes, ask, start
 from conftest import here, lacking
+from server_lab import SETTINGS, anything_goes, ask, start
 from tollbar import libraries
-from tollbar.beds import masking, proc
-from tollbar.beds.driver import NotStarted
-from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.records import Outcome, Record
+from tollbar.servers import masking, proc
+from tollbar.servers.driver import NotStarted
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls import request
 
 # Those whose OpenSSL is loaded as they start.
-BEDS = ["httpd", "nginx"]
+SERVERS = ["httpd", "nginx"]
 MASKED = {**SETTINGS, "cpu": "no-aes"}
 # Bit 57 of the first word says that there are instructions for AES.
 AES = 1 << 57
@@ -38,7 +38,7 @@ def able(system: Provider) -> Provider:
 
 
 @pytest.mark.parametrize("spec", ["libcrypto", "libcrypto:psycopg"])
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_masked_server_says_so_by_its_memory(at: Sandbox, able: Provider, name: str, spec: str) -> None:
     """It answers, and its own OpenSSL has all instructions but those that it was told to leave unused."""
     (provider,) = libraries.resolve([spec])
@@ -52,7 +52,7 @@ def test_a_masked_server_says_so_by_its_memory(at: Sandbox, able: Provider, name
     assert [0] * len(native) == [with_mask & ~without for with_mask, without in zip(masked, native, strict=True)]
 
 
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_mask_that_is_not_in_effect_is_no_row(
     at: Sandbox, able: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

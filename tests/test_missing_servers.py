@@ -10,13 +10,15 @@ import pytest
 import test_negotiate
 import test_sign_in
 from conftest import here
-from tollbar import beds, measure
-from tollbar.beds.sandbox import Sandbox
+from tollbar import measure, servers
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
+from tollbar.servers.sandbox import Sandbox
 
 PROGRAMS = sorted(
-    name for name, bed in {**beds.all_beds(), **beds.services()}.items() if any(one.programs for one in bed.components)
+    name
+    for name, server in {**servers.all_servers(), **servers.services()}.items()
+    if any(one.programs for one in server.components)
 )
 
 
@@ -39,10 +41,10 @@ LIBRARIES: dict[str, Callable[[Sandbox], None]] = {
 
 @pytest.fixture
 def nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No program of any bed is found."""
-    beds.find.cache_clear()
-    monkeypatch.setattr(beds, "_folders", lambda component: iter([str(tmp_path)]))
-    for name in ("CI", "TOLLBAR_REQUIRE_BEDS"):
+    """No program of any server is found."""
+    servers.find.cache_clear()
+    monkeypatch.setattr(servers, "_folders", lambda component: iter([str(tmp_path)]))
+    for name in ("CI", "TOLLBAR_REQUIRE_SERVERS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -50,11 +52,11 @@ def nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def found_again() -> Iterator[None]:
     """What was not found is looked for again by the next test."""
     yield
-    beds.find.cache_clear()
+    servers.find.cache_clear()
 
 
 @pytest.mark.usefixtures("nothing_found")
-@pytest.mark.parametrize("required", ["CI", "TOLLBAR_REQUIRE_BEDS"])
+@pytest.mark.parametrize("required", ["CI", "TOLLBAR_REQUIRE_SERVERS"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_missing_server_is_a_failure(name: str, required: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which names what would help. Where it need not be there it is a skip that can be seen."""
@@ -68,7 +70,7 @@ def test_a_missing_server_is_a_failure(name: str, required: str, monkeypatch: py
 def test_a_port_that_may_not_be_had_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory's ports are below 1024, and an ordinary user may not listen there."""
     monkeypatch.setattr("conftest.may_listen", lambda port: False)
-    monkeypatch.setenv("TOLLBAR_REQUIRE_BEDS", "1")
+    monkeypatch.setenv("TOLLBAR_REQUIRE_SERVERS", "1")
     with pytest.raises(pytest.fail.Exception, match="on which this user may not listen"):
         here("samba")
 

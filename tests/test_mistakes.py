@@ -42,7 +42,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "no study": ("plan nosuchx", ("no such study: `nosuchx`", "`tollbar list studies` lists them")),
     "no project": ("check", ("there is no such file", "docs/choosing.md", "[uses.passwords]")),
-    "a list of no family": ("list beds digest", ("takes no family", "tollbar list choices digest")),
+    "a list of no family": ("list servers digest", ("takes no family", "tollbar list choices digest")),
     "choices of no family": ("list choices digets", ("no such family: `digets`", "did you mean `digest`")),
     "a guideline as a policy": ("choose tls --policy guide.json", ("is no policy", "`tlsref-intermediate-6.0`")),
     "a distribution's policy": ("choose tls --policy DEFAULT.pol", ("is no policy", "`fedora-default-2026-02`")),

@@ -14,15 +14,15 @@ import pytest
 
 from test_sign_in import ACCOUNTS
 from tollbar import measure, plan, study, workloads
-from tollbar.beds.configuration import SHOWN
-from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Plan
 from tollbar.records import CLIENT, Outcome, Proven, Trial
+from tollbar.servers.configuration import SHOWN
+from tollbar.servers.sandbox import Sandbox
 
 STUDY = """
 question  = "Who asks?"
 family    = "web-auth"
-beds      = ["{bed}"]
+servers      = ["{server}"]
 providers = ["libcrypto"]
 choices   = ["anonymous", "{choice}"]
 baseline  = {{ choice = "anonymous", op = "request" }}
@@ -81,7 +81,7 @@ KERBEROS: list[Mapping[str, str | int]] = [
     {"directory": "mit", "identity": "service", "encryption": "rc4"},
     {"runs": "gssproxy"},
     {"directory": "mit", "runs": "gssproxy", "persistence": "session"},
-    {"bed": "nginx", "runs": "auth-request"},
+    {"server": "nginx", "runs": "auth-request"},
     {"transport": "tls"},
     {"op": "sign-on", "groups": 50},
     {"groups": 700},
@@ -98,11 +98,11 @@ OF_THE_MACHINE = [Path("/var/tmp"), Path("/tmp")]
 def planned(choice: str, said: Mapping[str, str | int], users: int = 2) -> Plan:
     """A cell with these settings, and else the usual ones, beside the baseline."""
     settings = {**USUAL[choice], **said}
-    bed = settings.pop("bed", "httpd")
+    server = settings.pop("server", "httpd")
     # The baseline is a plain request.
     vary = {name: list({"request": 0, value: 0} if name == "op" else [value]) for name, value in settings.items()}
     text = "\n".join(f"{name} = {json.dumps(values)}" for name, values in vary.items())
-    text = STUDY.format(bed=bed, choice=choice, vary=text, users=users)
+    text = STUDY.format(server=server, choice=choice, vary=text, users=users)
     return plan.make([study.read("some", text, where="some.toml")], seed=1)
 
 
@@ -167,9 +167,9 @@ def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "said", "reason"),
     [
-        ("kerberos", {"bed": "nginx"}, "nginx has no Kerberos of its own; ask with `runs=auth-request`"),
+        ("kerberos", {"server": "nginx"}, "nginx has no Kerberos of its own; ask with `runs=auth-request`"),
         ("kerberos", {"runs": "auth-request"}, "nginx alone asks another server; ask with `runs=in-server`"),
-        ("ntlm", {"bed": "nginx"}, "Apache alone has NTLM here"),
+        ("ntlm", {"server": "nginx"}, "Apache alone has NTLM here"),
         (
             "kerberos",
             {"encryption": "rc4", "delegation": "yes"},

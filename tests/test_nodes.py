@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tollbar import beds
-from tollbar.beds import shipping
-from tollbar.beds.configuration import Endpoint, Location, Request
-from tollbar.beds.nodes import Node
-from tollbar.beds.places import Place
-from tollbar.beds.sandbox import Sandbox
+from tollbar import servers
 from tollbar.errors import TollbarError
 from tollbar.lab.measuring import refuse_others
 from tollbar.libraries import Provider
+from tollbar.servers import shipping
+from tollbar.servers.configuration import Endpoint, Location, Request
+from tollbar.servers.nodes import Node
+from tollbar.servers.places import Place
+from tollbar.servers.sandbox import Sandbox
 
 
 class Told:
@@ -41,11 +41,11 @@ def _node(at: Sandbox, **answers: Any) -> Node:
 
 def test_a_server_of_another_version_is_not_started(at: Sandbox) -> None:
     """Rows name the lab's."""
-    found = beds.here(beds.all_beds()["embedded"])
+    found = servers.here(servers.all_servers()["embedded"])
     same = {"versions": dict(found.versions), "programs": {}, "tools": {}, "places": {}}
     assert _node(at, find=same).found(found).versions == found.versions
     other = {**same, "versions": dict.fromkeys(found.versions, "0.0.1")}
-    with pytest.raises(beds.NotStarted, match=r"on web \(192.0.2.7\): tollbar-engine is of version 0.0.1, and of"):
+    with pytest.raises(servers.NotStarted, match=r"on web \(192.0.2.7\): tollbar-engine is of version 0.0.1, and of"):
         _node(at, find=other).found(found)
 
 
@@ -55,13 +55,13 @@ def test_a_library_is_the_file_that_it_is_here(at: Sandbox, tmp_path: Path, ther
     library.write_text("one")
     digest = hashlib.sha256(there.encode()).hexdigest() if there else ""
     provider = Provider("libcrypto", "OpenSSL", "libcrypto", str(library), (), {})
-    request = Request(beds.here(beds.all_beds()["embedded"]), provider, {})
+    request = Request(servers.here(servers.all_servers()["embedded"]), provider, {})
     said = {"proved": {"libcrypto": str(library)}, "digests": {str(library): digest}}
     node = _node(at, prove=said)
     if is_same:
         assert said["proved"] == node.prove(request, 1)
     else:
-        with pytest.raises(beds.NotStarted, match=r"libcrypto\.so\.3 is another file than here"):
+        with pytest.raises(servers.NotStarted, match=r"libcrypto\.so\.3 is another file than here"):
             node.prove(request, 1)
 
 
@@ -150,10 +150,10 @@ def test_a_hostile_machine_lays_down_nothing_else(tmp_path: Path, bundle: shippi
 @pytest.mark.parametrize("address", ["192.0.2.7", "192.0.2.8", "192.0.2.7\n[plugins]"])
 def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: str) -> None:
     """Whatever a hostile machine sends as its krb5.conf, and whatever address it says."""
-    bed = beds.services()["mit"]
-    kdc = next(one for one in bed.components if one.name == "kdc")
-    names = [one.name for one in bed.components]
-    found = beds.Installed(bed, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {"kdc": {}}, {})
+    server = servers.services()["mit"]
+    kdc = next(one for one in server.components if one.name == "kdc")
+    names = [one.name for one in server.components]
+    found = servers.Installed(server, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {"kdc": {}}, {})
     hostile = {**KEYTAB, "path": "mit-kdc-2-given/krb5.conf", "data": base64.b64encode(b"include /there").decode()}
     answers = {
         "find": {"versions": found.versions, "programs": {"kdc": "/x"}, "tools": {"kdc": {}}, "places": {}},

@@ -30,7 +30,7 @@ question  = "?"
 family    = "tls"
 choices   = ["tls-1.3"]
 providers = ["libcrypto"]
-beds      = ["embedded"]
+servers      = ["embedded"]
 baseline  = "tls-1.3"
 [vary]
 op = ["request"]

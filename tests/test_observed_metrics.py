@@ -20,7 +20,7 @@ TABLE = CrossTable("How large its head is", "choice", "provider", {}, {}, "reque
 SIGN_ON = """
 question = "?"
 family   = "web-auth"
-beds     = ["embedded"]
+servers     = ["embedded"]
 choices  = ["anonymous", "basic"]
 load     = { request = { get = "/" } }
 """

@@ -50,7 +50,9 @@ def values_of(setting: Setting) -> st.SearchStrategy[Value]:
 @st.composite
 def cells(draw: st.DrawFn, family: Family) -> Mapping[str, Value]:
     """Whole cells of a family, of which some settings are not at their defaults."""
-    places = [{"op": family.operations[0], **({"bed": bed} if bed else {})} for bed in family.beds or ("",)]
+    places = [
+        {"op": family.operations[0], **({"server": server} if server else {})} for server in family.servers or ("",)
+    ]
     named = [{"choice": one.name, **at} for one in family.choices.values() for at in places]
     protecting = [at for at in named if family.choices[at["choice"]].standing is not Standing.NULL]
     possible = [at for at in protecting if is_possible(family, at_defaults(family, at))]
@@ -107,7 +109,7 @@ def test_every_command_judges_alike(policy: str, family: Family, tmp_path: Path)
         standing = family.standing_of(cell)
         is_low = policies.is_worse(standing, Standing.ACCEPTABLE)
         assert (Ruling.BREAKS if is_low else checked) is by_choose(asked, cell)
-        without_places = {name: value for name, value in cell.items() if name not in ("op", "bed")}
+        without_places = {name: value for name, value in cell.items() if name not in ("op", "server")}
         priced = candidate(replace(asked, standing=None, by_governed=True), without_places).ruling
         # An asset names neither operation nor provider, so that one of the two may leave more open.
         assert priced is checked or {priced, checked} == {Ruling.CANNOT_SAY, Ruling.MEETS}

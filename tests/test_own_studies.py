@@ -119,9 +119,9 @@ def test_question_family_and_choices_are_enough(name: str) -> None:
     family = families()[name]
     one = study.read("least", LEAST.format(name, [*family.choices][-2:]), where="least")
     (planned,) = plan.make([one], seed=0).studies
-    assert family.beds == one.beds
-    assert bool(family.beds) == all(cell.bed is not None for cell in planned.cells)
-    assert bool(family.beds and family.load) == all(cell.load is not None for cell in planned.cells)
+    assert family.servers == one.servers
+    assert bool(family.servers) == all(cell.server is not None for cell in planned.cells)
+    assert bool(family.servers and family.load) == all(cell.load is not None for cell in planned.cells)
 
 
 @pytest.mark.parametrize("name", families())

@@ -211,7 +211,7 @@ def test_a_reason_says_of_which_choices_it_speaks(reason: tuple[str, str, str], 
 
 def test_rows_are_read_as_they_were_written() -> None:
     """Numbers, bytes and what is absent come back."""
-    rows = [*ROWS, Row("c", "", "do", "bed, x", {}, {"database: read": 1.5}, 10.0, 20.0)]
+    rows = [*ROWS, Row("c", "", "do", "server, x", {}, {"database: read": 1.5}, 10.0, 20.0)]
     part = document.Part(rows, [Absent("d", "n=1", "do", "x", "it has none"), Absent("d", "n=1", "undo", "x", "none")])
     assert {"digest": part} == document.read(document.written({"digest": part}))
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from roles_lab import SIGN_IN
-from tollbar import beds, plan, study, workloads
-from tollbar.beds import driver
-from tollbar.beds.configuration import LOOPBACK, Request
-from tollbar.beds.nodes import reached
-from tollbar.beds.places import Place
-from tollbar.beds.sandbox import Sandbox
+from tollbar import plan, servers, study, workloads
 from tollbar.libraries import Provider
+from tollbar.servers import driver
+from tollbar.servers.configuration import LOOPBACK, Request
+from tollbar.servers.nodes import reached
+from tollbar.servers.places import Place
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import request as request_workload
 
 
@@ -27,10 +27,10 @@ def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None
 @pytest.mark.parametrize(("elsewhere", "is_counted"), [({"server"}, True), ({"database"}, False), (set(), False)])
 def test_the_network_is_counted_where_the_client_uses_it(elsewhere: set[str], is_counted: bool) -> None:
     """A database elsewhere is asked by the web server, and not by the load client."""
-    bed = beds.all_beds()["embedded"]
-    names = {bed.frontend.name if name == "server" else name for name in elsewhere}
-    cell, server = SimpleNamespace(bed=bed), SimpleNamespace(nodes=dict.fromkeys(names))
-    assert is_counted == request_workload._is_elsewhere(cell, server)  # type: ignore[arg-type]
+    server = servers.all_servers()["embedded"]
+    names = {server.frontend.name if name == "server" else name for name in elsewhere}
+    cell, started = SimpleNamespace(server=server), SimpleNamespace(nodes=dict.fromkeys(names))
+    assert is_counted == request_workload._is_elsewhere(cell, started)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("elsewhere", "lacks"), [(("web",), "directory"), (("directory",), None), ((), None)])
@@ -38,16 +38,16 @@ def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
     at: Sandbox, elsewhere: tuple[str, ...], lacks: str | None
 ) -> None:
     """With the lab it would listen on loopback."""
-    mit, frontend = beds.services()["mit"], beds.all_beds()["embedded"]
+    mit, frontend = servers.services()["mit"], servers.all_servers()["embedded"]
     names = [one.name for one in mit.components]
-    behind = beds.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
+    behind = servers.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
     provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
     at.nodes.update(dict.fromkeys(elsewhere))
-    server = driver.Server(at, Request(beds.here(frontend), provider, {}, services=(behind,)))
+    server = driver.StartedServer(at, Request(servers.here(frontend), provider, {}, services=(behind,)))
     if lacks is None:
         server._refuse_unreachable()
     else:
-        with pytest.raises(beds.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
+        with pytest.raises(servers.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
             server._refuse_unreachable()
 
 
@@ -66,12 +66,12 @@ def test_a_store_elsewhere_is_not_changed_by_a_proof(at: Sandbox, tmp_path: Path
 @pytest.mark.parametrize("is_elsewhere", [True, False])
 def test_proofs_and_trials_share_a_directory_elsewhere(at: Sandbox, is_elsewhere: bool) -> None:
     """A machine elsewhere has one core for all; with the lab, proofs have none, and trials have the servers' core."""
-    mit, frontend = beds.services()["mit"], beds.all_beds()["embedded"]
+    mit, frontend = servers.services()["mit"], servers.all_servers()["embedded"]
     names = [one.name for one in mit.components]
-    behind = beds.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
+    behind = servers.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})
     provider = Provider("libcrypto", "OpenSSL", "libcrypto", None, (), {})
     at.nodes.update({"directory": None} if is_elsewhere else {})
-    server = driver.Server(at, Request(beds.here(frontend), provider, {}, services=(behind,)))
+    server = driver.StartedServer(at, Request(servers.here(frontend), provider, {}, services=(behind,)))
     of_run = [(request, one) for request, one in server._request.parts if one.lifetime == "run"]
     assert of_run
     for request, component in of_run:

@@ -80,7 +80,7 @@ def test_the_same_policy_extended_again_and_again_is_one_line(tmp_path: Path) ->
     [
         ("choices", '"sha-*"', 1000),
         ("providers", '"libcrypto"', 100),
-        ("beds", '"embedded"', 1000),
+        ("servers", '"embedded"', 1000),
         ("factors", '"choice"', 1000),
     ],
 )

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from component_lab import FakeBed, kept, start, work_dir_of
-from tollbar import beds
-from tollbar.beds import configuration, prepared
-from tollbar.beds.driver import NotStarted
-from tollbar.beds.guarded import Guarded
-from tollbar.beds.sandbox import Sandbox
+from component_lab import FakeServer, kept, start, work_dir_of
+from tollbar import servers
 from tollbar.records import Outcome
+from tollbar.servers import configuration, prepared
+from tollbar.servers.driver import NotStarted
+from tollbar.servers.guarded import Guarded
+from tollbar.servers.sandbox import Sandbox
 
 
-def test_a_preparation_is_done_once_and_used_again(fake: FakeBed) -> None:
+def test_a_preparation_is_done_once_and_used_again(fake: FakeServer) -> None:
     """A second start, and a second run, find what the first has prepared, for their owner alone."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     for _ in range(2):
@@ -37,9 +37,9 @@ def test_a_preparation_is_done_once_and_used_again(fake: FakeBed) -> None:
 
 
 def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
-    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of these meet files that a bed's own commands have made."""
+    """All of these meet files that a server's own commands have made."""
     seen: list[tuple[str, Any]] = []
 
     class Seen(Guarded):
@@ -49,16 +49,16 @@ def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
 
     monkeypatch.setattr(prepared, "Guarded", Seen)
     found = fake.of(fake.component(prepare=fake.preparation()))
-    (component,) = found.bed.components
+    (component,) = found.server.components
     with start(at, found):
         pass
     assert ["tar", "tar"] == [name for name, *_ in seen][-2:]
     assert 3 <= len(seen)
-    assert {at.account_of(f"{found.bed.name}/{component.name}")} == {account for _, account in seen}
+    assert {at.account_of(f"{found.server.name}/{component.name}")} == {account for _, account in seen}
 
 
 def test_what_takes_long_to_prepare_is_printed(
-    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once it has taken a moment, and again while it goes on; what is quick has no line."""
     monkeypatch.setattr(prepared, "QUICK_S", 0.0)
@@ -80,7 +80,7 @@ def test_what_takes_long_to_prepare_is_printed(
 
 
 def test_what_a_preparation_depends_on_makes_another_one(
-    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another value of a setting it names, another text or another version; and no other setting."""
     template = fake.folder / "accounts.jinja"
@@ -88,8 +88,8 @@ def test_what_a_preparation_depends_on_makes_another_one(
     component = fake.component(prepare=fake.preparation(settings=["users"], render=["accounts"]))
 
     def text(**settings: str | int) -> str:
-        # A process reads a bed once; these are the beds of four.
-        beds.find.cache_clear()
+        # A process reads a server once; these are the servers of four.
+        servers.find.cache_clear()
         configuration._templates.cache_clear()
         with start(at, fake.of(component), settings):
             return (work_dir_of(at, "web") / "accounts").read_text()
@@ -111,7 +111,7 @@ def test_what_a_preparation_depends_on_makes_another_one(
     ],
 )
 def test_a_preparation_that_does_not_end_well_leaves_nothing(
-    at: Sandbox, fake: FakeBed, fault: str, outcome: Outcome, words: str
+    at: Sandbox, fake: FakeServer, fault: str, outcome: Outcome, words: str
 ) -> None:
     """Its row says why; nothing half-made is kept, and the next start prepares anew."""
     limit = "0.5 s" if fault == "hangs" else "20 s"
@@ -128,7 +128,7 @@ def test_a_preparation_that_does_not_end_well_leaves_nothing(
     assert 2 == fake.times_prepared
 
 
-def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeBed) -> None:
+def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeServer) -> None:
     """What a component refuses, it may refuse when it is prepared."""
     component = fake.component(prepare=fake.preparation("fails"), refusals=["(no more than .*)"])
     with pytest.raises(NotStarted, match="preparing the component web: fake-component refuses: no more than") as caught:
@@ -136,7 +136,7 @@ def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeBed) -> Non
     assert Outcome.UNSUPPORTED == caught.value.outcome
 
 
-def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeBed) -> None:
+def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeServer) -> None:
     """State that cannot be unpacked is a failure, and is prepared anew by the next start."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     with start(at, found):
@@ -149,7 +149,7 @@ def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeBed) -> None:
     assert 2 == fake.times_prepared
 
 
-def test_a_run_without_a_cache_prepares_for_itself(fake: FakeBed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_a_cache_prepares_for_itself(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing can be kept for later, the trials of a run share what the run has prepared, which others cannot
     read: there are keys in it, and they may pass through the run's directory."""
     Path(fake.folder / "file").touch()
@@ -165,7 +165,7 @@ def test_a_run_without_a_cache_prepares_for_itself(fake: FakeBed, monkeypatch: p
 
 
 def test_a_cache_that_takes_nothing_is_done_without(
-    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk, or a file system without unnamed files, costs the next run its time and nothing else."""
 
@@ -181,7 +181,7 @@ def test_a_cache_that_takes_nothing_is_done_without(
     assert [] == kept(fake)
 
 
-def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive of long ago goes when another is kept; one that was used lately stays."""
     component = fake.component(prepare=fake.preparation(settings=["users"]))
     for users in (1, 2):
@@ -197,7 +197,7 @@ def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeBed, monke
         assert (False, True) == (first.exists(), second.exists())
 
 
-def test_two_starts_at_once_prepare_once(fake: FakeBed) -> None:
+def test_two_starts_at_once_prepare_once(fake: FakeServer) -> None:
     """Trials of one batch, and two runs at once, wait for the one that prepares."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     with Sandbox() as one, Sandbox() as other, ThreadPoolExecutor(4) as pool:

@@ -75,18 +75,18 @@ def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
     """Each is told where it varies, the server with its version."""
     study = handshakes()
     assert "provider" not in varying(study.study.rows)
-    assert "bed" in varying(study.study.rows)
+    assert "server" in varying(study.study.rows)
     place, row = place_words(study), study.study.rows[-1]
-    httpd = next(r for r in study.study.rows if r.bed == "httpd")
-    assert "httpd 2.4.71, openssl 3.0.19" == place(httpd.coordinates, ("bed", "provider"))
-    assert "httpd 2.4.71" == place(httpd.coordinates, ("bed",))
+    httpd = next(r for r in study.study.rows if r.server == "httpd")
+    assert "httpd 2.4.71, openssl 3.0.19" == place(httpd.coordinates, ("server", "provider"))
+    assert "httpd 2.4.71" == place(httpd.coordinates, ("server",))
     # A server that is not here has no version.
-    assert "nginx, openssl 3.0.19" == place(row.coordinates, ("bed", "provider"))
+    assert "nginx, openssl 3.0.19" == place(row.coordinates, ("server", "provider"))
 
 
 def test_the_load_comes_last() -> None:
     """Rows of one cell differ in nothing else."""
-    assert ("choice", "bed", "certificate", "key-exchange", "dh-parameters", "users") == varying(
+    assert ("choice", "server", "certificate", "key-exchange", "dh-parameters", "users") == varying(
         handshakes().study.rows
     )
 
@@ -163,10 +163,10 @@ def _grid(**values: int) -> Cells:
     ("cells", "expected"),
     [
         (_grid(choice=12), ()),
-        (_grid(choice=6, bed=2), ("bed",)),
+        (_grid(choice=6, server=2), ("server",)),
         (_grid(choice=4, certificate=5), ("choice",)),
         (_grid(choice=7, certificate=2), ("certificate",)),
-        (_grid(choice=2, bed=2, certificate=5, cipher=3), ("bed", "choice", "cipher")),
+        (_grid(choice=2, server=2, certificate=5, cipher=3), ("server", "choice", "cipher")),
         (_grid(choice=20), ("choice",)),
     ],
 )
@@ -174,8 +174,8 @@ def test_lines_are_divided_by_as_little_as_it_takes(cells: Cells, expected: tupl
     """Servers first; then the coordinate with the fewest values that leaves few enough lines."""
     names = [n for n in cells[0] if len({c[n] for c in cells}) > 1]
     found = facet_names(cells, names)
-    if expected == ("bed", "choice", "cipher"):
-        assert "bed" == found[0]
+    if expected == ("server", "choice", "cipher"):
+        assert "server" == found[0]
     else:
         assert expected == found
     assert max(facet_sizes(cells, found).values()) <= MOST_LINES
@@ -232,7 +232,7 @@ def test_what_means_nothing_to_the_baseline_tells_rows_apart_and_not_panels() ->
     """No TLS has no certificate: all certificates are compared with it in one panel for each server and load."""
     study = handshakes()
     in_rows, in_panels = split(study, study.study.rows)
-    assert (["choice", "certificate", "key-exchange", "dh-parameters"], ["bed", "users"]) == (in_rows, in_panels)
+    assert (["choice", "certificate", "key-exchange", "dh-parameters"], ["server", "users"]) == (in_rows, in_panels)
 
 
 # Numbers.
@@ -247,7 +247,7 @@ def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
     assert 16 + 3 == len(found)
     for bar in found:
         assert cost[bar.row.key].value == pytest.approx(bar.server, rel=0.01)
-        assert ({CLIENT, "web", "directory"} if bar.row.bed == "httpd" else {CLIENT, "web"}) == set(bar.parts)
+        assert ({CLIENT, "web", "directory"} if bar.row.server == "httpd" else {CLIENT, "web"}) == set(bar.parts)
     assert [] == bars(asked_only())
 
 
@@ -305,7 +305,7 @@ def test_what_nearly_all_cells_have_alike_is_said_once() -> None:
     )
     study = replace(study, study=replace(study.study, rows=rows))
     assert {"cipher": "aes-128-gcm"} == prevailing(study)
-    named = {label(r) for label in [labels(study, cell_names(study))] for r in rows if r.bed == "embedded"}
+    named = {label(r) for label in [labels(study, cell_names(study))] for r in rows if r.server == "embedded"}
     assert f"TLS 1.3 · {EMBEDDED_SERVER} · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
     assert len(MATRIX) == len(named)
     assert {} == prevailing(digests())

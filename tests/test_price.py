@@ -93,7 +93,7 @@ def measured_of(name: str, costs: Sequence[tuple[Mapping[str, Value], float]]) -
 
 
 def tls(certificate: str, exchange: str, **settings: Value) -> Mapping[str, Value]:
-    at = {"choice": "tls-1.2", "bed": "httpd", "op": "connect", "certificate": certificate, "key-exchange": exchange}
+    at = {"choice": "tls-1.2", "server": "httpd", "op": "connect", "certificate": certificate, "key-exchange": exchange}
     return {**at, "cipher": "aes-128-gcm", **settings}
 
 

@@ -17,15 +17,15 @@ from bench.figures import TOLLBAR
 from bench.ground import RUN_LIMIT_S, Ground, a_ground, cells_of
 from bench.survival.kinds import BLOCKS, KINDS
 
-import bed_lab
 import own_server
+import server_lab
 from conftest import here, lacking
 from opened import watched
 from patience import PATIENCE_S
-from tollbar import beds
-from tollbar.beds import proc
+from tollbar import servers
 from tollbar.runner import confined, engine
 from tollbar.runner.process import Process
+from tollbar.servers import proc
 
 CLIENT = ("", "client")
 MEASURE = """
@@ -39,7 +39,7 @@ BY_NAME = f"""
 question  = "What may they do?"
 family    = "database-sign-on"
 choices   = ["unix-socket"]
-beds      = ["mariadb"]
+servers      = ["mariadb"]
 baseline  = "unix-socket"
 {MEASURE}
 """
@@ -54,7 +54,7 @@ POOLER = f"""
 question  = "What may they do?"
 family    = "database-sign-on"
 choices   = ["trust"]
-beds      = ["postgresql"]
+servers      = ["postgresql"]
 baseline  = "trust"
 
 [vary]
@@ -66,7 +66,7 @@ question  = "What may they do?"
 family    = "stack"
 choices   = ["page"]
 providers = ["libcrypto"]
-beds      = ["nginx"]
+servers      = ["nginx"]
 baseline  = "page"
 
 [vary]
@@ -121,11 +121,11 @@ BY_LAB = re.compile(r"/tollbar-[0-9a-f]{8}/")
 SETS = ("CapEff", "CapPrm", "CapAmb")
 MOST = "CapBnd"
 # The name of a component's work directory, by which its guard is found: its log is there.
-LOG = re.compile(r"/tollbar-\w+/logs/(?P<bed>[a-z-]+)-(?P<component>[a-z]+)-\d+-(?P=component)\.log$")
+LOG = re.compile(r"/tollbar-\w+/logs/(?P<server>[a-z-]+)-(?P<component>[a-z]+)-\d+-(?P=component)\.log$")
 
 
 Part = tuple[str, str]
-"""A bed and a component of it, or the client."""
+"""A server and a component of it, or the client."""
 
 
 class Privileges(NamedTuple):
@@ -167,7 +167,7 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
             time.sleep(0.02)
     assert 0 == run.wait(RUN_LIMIT_S), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
-    described = {**beds.all_beds(), **beds.services()}
+    described = {**servers.all_servers(), **servers.services()}
     parts = {(name, one.name): one for name in names for one in described[name].components}
     assert {*parts, CLIENT} == set(seen)
     users: dict[Part, set[int]] = {}
@@ -311,7 +311,7 @@ def test_a_root_that_may_not_give_accounts_measures_without_them(kind: str) -> N
     if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
         lacking(f"`{words[0]}` is not installed, or may not take rights")
     done = subprocess.run(
-        [*words, sys.executable, bed_lab.__file__, "trials", "embedded", "1"],
+        [*words, sys.executable, server_lab.__file__, "trials", "embedded", "1"],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -337,20 +337,20 @@ def test_accounts_are_of_the_namespace(table: str, tmp_path: Path) -> None:
 
 
 def test_every_component_is_in_a_study() -> None:
-    """A bed that is added has one too."""
-    described = {**beds.all_beds(), **beds.services()}
+    """A server that is added has one too."""
+    described = {**servers.all_servers(), **servers.services()}
     assert {*described} == {name for _, names in STUDIES.values() for name in names}
 
 
 def part_of(pid: int) -> Iterator[Part]:
-    """Bed and component, or the client, where this process is the guard of one that is started."""
+    """Server and component, or the client, where this process is the guard of one that is started."""
     words = Path(f"/proc/{pid}/cmdline")
     try:
         said = words.read_bytes()
         if b"\0guard\0--tree\0" not in said:
             return
         if log := LOG.search(os.readlink(f"/proc/{pid}/fd/2")):
-            yield log["bed"], log["component"]
+            yield log["server"], log["component"]
         elif said.endswith((b"\0load\0", b"\0store\0")):
             yield CLIENT
     except OSError:

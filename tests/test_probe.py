@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tollbar.beds import proc
 from tollbar.measure import probe as probe_module
 from tollbar.measure.probe import BASE_NS, Chain, Probe
 from tollbar.moments import Core, Watch
 from tollbar.records import failed
 from tollbar.runner import Session, Stopped
+from tollbar.servers import proc
 
 FAST, SLOW = ("fast",), ("slow",)
 QUICKEST_NS: dict[Core, float] = {FAST: 20_000.0, SLOW: 60_000.0}

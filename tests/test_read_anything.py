@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 import share
-from tollbar import beds, gathering, inventory, judge, policies, results, study
+from tollbar import gathering, inventory, judge, policies, results, servers, study
 from tollbar.errors import TollbarError
 from tollbar.families import read_family
 from tollbar.gathering.kept import FILE, read_kept
@@ -67,8 +67,8 @@ READERS: Mapping[str, Reader] = {
         PACKAGE / "study/studies" / name for name in ("ciphers.toml", "sign-in-today.toml", "tls-certificates.toml")]),
     "family": Reader("toy/family.toml", lambda path: read_family(path.parent), [
         HERE / "toy/families/toy/family.toml", PACKAGE / "families/password-hash/family.toml"]),
-    "bed": Reader("toy/bed.toml", lambda path: beds.read(path.parent), [
-        HERE / "toy/beds/toy/bed.toml", PACKAGE / "beds/nginx/bed.toml"]),
+    "server": Reader("toy/server.toml", lambda path: servers.read(path.parent), [
+        HERE / "toy/servers/toy/server.toml", PACKAGE / "servers/nginx/server.toml"]),
     "policy": Reader("ours.toml", lambda path: policies.policy(str(path)), [
         PACKAGE / "policies" / name for name in ("tlsref-modern-6.0.toml", "owasp-password-storage-2026-06.toml")]),
     "project": Reader("tollbar.toml", policies.read_project, [HERE / "readers/tollbar.toml"]),

@@ -10,16 +10,16 @@ from datetime import timedelta
 
 import pytest
 
-from bed_lab import PATIENCE_S, SETTINGS, anything_goes, ask, provider_of, start
 from conftest import here
-from tollbar import beds
-from tollbar.beds import driver, proc
-from tollbar.beds.driver import NotStarted
-from tollbar.beds.sandbox import Sandbox
+from server_lab import PATIENCE_S, SETTINGS, anything_goes, ask, provider_of, start
+from tollbar import servers
+from tollbar.servers import driver, proc
+from tollbar.servers.driver import NotStarted
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls import Certificates, certificates, certificates_of
 from tollbar.tls.certificates import Certificate
 
-BEDS = sorted(name for name, bed in beds.all_beds().items() if bed.frontend.name == "web")
+SERVERS = sorted(name for name, server in servers.all_servers().items() if server.frontend.name == "web")
 KIND, OTHER_KIND = "ecdsa-p256", "rsa-2048"
 CHOICES = ["tls-1.2", "tls-1.3"]
 # What has a server read its configuration again; the embedded one never does.
@@ -29,11 +29,11 @@ RELOADED_BY = {"httpd": signal.SIGUSR1, "nginx": signal.SIGHUP}
 OUTLIVE_A_LIST = {("nginx", "session-id")}
 
 
-def started(at: Sandbox, name: str, choice: str, resumption: str = "none") -> driver.Server:
-    """The bed, which is to look clients' certificates up."""
+def started(at: Sandbox, name: str, choice: str, resumption: str = "none") -> driver.StartedServer:
+    """The server, which is to look clients' certificates up."""
     found = here(name)
     asked = {"choice": choice, "client-certificate": KIND, "revocation": "list", "resumption": resumption}
-    return start(at, found, provider_of(found.bed), {**SETTINGS, "key-exchange": "ecdhe-p256", **asked})
+    return start(at, found, provider_of(found.server), {**SETTINGS, "key-exchange": "ecdhe-p256", **asked})
 
 
 def client(leaf: Certificate) -> ssl.SSLContext:
@@ -43,7 +43,7 @@ def client(leaf: Certificate) -> ssl.SSLContext:
     return context
 
 
-def is_served(server: driver.Server, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> bool:
+def is_served(server: driver.StartedServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> bool:
     """Whether it is given the page; else the handshake ends, or nginx says so in HTTP. It is up in either case."""
     try:
         status = ask(server.address, context, session=session).status
@@ -64,7 +64,7 @@ def put(made: Certificates, revoked: Certificate) -> None:
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_certificate_on_the_list_is_refused_and_another_served(at: Sandbox, name: str, choice: str) -> None:
     """By a list that is good."""
     made = certificates_of(at)
@@ -74,7 +74,7 @@ def test_a_certificate_on_the_list_is_refused_and_another_served(at: Sandbox, na
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_list_that_has_expired_lets_no_client_in(
     at: Sandbox, name: str, choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_list_that_has_expired_lets_no_client_in(
 
 @pytest.mark.share(3)
 @pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_the_list_of_another_authority_lets_no_client_in(at: Sandbox, name: str, choice: str) -> None:
     """It says nothing of the certificates of this one."""
     made = certificates_of(at)
@@ -104,7 +104,7 @@ def test_the_list_of_another_authority_lets_no_client_in(at: Sandbox, name: str,
 
 
 @pytest.mark.parametrize("missing", ["no file", "nothing in it", "no list in it"])
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_without_its_list_a_server_lets_no_client_in(at: Sandbox, name: str, missing: str) -> None:
     """It does not start, but for two that first find out about another file's content with their first client."""
     made = certificates_of(at)
@@ -124,7 +124,7 @@ def test_without_its_list_a_server_lets_no_client_in(at: Sandbox, name: str, mis
 @pytest.mark.share(4)
 @pytest.mark.parametrize("resumption", ["session-id", "ticket"])
 @pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("name", BEDS)
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_session_does_not_outlive_the_list_of_its_server(
     at: Sandbox, name: str, choice: str, resumption: str
 ) -> None:

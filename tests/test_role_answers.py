@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tollbar import beds
-from tollbar.beds import NotStarted, loading
-from tollbar.beds.configuration import Endpoint, Request
-from tollbar.beds.nodes import Elsewhere, Node
-from tollbar.beds.places import Place
-from tollbar.beds.sandbox import Sandbox
+from tollbar import servers
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
+from tollbar.servers import NotStarted, loading
+from tollbar.servers.configuration import Endpoint, Request
+from tollbar.servers.nodes import Elsewhere, Node
+from tollbar.servers.places import Place
+from tollbar.servers.sandbox import Sandbox
 
 LOST = r"the machine of the role web \(192\.0\.2\.7\) is lost: "
 HELLO = {
@@ -64,7 +64,7 @@ def done(said: Any) -> bytes:
 def test_what_no_agent_answers_is_a_machine_that_is_lost(at: Sandbox, line: bytes) -> None:
     """One line, whatever it is."""
     with pytest.raises((TollbarError, NotStarted), match=LOST):
-        node(at, line).ask("find", bed="embedded")
+        node(at, line).ask("find", server="embedded")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_no_reason_steers_a_terminal(at: Sandbox) -> None:
 def of_libcrypto(path: Path, *, is_encrypted: bool = False) -> Request:
     """What is asked for: the embedded server on this library."""
     provider = Provider("libcrypto", "OpenSSL", "libcrypto", str(path), (), {})
-    return Request(beds.here(beds.all_beds()["embedded"]), provider, {}, is_encrypted=is_encrypted)
+    return Request(servers.here(servers.all_servers()["embedded"]), provider, {}, is_encrypted=is_encrypted)
 
 
 def test_every_library_is_told_by_its_digest(at: Sandbox, tmp_path: Path) -> None:

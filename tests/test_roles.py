@@ -17,7 +17,7 @@ import pytest
 from conftest import lacking
 from patience import PATIENCE_S
 from roles_lab import SIGN_IN, STUDY, TOLLBAR
-from tollbar import beds
+from tollbar import servers
 
 LAB = Path(__file__).with_name("roles_lab.py")
 
@@ -132,7 +132,7 @@ def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_pa
 def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, varied: str, parts: set[str]) -> None:
     """Accounts read on each machine add up to the clocks of all that runs there, within one per cent."""
     for name in ("httpd", "postgresql-accounts", "mit"):
-        if not isinstance(beds.find({**beds.all_beds(), **beds.services()}[name]), beds.Installed):
+        if not isinstance(servers.find({**servers.all_servers(), **servers.services()}[name]), servers.Installed):
             lacking(f"{name} is not installed")
     text = SIGN_IN.replace("VARIED", varied)
     for _ in range(ATTEMPTS):
@@ -157,7 +157,7 @@ def _until_served(machines: Machines) -> int:
     while time.monotonic() < deadline:
         words = {pid: _words(pid) for pid in machines.pids("web")}
         if any(b"serve" in said for said in words.values()):
-            return next(pid for pid, said in words.items() if b"tollbar.beds.agent" in said and b"probe" not in said)
+            return next(pid for pid, said in words.items() if b"tollbar.servers.agent" in said and b"probe" not in said)
         time.sleep(0.01)
     raise AssertionError("no server was started")
 

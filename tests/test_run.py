@@ -21,7 +21,7 @@ from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
 from patience import PATIENCE_S
 from test_runner import marked_processes
 from tollbar import __version__
-from tollbar.beds import proc
+from tollbar.servers import proc
 from tollbar.stats import FEWEST_BLOCKS
 
 

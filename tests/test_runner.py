@@ -14,12 +14,12 @@ import pytest
 from conftest import FAKE_RUNNER
 from patience import PATIENCE_S
 from tollbar import libraries, measure, plan, study
-from tollbar.beds import proc
 from tollbar.errors import TollbarError
 from tollbar.measure import members
 from tollbar.plan import Plan
 from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.runner import Session, ask, engine, process, session
+from tollbar.servers import proc
 from tollbar.workloads import operation
 
 TASK = {"mode": "list", "provider": {"kind": "fake"}}

@@ -16,11 +16,11 @@ import pytest
 from patience import PATIENCE_S
 from test_conformance import held
 from tollbar import families, runners
-from tollbar.beds import proc
 from tollbar.families import Answer
 from tollbar.records import CONTRACT, Outcome
 from tollbar.runner import Session, Stopped, ask
 from tollbar.runners import Platform
+from tollbar.servers import proc
 
 PACKAGES = [(platform, package) for platform in runners.all_platforms().values() for package in platform.packages]
 each_package = pytest.mark.parametrize(

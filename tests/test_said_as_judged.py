@@ -172,13 +172,15 @@ def test_alternatives_are_held_against_each_other_in_one_place() -> None:
     """What is cheaper on another server beats nothing that was measured on this one alone."""
     uses = Uses(handshakes())
     cheap, *_, dear = uses.offers
-    here, there = ({c.place.at.get("bed"): c for c in offer.costs} for offer in (cheap, dear))
-    both = sorted(bed for bed in here.keys() & there.keys() if bed is not None)
+    here, there = ({c.place.at.get("server"): c for c in offer.costs} for offer in (cheap, dear))
+    both = sorted(server for server in here.keys() & there.keys() if server is not None)
     assert both
-    bed = str(both[0])
-    on_this = Candidate((replace(dear, costs=(there[bed],)),), Degree.YES)
-    assert on_this.is_beaten_by(Candidate((replace(cheap, costs=(here[bed],)),), Degree.YES))
-    elsewhere = replace(here[bed], place=replace(here[bed].place, at={**here[bed].place.at, "bed": "another"}))
+    server = str(both[0])
+    on_this = Candidate((replace(dear, costs=(there[server],)),), Degree.YES)
+    assert on_this.is_beaten_by(Candidate((replace(cheap, costs=(here[server],)),), Degree.YES))
+    elsewhere = replace(
+        here[server], place=replace(here[server].place, at={**here[server].place.at, "server": "another"})
+    )
     assert not on_this.is_beaten_by(Candidate((replace(cheap, costs=(elsewhere,)),), Degree.YES))
 
 

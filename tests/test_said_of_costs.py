@@ -23,7 +23,7 @@ def test_a_choice_names_what_decides_its_cost(name: str) -> None:
     assert words in (families()[family].choices[choice].note or "")
 
 
-def test_the_beds_of_a_header_and_of_bcrypt_are_named() -> None:
+def test_the_servers_of_a_header_and_of_bcrypt_are_named() -> None:
     """The limit of a header that members of many groups need, and the cost that `htpasswd -B` does not write."""
     settings = families()["web-auth"].settings
     assert "592 groups or more with status 400" in settings["groups"].title

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import share
-from bed_lab import ACCOUNTS, before
 from component_lab import commands_of, tree_of
 from conftest import here
 from patience import PATIENCE_S
-from tollbar import beds
-from tollbar.beds import driver
-from tollbar.beds.sandbox import Sandbox
+from server_lab import ACCOUNTS, before
+from tollbar import servers
 from tollbar.runner import confined
+from tollbar.servers import driver
+from tollbar.servers.sandbox import Sandbox
 
 COUNT = ACCOUNTS["accounts"]
 # One account each, of so many groups.
@@ -46,7 +46,7 @@ class Domain:
 
     account: confined.Account | None
     """Its own, in root's lab."""
-    server: driver.Server
+    server: driver.StartedServer
     folder: Path
 
     @property
@@ -209,5 +209,5 @@ def test_winbindd_answers_the_account_of_servers(domain: Domain) -> None:
 def test_a_port_that_is_denied_is_said() -> None:
     """In Samba's own words, which say which it is."""
     said = "stream_setup_socket: Failed to listen on 127.1.2.3:88 - NT_STATUS_ACCESS_DENIED"
-    (pattern,) = beds.services()["samba"].frontend.refusals
+    (pattern,) = servers.services()["samba"].frontend.refusals
     assert ["Failed to listen on 127.1.2.3:88 - NT_STATUS_ACCESS_DENIED"] == pattern.findall(said)

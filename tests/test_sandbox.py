@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from conftest import here
 from patience import PATIENCE_S
-from tollbar.beds import leftovers, proc, sandbox
-from tollbar.beds.driver import NotStarted
-from tollbar.beds.sandbox import Sandbox
+from server_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.records import Outcome
 from tollbar.runner import engine
+from tollbar.servers import leftovers, proc, sandbox
+from tollbar.servers.driver import NotStarted
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls import certificates_of
 
 
@@ -232,8 +232,8 @@ def test_the_guard_removes_the_shared_memory_of_its_tree(words: list[str]) -> No
 # A lab with guards of such programs, whose log is in its directory: says the segments' ids.
 LAB_OF_SEGMENTS = """
 import subprocess, sys
-from tollbar.beds.guarded import Guarded
-from tollbar.beds.sandbox import Sandbox
+from tollbar.servers.guarded import Guarded
+from tollbar.servers.sandbox import Sandbox
 words = [sys.executable, "-c", sys.argv[1]]
 with Sandbox() as sandbox:
     for number in range(8):

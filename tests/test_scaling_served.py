@@ -10,28 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import PLAINTEXT
 from conftest import here
+from server_lab import PLAINTEXT
 from test_client_core import cores_of
 from test_scaling import judged
-from tollbar import beds, machine, plan, workloads
+from tollbar import machine, plan, servers, workloads
 from tollbar import study as studies
-from tollbar.beds import Bed, Installed, NotStarted, proc
-from tollbar.beds.configuration import Request, rendered
-from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import resolve
 from tollbar.plan import Cell
 from tollbar.present.scaling import scaling_listing
 from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.records.contract import ThreadRecord
 from tollbar.runner import Session
+from tollbar.servers import Installed, NotStarted, Server, proc
+from tollbar.servers.configuration import Request, rendered
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given
 from tollbar.workloads.request import RequestWork
 
 STUDY = """
 question  = "What does a connection cost with several threads?"
 family    = "tls"
-beds      = ["{bed}"]
+servers      = ["{server}"]
 providers = ["libcrypto"]
 choices   = ["tls-1.3"]
 baseline  = {{ threads = {threads[0]} }}
@@ -47,27 +47,27 @@ WITH_WORKERS = ["nginx", "httpd", "embedded"]
 MOST = min(2, len(machine.CORES))
 
 
-def cells(bed: str, threads: Sequence[int], op: str = "connect", more: str = "") -> tuple[Cell, ...]:
-    text = STUDY.format(bed=bed, threads=[*threads], op=op, more=more)
+def cells(server: str, threads: Sequence[int], op: str = "connect", more: str = "") -> tuple[Cell, ...]:
+    text = STUDY.format(server=server, threads=[*threads], op=op, more=more)
     (one,) = plan.make([studies.read("some", text, where="some.toml")], seed=1).studies
     return one.cells
 
 
-def told(bed: str, cores: tuple[int, ...]) -> str:
-    """What the bed's server is configured with; its program need not be here."""
-    found = _installed(beds.all_beds()[bed])
+def told(server: str, cores: tuple[int, ...]) -> str:
+    """What the server's program is configured with; its program need not be here."""
+    found = _installed(servers.all_servers()[server])
     return rendered(Request(found, resolve(["libcrypto"])[0], PLAINTEXT, cores=cores))
 
 
-def _installed(bed: Bed) -> Installed:
-    programs = {component.name: Path("server") for component in bed.components}
+def _installed(server: Server) -> Installed:
+    programs = {component.name: Path("server") for component in server.components}
     return Installed(
-        bed, dict.fromkeys(programs, "1"), programs, {name: {} for name in programs}, {"modules": "modules"}
+        server, dict.fromkeys(programs, "1"), programs, {name: {} for name in programs}, {"modules": "modules"}
     )
 
 
 @pytest.mark.parametrize(
-    ("bed", "cores", "words"),
+    ("server", "cores", "words"),
     [
         ("nginx", (), ["worker_processes 1;"]),
         ("nginx", (3,), ["worker_processes 1;"]),
@@ -79,20 +79,20 @@ def _installed(bed: Bed) -> Installed:
         ("embedded", (3, 0), ['"cores": [3, 0]']),
     ],
 )
-def test_a_server_is_told_of_its_cores(bed: str, cores: tuple[int, ...], words: list[str]) -> None:
+def test_a_server_is_told_of_its_cores(server: str, cores: tuple[int, ...], words: list[str]) -> None:
     """One is as if none were said: the same set-up is the baseline."""
-    said = told(bed, cores)
+    said = told(server, cores)
     assert [] == [word for word in words if f"{word}\n" not in said and f"{word}}}" not in said]
-    assert ("worker_cpu_affinity" in said) is (bed == "nginx" and len(cores) > 1)
+    assert ("worker_cpu_affinity" in said) is (server == "nginx" and len(cores) > 1)
 
 
 @pytest.mark.parametrize("op", ["connect", "request"])
-@pytest.mark.parametrize("bed", WITH_WORKERS)
-def test_server_and_load_have_a_part_on_each_core(bed: str, op: str) -> None:
+@pytest.mark.parametrize("server", WITH_WORKERS)
+def test_server_and_load_have_a_part_on_each_core(server: str, op: str) -> None:
     """The server answers on all of them, and the accounts of a chunk are closed; of one thread on one core alike."""
-    here(bed)
+    here(server)
     core = max(machine.CORES)
-    for cell in cells(bed, [*range(1, MOST + 1)], op):
+    for cell in cells(server, [*range(1, MOST + 1)], op):
         with Sandbox() as sandbox:
             assert Outcome.OK is workloads.of(cell).prove(cell, 7, Given(sandbox)).outcome
             with (
@@ -108,7 +108,7 @@ def test_server_and_load_have_a_part_on_each_core(bed: str, op: str) -> None:
                 )
                 (root,) = work.components.values()
                 assert {*work.cores} == cores_of(root) == cores_of(session.pid)
-                if bed == "nginx":
+                if server == "nginx":
                     workers = proc.tree(root)[-cell.threads :]
                     assert [{one} for one in work.cores] == [cores_of(worker) for worker in workers]
                 for seconds, operations in ((0.005, 1), (0.0, 40)):
@@ -144,11 +144,11 @@ def test_what_a_server_cannot_have_is_a_row_that_says_so(monkeypatch: pytest.Mon
     monkeypatch.setattr(machine, "CORES", frozenset({0}))
     one, two = cells("embedded", [1, 2])
     assert "2 threads take a core each, and 1 core may be used here (0)" == reason(two)
-    assert isinstance(one.bed, Bed)
-    shutil.copytree(one.bed.folder, tmp_path / "embedded")
-    text = (tmp_path / "embedded/bed.toml").read_text()
-    (tmp_path / "embedded/bed.toml").write_text(text.replace('workers = "threads"', ""))
-    alone = replace(one, bed=beds.read(tmp_path / "embedded"))
+    assert isinstance(one.server, Server)
+    shutil.copytree(one.server.folder, tmp_path / "embedded")
+    text = (tmp_path / "embedded/server.toml").read_text()
+    (tmp_path / "embedded/server.toml").write_text(text.replace('workers = "threads"', ""))
+    alone = replace(one, server=servers.read(tmp_path / "embedded"))
     assert "the server embedded works on one core" == reason(alone)
     (apart,) = cells("embedded", [1], more='client = ["apart"]')
     assert "not apart from them" in reason(apart)
@@ -157,8 +157,8 @@ def test_what_a_server_cannot_have_is_a_row_that_says_so(monkeypatch: pytest.Mon
 def test_what_stands_behind_a_server_is_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = cells("embedded", [1])
     workload = workloads.of(cell)
-    service = replace(_installed(beds.services()["postgresql-accounts"]))
-    asked = Request(_installed(beds.all_beds()["embedded"]), cell.provider, PLAINTEXT, services=(service,))
+    service = replace(_installed(servers.services()["postgresql-accounts"]))
+    asked = Request(_installed(servers.all_servers()["embedded"]), cell.provider, PLAINTEXT, services=(service,))
     monkeypatch.setattr(workload, "request", lambda *_: asked)
     with pytest.raises(NotStarted, match="postgresql-accounts, which stands behind embedded, works on one core"):  # noqa: SIM117
         with Sandbox() as sandbox, workload.up(cell, 7, sandbox, None):
@@ -171,7 +171,7 @@ def test_where_a_server_s_threads_are_is_said() -> None:
     assert listing is not None
     assert not any("load client" in note for note in listing.notes)
     (one,) = served.scaling
-    (about,) = [replace(one, row=replace(one.row, coordinates={**one.row.coordinates, "bed": "nginx"}))]
+    (about,) = [replace(one, row=replace(one.row, coordinates={**one.row.coordinates, "server": "nginx"}))]
     listing = scaling_listing(replace(served, scaling=(about,)), {"cores": 2})
     assert listing is not None
     assert any("shares its core with a part of the load client" in note for note in listing.notes)

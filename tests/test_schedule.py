@@ -71,8 +71,8 @@ def test_a_trial_spends_twice_what_is_asked_at_most(operation_s: float, rounds: 
 
 def test_what_a_trial_takes() -> None:
     """To be ready, and each of its rounds with what is lost around it; through a server a throughput phase besides."""
-    alone: Any = SimpleNamespace(bed=None, provider=SimpleNamespace(ready_s=0.3))
-    served: Any = SimpleNamespace(bed="nginx", provider=SimpleNamespace(ready_s=0.3))
+    alone: Any = SimpleNamespace(server=None, provider=SimpleNamespace(ready_s=0.3))
+    served: Any = SimpleNamespace(server="nginx", provider=SimpleNamespace(ready_s=0.3))
     assert pytest.approx(0.3 + 10 * 0.006) == schedule.trial_s(alone, HOW)
     assert pytest.approx(0.25 + 10 * 0.009 + 0.02) == schedule.trial_s(served, HOW)
     assert pytest.approx(2.0 + 5 * (0.015 + 0.001)) == schedule.trial_s(alone, HOW, Pace(2.0, 0.015))

@@ -21,7 +21,7 @@ from bench.ground import Ground, a_ground
 from bench.survival.kinds import KINDS, STORAGE
 
 from conftest import here
-from tollbar.beds import proc
+from tollbar.servers import proc
 
 # What the lab makes itself, it makes by the module `secrets`; what is shorter names files, and keeps nothing from
 # anybody. What a preparation has packed stays where it was packed until that was looked at: a moment later it is in the
@@ -40,7 +40,7 @@ def watched(make):
     return made
 for name in ("token_bytes", "token_hex", "token_urlsafe"):
     setattr(secrets, name, watched(getattr(secrets, name)))
-from tollbar.beds import prepared
+from tollbar.servers import prepared
 def looked_at(prepare):
     def prepare_and_wait(*arguments):
         archive = prepare(*arguments)
@@ -59,7 +59,7 @@ question  = "Where are its secrets?"
 family    = "web-auth"
 choices   = ["anonymous", "basic"]
 providers = ["libcrypto"]
-beds      = ["httpd"]
+servers      = ["httpd"]
 baseline  = "anonymous"
 
 [vary]
@@ -84,7 +84,7 @@ question  = "Where are its secrets?"
 family    = "web-auth"
 choices   = ["anonymous", "session-cookie", "jwt", "opaque-token", "api-key", "hmac"]
 providers = ["libcrypto"]
-beds      = ["embedded"]
+servers      = ["embedded"]
 baseline  = "anonymous"
 
 [vary]
@@ -108,7 +108,7 @@ class Kind(NamedTuple):
     """A study with a server, or a database, that is told secrets."""
 
     text: str
-    beds: tuple[str, ...]
+    servers: tuple[str, ...]
     """What must be here for it."""
     kept: frozenset[str]
     """Suffixes of files in the run's directory that must have held some: else nothing was looked for."""
@@ -121,7 +121,9 @@ OF_DIRECTORIES = frozenset({".tsv", ".password", ".keytab"})
 STUDIES = {
     "TLS keys": Kind(KINDS["nginx"], ("nginx",), frozenset({".key"})),
     "the key of an encrypted table": Kind(
-        STORAGE.format(where='beds = ["mariadb"]\nproviders = ["aws-lc"]').replace("aes-256-gcm", "table-encryption"),
+        STORAGE.format(where='servers = ["mariadb"]\nproviders = ["aws-lc"]').replace(
+            "aes-256-gcm", "table-encryption"
+        ),
         ("mariadb",),
         frozenset({".txt"}),
         frozenset({".txt"}),
@@ -158,8 +160,8 @@ def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, n
     """Neither while it runs nor after it: there are none but in files that only their owner can reach, in the run's
     directory and among what is prepared in the user's cache. The cache is empty at first, so that all is prepared."""
     kind = STUDIES[name]
-    for bed in kind.beds:
-        here(bed)
+    for server in kind.servers:
+        here(server)
     (ground.folder / "study.toml").write_text(kind.text.replace("BLOCKS", "4"))
     words = [sys.executable, "-c", WATCHED, str(tmp_path), "run", "study.toml", "--blocks", "1", "--json"]
     cache, packed = ground.folder / "cache", tmp_path / "packed"

@@ -109,7 +109,7 @@ def test_a_setting_that_keeps_all_down_is_named(line: str) -> None:
     assert said is None if expected is None else expected in (said or "")
 
 
-def every_cell(family: Family, bed: str, choice: str) -> Iterator[Coordinates]:
+def every_cell(family: Family, server: str, choice: str) -> Iterator[Coordinates]:
     """Each combination of values of which some have a standing, all else by default; those that can be had."""
     judged = {
         name: setting.values
@@ -117,22 +117,22 @@ def every_cell(family: Family, bed: str, choice: str) -> Iterator[Coordinates]:
         if setting.values and any(one.standing for one in setting.about.values()) and name != "client-certificate"
     }
     for values in product(*judged.values()):
-        said = {"choice": choice, "bed": bed, "op": "request", **dict(zip(judged, values, strict=True))}
+        said = {"choice": choice, "server": server, "op": "request", **dict(zip(judged, values, strict=True))}
         cell = at_defaults(family, said)
         if not family.why_unsupported(cell):
             yield cell
 
 
 @pytest.mark.parametrize(
-    ("name", "bed"), [("web-auth", "embedded"), ("web-auth", "nginx"), ("web-auth", "httpd"), ("tls", "nginx")]
+    ("name", "server"), [("web-auth", "embedded"), ("web-auth", "nginx"), ("web-auth", "httpd"), ("tls", "nginx")]
 )
-def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, bed: str) -> None:
+def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, server: str) -> None:
     """Over all choices and settings of each server: what is asked instead can be had there, and stands better."""
     family = families.family(name)
     judged, advised = asked(f"{name} {family.null.name} *"), 0
     row = judged.rows[0]
     for choice in family.choices.values():
-        cells = {tuple(cell.items()): cell for cell in every_cell(family, bed, choice.name)}
+        cells = {tuple(cell.items()): cell for cell in every_cell(family, server, choice.name)}
         for cell in cells.values() if choice.standing is not Standing.NULL else ():
             standing = family.standing_of(cell)
             one = replace(row, coordinates=cell, standing=standing)
@@ -143,13 +143,13 @@ def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, be
                 assert family.why_unsupported(instead) is None, (cell, said)
                 assert family.standing_of(instead).is_above(standing), (cell, said)
                 if name == "tls":
-                    tls.Settings.read({n: v for n, v in instead.items() if n not in ("bed", "op")})
+                    tls.Settings.read({n: v for n, v in instead.items() if n not in ("server", "op")})
                 advised += 1
     assert advised
 
 
 @pytest.mark.parametrize(
-    ("bed", "choice", "instead"),
+    ("server", "choice", "instead"),
     [
         ("nginx", "basic", {"store": "file", "password-hash": "bcrypt"}),
         ("httpd", "basic", {"store": "sql", "password-hash": "bcrypt"}),
@@ -159,14 +159,16 @@ def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, be
         ("embedded", "basic", {"store": "sql", "password-hash": "argon2id"}),
     ],
 )
-def test_a_default_is_what_the_server_has(bed: str, choice: str, instead: Mapping[str, str]) -> None:
+def test_a_default_is_what_the_server_has(server: str, choice: str, instead: Mapping[str, str]) -> None:
     """And of that what stands best; what is asked for all the same is refused, with what to ask instead."""
     family = families.family("web-auth")
-    cell = at_defaults(family, {"choice": choice, "bed": bed, "op": "request"})
+    cell = at_defaults(family, {"choice": choice, "server": server, "op": "request"})
     assert {**cell, **instead, "transport": "tls"} == cell
     assert family.why_unsupported(cell) is None
     refused = family.why_unsupported({**cell, "password-hash": "argon2id"}) if "password-hash" in cell else None
-    assert bed == "embedded" or "password-hash" not in cell or str(refused).endswith("ask with `password-hash=bcrypt`")
+    assert (
+        server == "embedded" or "password-hash" not in cell or str(refused).endswith("ask with `password-hash=bcrypt`")
+    )
 
 
 def test_the_first_sentences_leave_the_rest_to_the_table() -> None:

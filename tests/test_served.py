@@ -20,10 +20,7 @@ from conftest import FAKE_RUNNER
 from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
 from served_lab import BASELINE, NEVER_S, ROUNDS, STRUCK, Lab, by_bytes
-from tollbar import beds, results
-from tollbar.beds import Component, loading, proc
-from tollbar.beds.configuration import Rendered
-from tollbar.beds.running import Running
+from tollbar import results, servers
 from tollbar.libraries import Provider
 from tollbar.measure import members
 from tollbar.measure.members import Member
@@ -31,6 +28,9 @@ from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell
 from tollbar.records import CLIENT, Outcome, Proven, Record, Trial
 from tollbar.runner import session
+from tollbar.servers import Component, loading, proc
+from tollbar.servers.configuration import Rendered
+from tollbar.servers.running import Running
 from tollbar.study.definition import DEFAULT_MEASURE
 from tollbar.workloads import Work, request
 from tollbar.workloads.request import RequestWorkload
@@ -127,7 +127,7 @@ def asked(fault: str) -> tuple[str, str]:
 @pytest.mark.parametrize("choice", ["plaintext", "tls-1.2", "tls-1.3"])
 def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
     """Without a fault there is none: whatever is found below is the fault's doing."""
-    lab.bed()
+    lab.server()
     proven = lab.prove(lab.study(choice))
     assert {(Outcome.OK, None)} == {(one.outcome, one.reason) for one in proven.values()}
     assert "status 200 and 1000 bytes" in proven[STRUCK].accepted
@@ -140,7 +140,7 @@ def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypa
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
     if AT_START[fault][0] is Outcome.TIMED_OUT:
         given_up_soon(fault, monkeypatch)
-    lab.bed(fault)
+    lab.server(fault)
     planned = lab.study()
     proven, trials = lab.prove(planned), lab.trials(planned)
     assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
@@ -154,14 +154,14 @@ def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypa
 def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is gone when it is asked what it runs on is not said to lack a library."""
 
-    def gone(found: beds.Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
+    def gone(found: servers.Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
         os.kill(proc.tree(pid)[1], signal.SIGKILL)
         while proc.tls_libraries(proc.tree(pid))["crypto"]:
             time.sleep(0.001)
         return PROVE(found, provider, pid, encrypted=encrypted)
 
     monkeypatch.setattr(loading, "prove", gone)
-    lab.bed()
+    lab.server()
     proven = lab.prove(lab.study("tls-1.3"))
     assert {(Outcome.FAILED, "fake-server was ended by SIGKILL")} == {(p.outcome, p.reason) for p in proven.values()}
 
@@ -170,7 +170,7 @@ def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: p
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails at the first request has no proof, and says how it failed."""
-    lab.bed(waited_for(fault, monkeypatch))
+    lab.server(waited_for(fault, monkeypatch))
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     proven = lab.prove(lab.study(*asked(fault)))
     reason = proven[STRUCK].reason or ""
@@ -183,7 +183,7 @@ def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str, monkeypatch: 
 
 def test_a_server_that_says_why_is_quoted(lab: Lab) -> None:
     """Beside the load client's words, of its own the last."""
-    lab.bed("wrong-status")
+    lab.server("wrong-status")
     planned = lab.study()
     reason = lab.prove(planned)[STRUCK].reason or ""
     assert reason.endswith("got 503; fake-server said: it is the 1st time"), reason
@@ -194,7 +194,7 @@ def test_a_server_that_says_why_is_quoted(lab: Lab) -> None:
 @pytest.mark.parametrize("fault", GULLIBLE)
 def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str) -> None:
     """Right answers are half of a proof: what is wrong must be refused."""
-    lab.bed(fault)
+    lab.server(fault)
     proven = lab.prove(lab.study(*asked(fault)))
     assert (Outcome.FAILED, GULLIBLE[fault]) == (proven[STRUCK].outcome, proven[STRUCK].reason)
     assert Outcome.OK == proven[BASELINE].outcome
@@ -222,7 +222,7 @@ MIDDLE = ROUNDS // 2
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in mid-round: what was let down is counted by its kind, and the batch's others go on."""
-    lab.bed(waited_for(fault, monkeypatch), after=None)
+    lab.server(waited_for(fault, monkeypatch), after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     trials = lab.trials(lab.study(*asked(fault)))
@@ -242,7 +242,7 @@ def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: py
 def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails before the first chunk has no cost; its cell is set aside after the second time."""
     # There are two users, so there is a second request however slow the machine is.
-    lab.bed(waited_for(fault, monkeypatch), after=1)
+    lab.server(waited_for(fault, monkeypatch), after=1)
     kind, _ = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     trials = lab.trials(lab.study(*asked(fault), blocks=3))
     assert [(Outcome.FAILED, 0, 0), (Outcome.FAILED, 1, 0)] == [
@@ -254,7 +254,7 @@ def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypat
 
 def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it has no turn a server may die as well: its own cell fails, with how, and the batch's others go on."""
-    lab.bed()
+    lab.server()
     servers: dict[object, list[int]] = {}
     up = RequestWorkload.up
 
@@ -283,7 +283,7 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
 
 def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """No error is dropped, nor drowned in thousands of right answers."""
-    lab.bed("wrong-length-once", after=None)
+    lab.server("wrong-length-once", after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     (trial,) = lab.trials(lab.study())[STRUCK]
     assert (Outcome.FAILED, MIDDLE) == (trial.outcome, len(trial.chunks))
@@ -309,7 +309,7 @@ def test_a_load_client_that_goes_wrong_is_a_row(
         # At the other moments a busy machine has time.
         monkeypatch.setattr(*limits[moment], NEVER_S)
     monkeypatch.setenv("FAKE_FAULT", f"{moment}:{fault}")
-    lab.bed()
+    lab.server()
     outcome, words = {
         "hang": (Outcome.TIMED_OUT, "no answer within 5 s"),
         "crash": (Outcome.FAILED, "ended by SIGSEGV"),
@@ -341,7 +341,7 @@ def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: py
     """A chunk that contradicts itself, or leaves out what was asked for, is a failure."""
     monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     monkeypatch.setenv("FAKE_FAULT", fault)
-    lab.bed()
+    lab.server()
     trials = lab.trials(lab.study())
     # How many requests a later chunk has is the lab's to say.
     reasons = {re.sub("of [0-9]+ requests", "of 20 requests", str(t.reason)) for made in trials.values() for t in made}
@@ -352,7 +352,7 @@ def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: py
 def test_the_cost_is_the_server_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a load client paid itself is no part of a cell's cost, and all components are."""
     monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
-    lab.bed(components=("db", "web"))
+    lab.server(components=("db", "web"))
     trials = [trial for made in lab.trials(lab.study()).values() for trial in made]
     # The cell, and its baseline twice.
     assert 3 == len(trials)
@@ -371,7 +371,7 @@ UNPROVEN = {
 @pytest.mark.parametrize("reason", UNPROVEN)
 def test_a_proof_that_is_none_is_not_believed(lab: Lab, reason: str) -> None:
     """Nor is a cell measured whose load client has shown nothing."""
-    lab.bed()
+    lab.server()
     proven = lab.prove(lab.study(), ask=lambda *arguments, **more: UNPROVEN[reason])
     assert {reason} == {one.reason for one in proven.values()}
     assert Outcome.OK not in {one.outcome for one in proven.values()}
@@ -379,7 +379,7 @@ def test_a_proof_that_is_none_is_not_believed(lab: Lab, reason: str) -> None:
 
 def test_who_refuses_nothing_is_not_proved(lab: Lab) -> None:
     """A cell that stands for something needs to have refused something; the one that stands for nothing need not."""
-    lab.bed()
+    lab.server()
     record = Record.model_validate({"outcome": "ok", "proof": {"accepted": ["all"]}})
     for choice, reason in [("tls-1.3", "no proof: nothing wrong was tried and refused"), ("plaintext", None)]:
         proven = lab.prove(lab.study(choice), ask=lambda *arguments, **more: record)
@@ -391,7 +391,7 @@ def test_who_refuses_nothing_is_not_proved(lab: Lab) -> None:
 
 def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
     """Every cell once a block, the baseline twice; each with what was negotiated, paid and done, chunk by chunk."""
-    lab.bed()
+    lab.server()
     planned = lab.study("tls-1.3", "connect", blocks=2)
     batches = lab.batches(planned)
     # The baseline is its own repeat in the one batch of each block.
@@ -431,7 +431,7 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
 
 def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None:
     """Nothing of what a load client saw is lost on the disk, of a chunk or of a trial."""
-    lab.bed()
+    lab.server()
     planned = lab.study("tls-1.3", "connect", blocks=2)
     batches = lab.batches(planned)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
@@ -449,7 +449,7 @@ def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None
 
 def test_a_trial_without_a_load_is_read_back_without_one(lab: Lab, tmp_path: Path) -> None:
     """A cell whose server never came has no load, then and later."""
-    lab.bed("leave")
+    lab.server("leave")
     planned = lab.study()
     (trials,) = lab.batches(planned)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from served_lab import Lab
-from tollbar import beds, judge, results
+from tollbar import judge, results, servers
 from tollbar.cli.options import Options
 from tollbar.cli.run import run
 from tollbar.document import of_run
@@ -31,20 +31,20 @@ def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[Exit
 
 
 def results_of(document: Mapping[str, Any]) -> dict[tuple[str, int], list[tuple[str, str | None, bool]]]:
-    """Outcome, reason and whether there is a number, of every cost, by bed and bytes."""
+    """Outcome, reason and whether there is a number, of every cost, by server and bytes."""
     found: dict[tuple[str, int], list[tuple[str, str | None, bool]]] = {}
     for result in document["results"]:
         if result["metric"] == "server-cpu":
-            at = (result["bed"], result["setting"]["bytes"])
+            at = (result["server"], result["setting"]["bytes"])
             found.setdefault(at, []).append((result["outcome"], result["reason"], result["value"] is not None))
     return found
 
 
-def test_a_bed_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """Its rows say what would help, the embedded server's cells are measured, and nothing has failed."""
-    lab.bed()
+    lab.server()
     (lab.folder / "fake" / "fake-server").unlink()
-    status, document = ran(lab, capsys, beds='["fake", "embedded"]')
+    status, document = ran(lab, capsys, servers='["fake", "embedded"]')
     missing = ("unsupported", "not available here: Fake is not installed; to have it: wishing", False)
     assert ExitStatus.DONE == status
     assert {
@@ -53,13 +53,13 @@ def test_a_bed_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.Cap
         ("embedded", 1000): [("ok", None, True)],
         ("embedded", 2000): [("ok", None, True)],
     } == results_of(document)
-    assert {"not measured"} == {toll["verdict"] for toll in document["tolls"] if toll["bed"] == "fake"}
+    assert {"not measured"} == {toll["verdict"] for toll in document["tolls"] if toll["server"] == "fake"}
 
 
 def test_a_server_that_fails_in_a_trial_has_no_cost(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """Its row has the reason and no number, though most of its answers were right, and the exit status says so."""
     # A proof asks twice.
-    lab.bed("wrong-status-once", after=8)
+    lab.server("wrong-status-once", after=8)
     status, document = ran(lab, capsys, blocks=2)
     found = results_of(document)
     ((outcome, reason, has_number),) = found["fake", 1000]
@@ -71,19 +71,19 @@ def test_a_server_that_fails_in_a_trial_has_no_cost(lab: Lab, capsys: pytest.Cap
 
 def test_a_refused_configuration_is_no_failure_of_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """What a server cannot do is a row, and what it said is kept to be read."""
-    lab.bed("refuse")
+    lab.server("refuse")
     status, document = ran(lab, capsys)
     found = results_of(document)
     assert ExitStatus.DONE == status
     assert [("unsupported", "fake-server refuses: no such curve in line 7", False)] == found["fake", 1000]
     assert [("ok", None, True)] == found["fake", 2000]
-    (kept,) = (lab.folder / "runs").glob("*/beds/fake/*/failed/web.log")
+    (kept,) = (lab.folder / "runs").glob("*/servers/fake/*/failed/web.log")
     assert "no such curve" in kept.read_text()
 
 
 def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_path: Path) -> None:
     """Requests a second and latencies carry the limit, costs do not, and all carry what both sides agreed on."""
-    lab.bed()
+    lab.server()
     planned = lab.study("tls-1.3", "connect", blocks=4)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
         for proven in lab.prove(planned).values():
@@ -112,5 +112,5 @@ def test_a_path_that_cannot_be_looked_into_hides_no_server(lab: Lab, monkeypatch
     """A folder of another user's in the path is no reason to give up."""
     # For root no folder is closed; a name too long for any is an error just the same.
     monkeypatch.setenv("PATH", f"/{'x' * 300}:{os.environ['PATH']}")
-    lab.bed()
-    assert isinstance(beds.find(beds.all_beds()["fake"]), beds.Installed)
+    lab.server()
+    assert isinstance(servers.find(servers.all_servers()["fake"]), servers.Installed)

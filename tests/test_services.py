@@ -18,18 +18,18 @@ from pathlib import Path
 import pytest
 from bench.ground import mentioning
 
-from bed_lab import ACCOUNTS, before
 from component_lab import PATIENCE_S, commands_of, tree_of
 from conftest import here
-from tollbar import beds
-from tollbar.beds import driver, proc
-from tollbar.beds.configuration import rendered
-from tollbar.beds.driver import NotStarted, Server
-from tollbar.beds.sandbox import Sandbox
+from server_lab import ACCOUNTS, before
+from tollbar import servers
 from tollbar.files import write
+from tollbar.servers import driver, proc
+from tollbar.servers.configuration import rendered
+from tollbar.servers.driver import NotStarted, StartedServer
+from tollbar.servers.sandbox import Sandbox
 
 # Those of the run. What is started for a trial stands before a directory, and is tried with that (`test_negotiate`).
-SERVICES = sorted(name for name, bed in beds.services().items() if bed.frontend.lifetime == "run")
+SERVICES = sorted(name for name, server in servers.services().items() if server.frontend.lifetime == "run")
 WEB_PASSWORD = secrets.token_urlsafe(24)
 
 
@@ -42,7 +42,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def started(at: Sandbox, name: str) -> Server:
+def started(at: Sandbox, name: str) -> StartedServer:
     """The service, behind the embedded server, with all that a workload would give it."""
     here(name)
     folder = at.directory / "tables"
@@ -71,7 +71,7 @@ grant select on users to web;
 """
 
 
-def ask_postgresql(server: Server, folder: Path) -> None:
+def ask_postgresql(server: StartedServer, folder: Path) -> None:
     """A web server reads a row with its password over TCP, or through the socket; other accounts do neither."""
     socket_dir = server.work_dirs["database"]
     (path,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
@@ -108,7 +108,7 @@ def ask_postgresql(server: Server, folder: Path) -> None:
         assert "Permission denied" in words
 
 
-def ask_mit(server: Server, folder: Path) -> None:
+def ask_mit(server: StartedServer, folder: Path) -> None:
     """Accounts sign on and get tickets that the keytabs open, and bind to the directory, in clear and over TLS."""
     kdc_dir, directory = server.work_dirs["kdc"], server.work_dirs["directory"]
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
@@ -167,7 +167,7 @@ def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapp
     return status, text.count("dn: ")
 
 
-def ask_samba(server: Server, folder: Path) -> None:
+def ask_samba(server: StartedServer, folder: Path) -> None:
     """Accounts sign on and bind to the directory, which knows their groups; `test_samba` asks for more."""
     directory = server.given["directory"]
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
@@ -180,7 +180,7 @@ def ask_samba(server: Server, folder: Path) -> None:
         assert 49 == bound(folder, f"ldap://{address}", dn, accounts[1][1], "(cn=*)", {})[0]
 
 
-QUESTIONS: Mapping[str, Callable[[Server, Path], None]] = {
+QUESTIONS: Mapping[str, Callable[[StartedServer, Path], None]] = {
     "postgresql-accounts": ask_postgresql,
     "mit": ask_mit,
     "samba": ask_samba,
@@ -199,7 +199,7 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
         with Sandbox() as at:
             with started(at, name) as server:
                 print(f"{name}: ready for the {time_of} time after {time.monotonic() - began:.2f} s")
-                components = [component.name for component in beds.services()[name].components]
+                components = [component.name for component in servers.services()[name].components]
                 assert [*components, "web"] == [*server.components]
                 pids = tree_of(server)
                 QUESTIONS[name](server, tmp_path)
@@ -236,7 +236,7 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
     """The trial that used it says how it ended; the next has another, which answers."""
     pids: set[int] = set()
     before = segments()
-    for component in beds.services()[name].components:
+    for component in servers.services()[name].components:
         with started(at, name) as server:
             program = proc.tree(server.components[component.name])[1]
             pids.update(tree_of(server))
@@ -291,10 +291,10 @@ def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_can_be_shown(name: str) -> None:
-    """What it would be told is shown before the bed's, and nothing is started."""
+    """What it would be told is shown before the server's, and nothing is started."""
     here(name)
     shown = rendered(before(name))
-    assert shown.count("==> command <==") == len(beds.services()[name].components) + 1
+    assert shown.count("==> command <==") == len(servers.services()[name].components) + 1
     assert set() == mentioning("tollbar-RUN")
 
 
@@ -302,6 +302,6 @@ def test_a_service_can_be_shown(name: str) -> None:
 def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database whose tables are wrong is never ready, and says why."""
     here("postgresql-accounts")
-    monkeypatch.setattr(beds.Readiness, "limit", 6.0)
+    monkeypatch.setattr(servers.Readiness, "limit", 6.0)
     with pytest.raises(NotStarted, match="No such file or directory"):
         driver.start(at, before("postgresql-accounts", {"tables": "/no/such/file"}))

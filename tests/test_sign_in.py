@@ -17,15 +17,15 @@ import pytest
 from component_lab import commands_of, tree_of
 from conftest import here
 from patience import PATIENCE_S
-from tollbar import beds, measure, plan, study, workloads
-from tollbar.beds import driver
-from tollbar.beds.configuration import SHOWN
-from tollbar.beds.sandbox import Sandbox
+from tollbar import measure, plan, servers, study, workloads
 from tollbar.families.web_auth import accounts
 from tollbar.families.web_auth.accounts import accounts_of
 from tollbar.families.web_auth.workload import MEMBERS, _of_directory
 from tollbar.plan import Cell
 from tollbar.records import Outcome
+from tollbar.servers import driver
+from tollbar.servers.configuration import SHOWN
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads.request import RequestWorkload
 
 # A few more than have groups.
@@ -33,7 +33,7 @@ ACCOUNTS = 600
 STUDY = """
 question  = "Who is asking?"
 family    = "web-auth"
-beds      = ["{bed}"]
+servers      = ["{server}"]
 providers = ["{provider}"]
 choices   = ["anonymous", {choices}]
 baseline  = {{ choice = "anonymous", op = "request" }}
@@ -154,7 +154,7 @@ def cells(
     """Those of all servers."""
     listed = ", ".join(f'"{choice}"' for choice in choices)
     given = {"accounts": accounts, "choices": listed, "vary": vary}
-    texts = [STUDY.format(bed=name, provider=PROVIDERS[name], **given) for name in names]
+    texts = [STUDY.format(server=name, provider=PROVIDERS[name], **given) for name in names]
     planned = plan.make([study.read(name, text, where=name) for name, text in zip(names, texts, strict=True)], seed=1)
     return [cell for one in planned.studies for cell in one.cells if cell.choice.name != "anonymous"]
 
@@ -176,14 +176,14 @@ def name_of(cell: Cell) -> str:
         "verified",
         "hit-share",
     )
-    words = [bed_of(cell), cell.choice.name, *(str(cell.coordinates.get(name, "")) for name in shown)]
+    words = [server_of(cell), cell.choice.name, *(str(cell.coordinates.get(name, "")) for name in shown)]
     return "-".join(filter(None, words))
 
 
-def bed_of(cell: Cell) -> str:
+def server_of(cell: Cell) -> str:
     """The name of its server."""
-    assert isinstance(cell.bed, beds.Bed)
-    return cell.bed.name
+    assert isinstance(cell.server, servers.Server)
+    return cell.server.name
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def lab() -> Iterator[Sandbox]:
 
 def all_here(cell: Cell) -> None:
     """Its servers, or a skip or a failure without them."""
-    here(bed_of(cell))
+    here(server_of(cell))
     if "directory" in cell.coordinates:
         here(str(cell.coordinates["directory"]))
     if cell.coordinates.get("store") == "sql":
@@ -206,12 +206,12 @@ def all_here(cell: Cell) -> None:
 
 def is_offered(cell: Cell) -> bool:
     """Whether its server has the scheme, with passwords kept there."""
-    return str(cell.coordinates.get("store", "")) in OFFERED[bed_of(cell)].get(cell.choice.name, set())
+    return str(cell.coordinates.get("store", "")) in OFFERED[server_of(cell)].get(cell.choice.name, set())
 
 
 def is_run(cell: Cell) -> bool:
     """Whether its server checks passwords where the cell says."""
-    return cell.coordinates["runs"] == "in-server" or bed_of(cell) == "nginx"
+    return cell.coordinates["runs"] == "in-server" or server_of(cell) == "nginx"
 
 
 def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
@@ -239,7 +239,7 @@ def test_the_right_user_signs_in_and_no_other(lab: Sandbox, cell: Cell) -> None:
 def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> None:
     """Over TLS. A server is never given a hash that it would not find right."""
     stored = cell.coordinates.get("password-hash", cell.coordinates.get("digest-algorithm"))
-    holds(lab, cell, stored in STORED[bed_of(cell)] and is_offered(cell))
+    holds(lab, cell, stored in STORED[server_of(cell)] and is_offered(cell))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
 )
 def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
     """To the embedded server, by what proves them; what is forged, expired, replayed or revoked is refused."""
-    holds(lab, cell, bed_of(cell) == "embedded")
+    holds(lab, cell, server_of(cell) == "embedded")
 
 
 def test_as_many_users_ask_whatever_their_groups() -> None:
@@ -297,7 +297,7 @@ def test_a_credential_is_taken_for_as_long_as_it_says(lab: Sandbox, cell: Cell) 
 @pytest.mark.parametrize("cell", [cell for cell in cells(ELSEWHERE) if cell.choice.name == "basic"], ids=name_of)
 def test_another_server_may_check_passwords(lab: Sandbox, cell: Cell) -> None:
     """nginx asks it, and then passwords may be wherever that looks. What checks tickets alone is no place for them."""
-    holds(lab, cell, (bed_of(cell), cell.coordinates["runs"]) == ("nginx", "auth-request"))
+    holds(lab, cell, (server_of(cell), cell.coordinates["runs"]) == ("nginx", "auth-request"))
 
 
 def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
@@ -314,12 +314,12 @@ def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
 def test_a_server_names_the_user_to_a_proof_alone(lab: Sandbox, cell: Cell) -> None:
     """What is measured is the same answer on every server: a name in it would make one side's longer."""
     all_here(cell)
-    assert isinstance(cell.bed, beds.Bed)
+    assert isinstance(cell.server, servers.Server)
     workload = workloads.of(cell)
     assert isinstance(workload, RequestWorkload)
     user = next(iter(accounts_of(lab, ACCOUNTS)))
     shown = {"Authorization": "Basic " + base64.b64encode(f"{user.name}:{user.password}".encode()).decode()}
-    with driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab)) as server:
+    with driver.start(lab, workload.request(cell, servers.here(cell.server), 1, lab)) as server:
         status, told = heads(server.address, {**shown, "X-Tell-User": "yes"})
         assert (200, user.name) == (status, told.pop("X-User", None))
         status, usual = heads(server.address, shown)
@@ -345,10 +345,10 @@ def test_every_cell_is_shown(cell: Cell) -> None:
 def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
     """No password is in a configuration, a command, a log, or a file that another account can read."""
     all_here(cell)
-    assert isinstance(cell.bed, beds.Bed)
+    assert isinstance(cell.server, servers.Server)
     workload = workloads.of(cell)
     assert isinstance(workload, RequestWorkload)
-    with driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab)) as server:
+    with driver.start(lab, workload.request(cell, servers.here(cell.server), 1, lab)) as server:
         words = secrets_of(lab, server)
         commands = commands_of(tree_of(server))
         assert commands
@@ -360,7 +360,7 @@ def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
                 assert is_private or not any(word.encode() in path.read_bytes() for word in words), path
 
 
-def secrets_of(lab: Sandbox, server: driver.Server) -> list[str]:
+def secrets_of(lab: Sandbox, server: driver.StartedServer) -> list[str]:
     """Some users' passwords, and those with which servers ask each other."""
     made = [one.password for one in accounts_of(lab, ACCOUNTS)]
     for work_dir in server.work_dirs.values():

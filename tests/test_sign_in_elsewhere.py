@@ -28,13 +28,13 @@ from other_sign_in import (
     user_of_token,
 )
 from patience import PATIENCE_S
-from tollbar import beds, plan, study, workloads
-from tollbar.beds import driver
-from tollbar.beds.sandbox import Sandbox
+from tollbar import plan, servers, study, workloads
 from tollbar.families.web_auth.accounts import Accounts, accounts_of
 from tollbar.plan import Cell
 from tollbar.records import Outcome
 from tollbar.runner import ask
+from tollbar.servers import driver
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads.request import RequestWorkload, command
 
 STUDY = """
@@ -42,7 +42,7 @@ question  = "Who asks?"
 family    = "web-auth"
 providers = ["aws-lc"]
 choices   = ["{choice}"]
-beds      = ["embedded"]
+servers      = ["embedded"]
 load      = {{ users = [2], request = {{ get = "/bytes/{{bytes}}" }} }}
 [vary]
 op        = ["request"]
@@ -72,10 +72,10 @@ def workload_of(cell: Cell) -> RequestWorkload:
 @contextmanager
 def ours(cell: Cell) -> Iterator[tuple[str, Accounts]]:
     """The embedded server, and the accounts that it knows."""
-    assert cell.bed is not None
-    assert not isinstance(cell.bed, beds.remote.Remote)
+    assert cell.server is not None
+    assert not isinstance(cell.server, servers.remote.Remote)
     with Sandbox() as sandbox:
-        request = workload_of(cell).request(cell, beds.here(cell.bed), 1, sandbox)
+        request = workload_of(cell).request(cell, servers.here(cell.server), 1, sandbox)
         with driver.start(sandbox, request) as server:
             yield server.address, accounts_of(sandbox, ACCOUNTS)
 

@@ -19,21 +19,21 @@ import pytest
 from conftest import here
 from test_negotiate import planned, words
 from test_sign_in import ACCOUNTS
-from tollbar import beds, measure, workloads
-from tollbar.beds import driver, proc
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox, folder_for_all
+from tollbar import measure, servers, workloads
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell, Plan
 from tollbar.records import Outcome, Proven, Trial
+from tollbar.servers import driver, proc
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox, folder_for_all
 from tollbar.workloads.request import RequestWork, RequestWorkload
 
 Settings = Mapping[str, str | int]
-Does = Callable[[Server], AbstractContextManager[None]]
+Does = Callable[[StartedServer], AbstractContextManager[None]]
 """Makes a fault, given servers that are up, and mends it."""
 Changes = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Of beds, files in their folders: what stands there, and what is to stand in its place."""
+"""Of servers, files in their folders: what stands there, and what is to stand in its place."""
 
 FAR = 900
 # Seconds: more than Kerberos allows between two clocks, which is 300.
@@ -84,13 +84,13 @@ ASKING = [f"u{index:05d}" for index in range(500, ACCOUNTS)]
 
 
 @contextmanager
-def nothing(server: Server) -> Iterator[None]:
+def nothing(server: StartedServer) -> Iterator[None]:
     """The fault is in the servers' configuration."""
     yield
 
 
 @contextmanager
-def no_keytab(server: Server) -> Iterator[None]:
+def no_keytab(server: StartedServer) -> Iterator[None]:
     """The web server's key is not there."""
     keytab = server.given["directory"] / "web1.keytab"
     kept = keytab.rename(keytab.with_suffix(".kept"))
@@ -101,7 +101,7 @@ def no_keytab(server: Server) -> Iterator[None]:
 
 
 @contextmanager
-def unreadable_keytab(server: Server) -> Iterator[None]:
+def unreadable_keytab(server: StartedServer) -> Iterator[None]:
     """The web server's key is there, and not for its account."""
     keytab = server.given["directory"] / "web1.keytab"
     # Root's lab copies what only root may read. This one is for all, in a folder that is closed to the web server.
@@ -113,7 +113,7 @@ def unreadable_keytab(server: Server) -> Iterator[None]:
 
 
 @contextmanager
-def strangers(server: Server) -> Iterator[None]:
+def strangers(server: StartedServer) -> Iterator[None]:
     """Users ask of whom the directory has never heard."""
     given = server.given["directory"]
     table = given / "accounts.tsv"
@@ -133,7 +133,7 @@ def strangers(server: Server) -> Iterator[None]:
 
 
 @contextmanager
-def locked(server: Server) -> Iterator[None]:
+def locked(server: StartedServer) -> Iterator[None]:
     """The users' accounts are locked, as after too many wrong passwords."""
     directory, kdc = server.work_dirs["directory"], server.work_dirs.get("kdc")
 
@@ -172,7 +172,7 @@ class Fault:
 
 LIMIT = {"httpd": {"negotiate.conf.jinja": {"LimitRequestFieldSize 65536": "LimitRequestFieldSize 2048"}}}
 BUFFERS = {"nginx": {"nginx.conf.jinja": {"large_client_header_buffers 4 64k": "large_client_header_buffers 4 1k"}}}
-WRONG_CLOCK = {"httpd": {"bed.toml": {'LD_PRELOAD                   = "': 'LD_PRELOAD                   = "CLOCK '}}}
+WRONG_CLOCK = {"httpd": {"server.toml": {'LD_PRELOAD                   = "': 'LD_PRELOAD                   = "CLOCK '}}}
 MANY_GROUPS = {
     "samba": {
         "provision.py": {
@@ -181,7 +181,7 @@ MANY_GROUPS = {
         }
     }
 }
-GATE = {"bed": "nginx", "runs": "auth-request"}
+GATE = {"server": "nginx", "runs": "auth-request"}
 FORWARDED = {"identity": "service", "delegation": "yes"}
 
 # What mod_auth_gssapi says where there is no key that a ticket could be checked with.
@@ -246,7 +246,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @contextmanager
 def changed(folder: Path, changes: Changes) -> Iterator[None]:
-    """Beds with other text in their files stand in the place of those that Tollbar has."""
+    """Servers with other text in their files stand in the place of those that Tollbar has."""
     with tempfile.TemporaryDirectory(dir=folder_for_all()) as public:
         # Servers load the clock from there, each under its own account.
         Path(public).chmod(0o755)
@@ -256,23 +256,27 @@ def changed(folder: Path, changes: Changes) -> Iterator[None]:
 
 @contextmanager
 def _changed(folder: Path, changes: Changes, public: Path) -> Iterator[None]:
-    folders = {name: bed.folder for name, bed in {**beds.all_beds(), **beds.services()}.items()}
-    shutil.copytree(folders["httpd"].parent, folder / "beds", ignore=shutil.ignore_patterns("__pycache__", "*.py[co]"))
+    folders = {name: server.folder for name, server in {**servers.all_servers(), **servers.services()}.items()}
+    shutil.copytree(
+        folders["httpd"].parent, folder / "servers", ignore=shutil.ignore_patterns("__pycache__", "*.py[co]")
+    )
     clock = public / "clock.so"
     (folder / "clock.c").write_text(CLOCK)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(clock), str(folder / "clock.c")], check=True)
     for path, texts in (
-        (folder / "beds" / name / file, texts) for name in changes for file, texts in changes[name].items()
+        (folder / "servers" / name / file, texts) for name in changes for file, texts in changes[name].items()
     ):
         text = path.read_text()
         for before, after in texts.items():
             assert before in text, before
             text = text.replace(before, after.replace("CLOCK", str(clock)))
         path.write_text(text)
-    made = {name: beds.read(folder / "beds" / name) for name in folders}
+    made = {name: servers.read(folder / "servers" / name) for name in folders}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beds, "all_beds", lambda: {name: bed for name, bed in made.items() if not bed.is_service})
-        patch.setattr(beds, "services", lambda: {name: bed for name, bed in made.items() if bed.is_service})
+        patch.setattr(
+            servers, "all_servers", lambda: {name: server for name, server in made.items() if not server.is_service}
+        )
+        patch.setattr(servers, "services", lambda: {name: server for name, server in made.items() if server.is_service})
         yield
 
 
@@ -281,12 +285,12 @@ def cell_of(made: Plan) -> Cell:
     return made.studies[0].cells[-1]
 
 
-def up(lab: Sandbox, cell: Cell) -> Server:
+def up(lab: Sandbox, cell: Cell) -> StartedServer:
     """Its servers."""
     workload = workloads.of(cell)
     assert isinstance(workload, RequestWorkload)
-    assert isinstance(cell.bed, beds.Bed)
-    return driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab))
+    assert isinstance(cell.server, servers.Server)
+    return driver.start(lab, workload.request(cell, servers.here(cell.server), 1, lab))
 
 
 def proved(lab: Sandbox, cell: Cell) -> Proven:

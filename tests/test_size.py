@@ -152,7 +152,7 @@ def test_swaps_say_what_they_save(tmp_path: Path) -> None:
 def test_swaps_of_choices_with_settings_of_their_own(tmp_path: Path) -> None:
     """Each row is one, by its own cost; those that differ in such a setting have its value in their name."""
     costs = {"session-cookie": 10_000.0, "sha-256": 11_000.0, "bcrypt": 60e6, "hmac": 12_000.0}
-    at = {"op": "request", "bed": "embedded", "users": 8}
+    at = {"op": "request", "server": "embedded", "users": 8}
     cells: dict[str, Mapping[str, Value]] = {
         name: {"choice": "api-key", **at, "verifier": name} for name in [*costs][1:]
     } | {"session-cookie": {"choice": "session-cookie", **at}}
@@ -273,7 +273,7 @@ def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:
     """A database's client signs on by itself, and what it pays is part of that."""
     term = LOGIN_TERM.replace("web-auth", "database-sign-on").replace('"form"', '"scram-sha-256"')
     of = mix(tmp_path, term.replace("embedded", "postgresql"))
-    at: Mapping[str, Value] = {"op": "sign-on", "bed": "postgresql", "channel": "socket", "scram-iterations": 4096}
+    at: Mapping[str, Value] = {"op": "sign-on", "server": "postgresql", "channel": "socket", "scram-iterations": 4096}
     one = made("database-sign-on", {"one": {"choice": "scram-sha-256", **at}}, {"one": 3e6})
     for cost, words in (("cpu", "side, of `logins` with the client's, quiet"), ("server-cpu", "side, quiet")):
         ran = replace(one, study=replace(one.study, measure=replace(one.study.measure, cost=cost)))

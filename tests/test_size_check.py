@@ -27,14 +27,14 @@ from tollbar.sizing.checked import Checked, checked, to_ask
 from tollbar.sizing.sized import Sized
 from tollbar.stats import FEWEST_BLOCKS
 
-REQUEST: Mapping[str, Value] = {"choice": "session-cookie", "op": "request", "bed": "embedded", "users": 8}
+REQUEST: Mapping[str, Value] = {"choice": "session-cookie", "op": "request", "server": "embedded", "users": 8}
 REQUEST_TERM = """
 [term.requests]
 rate   = "2000 /s"
 family = "web-auth"
 choice = "session-cookie"
 op     = "request"
-bed    = "embedded"
+server    = "embedded"
 """
 DATABASE_TERM = """
 [term.database]
@@ -64,7 +64,7 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
     found = sized(of, handshakes(), hashes({"sha-256": 7000.0}))
     (asked,) = to_ask(found)
     assert "term-handshakes" == asked.name
-    words = {"tls-1.3", "plaintext", "op=connect", "bed=nginx", "resumption=ticket", "resumed=80%"}
+    words = {"tls-1.3", "plaintext", "op=connect", "server=nginx", "resumption=ticket", "resumed=80%"}
     assert {*words, "utilisation=60%", "client=apart"} <= {*asked.words}
     cells = {"full": {**HANDSHAKES["resumed"], "resumed": 80}, "bare": HANDSHAKES["bare"]}
     ran = made("tls", cells, {"full": 150_000.0, "bare": 40_000.0})
@@ -82,8 +82,8 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
 
 def test_what_is_taken_off_is_up_beside_its_term(tmp_path: Path) -> None:
     """In every batch, as where it was predicted: they differ by less than moments do."""
-    of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80).replace("op ", 'bed = "embedded"\nop '))
-    there = {name: {**cell, "bed": "embedded", "provider": "libcrypto"} for name, cell in HANDSHAKES.items()}
+    of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80).replace("op ", 'server = "embedded"\nop '))
+    there = {name: {**cell, "server": "embedded", "provider": "libcrypto"} for name, cell in HANDSHAKES.items()}
     found = sized(of, made("tls", there, dict.fromkeys(there, 1e5) | {"bare": 3e4}))
     (planned,) = plan.make(_studies(to_ask(found)), seed=1).studies
     assert {"tls-1.3", "plaintext"} == {cell.choice.name for cell in planned.cells}
@@ -183,7 +183,7 @@ def test_a_check_is_of_the_machine_that_was_sized(
 
 def test_what_no_load_client_asks_for_is_left_out_of_a_check(tmp_path: Path) -> None:
     """Its row says so, and the others are checked."""
-    at = {"op": "sign-on", "bed": "postgresql", "channel": "socket", "pooler": "none", "scram-iterations": 4096}
+    at = {"op": "sign-on", "server": "postgresql", "channel": "socket", "pooler": "none", "scram-iterations": 4096}
     database = made("database-sign-on", {"one": {"choice": "scram-sha-256", **at}}, {"one": 3e6})
     requests = _beside_neighbours(range(12))
     found = sized(mix(tmp_path, REQUEST_TERM + 'off = "nothing"\n' + DATABASE_TERM), requests, database)

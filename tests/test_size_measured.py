@@ -23,7 +23,13 @@ from tollbar.measure import schedule
 from tollbar.results import Run, StudyRun
 from tollbar.study import Study
 
-FORM: Mapping[str, Value] = {"choice": "form", "op": "sign-on", "bed": "embedded", "client": "apart", "utilisation": 60}
+FORM: Mapping[str, Value] = {
+    "choice": "form",
+    "op": "sign-on",
+    "server": "embedded",
+    "client": "apart",
+    "utilisation": 60,
+}
 LOGINS = made("web-auth", {"form": FORM}, {"form": 20e6})
 HASHES = hashes({"sha-256": 7000.0})
 MIX = LOGIN_TERM + HASH_TERM.format(rate=1000, choice="sha-256")

@@ -30,7 +30,7 @@ def test_what_was_not_measured_is_answered_by_its_question(tmp_path: Path) -> No
     assert none.cores is None
     first, second = questions(none)
     load = "utilisation=60% client=apart"
-    assert f"tollbar ask web-auth form op=sign-on bed=embedded {load}" == first
+    assert f"tollbar ask web-auth form op=sign-on server=embedded {load}" == first
     assert f"tollbar ask tls tls-1.3 plaintext op=connect resumption=none,ticket {load}" == second
     for one in (first, second):
         _, _, family, *words = shlex.split(one)
@@ -55,7 +55,7 @@ def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:
     """In whatever order the runs are named: what is asked for must be what a question asks for."""
     of = mix(tmp_path, LOGIN_TERM)
     usual = made(
-        "web-auth", {"form": {"choice": "form", "op": "sign-on", "bed": "embedded", "users": 8}}, {"form": 2e7}
+        "web-auth", {"form": {"choice": "form", "op": "sign-on", "server": "embedded", "users": 8}}, {"form": 2e7}
     )
     load = default_load(usual.study.family)
     own = replace(usual, study=replace(usual.study, load=replace(load, users=(2,), rates_hz=(5.0,))))
@@ -74,7 +74,7 @@ def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:
             assert 20 * 0.02 / 0.6 == pytest.approx(found.cores.estimate)
 
 
-@pytest.mark.parametrize("words", [("digest", "sha-256", "bed=embedded"), ("tls", "tls-1.3"), ("web-auth", "form")])
+@pytest.mark.parametrize("words", [("digest", "sha-256", "server=embedded"), ("tls", "tls-1.3"), ("web-auth", "form")])
 def test_a_question_s_requests_are_those_that_a_mix_wants(words: tuple[str, ...]) -> None:
     """Of a family that only servers perform, and of another that one performs."""
     asked = studies.read("asked", studies.of_words(words[0], words[1:]).text(5), where="asked")
@@ -145,7 +145,7 @@ def test_a_machine_of_a_role_is_one_of_a_run(tmp_path: Path, cpu: str, is_summed
 def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[str, str], refused: str | None) -> None:
     """That of the load client has no part of what servers elsewhere cost."""
     of = mix(tmp_path, LOGIN_TERM.replace("embedded", "httpd"))
-    cell = {"choice": "form", "op": "sign-on", "bed": "httpd", "users": 8}
+    cell = {"choice": "form", "op": "sign-on", "server": "httpd", "users": 8}
     nodes = {role: {"address": "10.0.0.2", "host": role, "fingerprint": {"cpu": cpu}} for role, cpu in cpus.items()}
     apart = replace(run(made("web-auth", {"form": cell}, {"form": 2e7})), fingerprint={"cpu": "one"}, nodes=nodes)
     if refused is None:
@@ -184,7 +184,7 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
             (f"{LOGIN_TERM}setting = {{ {said} }}", f"`{said.partition(' ')[0]}` is no setting there")
             for said in (
                 'op = "request"',
-                'bed = "nginx"',
+                'server = "nginx"',
                 'provider = "aws-lc"',
                 "users = 8",
                 'rate = "50/s"',
@@ -237,7 +237,7 @@ def test_terms_that_share_a_path_say_so(tmp_path: Path) -> None:
 def test_costs_of_the_mix_s_load_come_first(tmp_path: Path) -> None:
     """Wherever they are; of a server that always had the next request they are taken too, and that is said."""
     of = mix(tmp_path, LOGIN_TERM)
-    form: Mapping[str, Value] = {"choice": "form", "op": "sign-on", "bed": "embedded"}
+    form: Mapping[str, Value] = {"choice": "form", "op": "sign-on", "server": "embedded"}
     at: Mapping[str, Value] = {**form, "client": "apart", "utilisation": 60}
     busy = made("web-auth", {"form": {**form, "users": 8}}, {"form": 20e6})
     idle = made("web-auth", {"form": at}, {"form": 25e6})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from tollbar import beds, runners, spelling
+from tollbar import runners, servers, spelling
 from tollbar.families import Family, families
 from tollbar.families.cells import OF_A_LOAD
 from tollbar.libraries import built_in
@@ -22,7 +22,7 @@ def _coordinates(family: Family) -> list[str]:
 def _places() -> Iterator[tuple[str, Sequence[str]]]:
     """Yield each set of names of which one is typed at a place, with the name of the place."""
     yield "families", list(families())
-    yield "beds", list(beds.all_beds())
+    yield "servers", list(servers.all_servers())
     yield "providers", PROVIDERS
     for family in families().values():
         yield f"{family.name}: choices", list(family.choices)
@@ -114,8 +114,8 @@ TYPED = [
     ("providers", "openssl", "libcrypto"),
     ("providers", "Node.js", "node"),
     ("providers", "golang", "go"),
-    ("beds", "apache", "httpd"),
-    ("beds", "Nginx", "nginx"),
+    ("servers", "apache", "httpd"),
+    ("servers", "Nginx", "nginx"),
     ("tls: operations", "handshake", "connect"),
     ("mac: coordinates", "size", "bytes"),
     ("families", "TLS", "tls"),

@@ -14,13 +14,13 @@ import pytest
 
 from patience import PATIENCE_S
 from tollbar import families, plan, results, study, workloads
-from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, MadeOf, Standing, Value, at_defaults
 from tollbar.families.database_sign_on.workload import sign_ons
 from tollbar.plan import Cell
 from tollbar.records import ChunkRecord, ComponentRecord, Observed, Outcome, Record
 from tollbar.runner import Session, ask
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given, Work
 from tollbar.workloads.request import PROOF_LIMIT_S, RequestWork, RequestWorkload, command
 
@@ -28,7 +28,7 @@ STACK = """
 question = "What does a whole request cost?"
 family = "stack"
 choices = {choices}
-beds = ["{bed}"]
+servers = ["{server}"]
 
 [vary]
 {vary}
@@ -46,9 +46,9 @@ def whole() -> MadeOf:
     return family
 
 
-def cells(tmp_path: Path, vary: str, bed: str = "embedded", choices: str = '["page"]') -> tuple[Cell, ...]:
+def cells(tmp_path: Path, vary: str, server: str = "embedded", choices: str = '["page"]') -> tuple[Cell, ...]:
     path = tmp_path / "study.toml"
-    path.write_text(STACK.format(vary=vary, bed=bed, choices=choices))
+    path.write_text(STACK.format(vary=vary, server=server, choices=choices))
     return plan.make(study.load([str(path)]), seed=3).studies[0].cells
 
 
@@ -58,7 +58,7 @@ def cells(tmp_path: Path, vary: str, bed: str = "embedded", choices: str = '["pa
 def every_cell() -> list[dict[str, Value]]:
     names = ("sign-in", "transport", "storage")
     values = [whole().settings[name].values or () for name in names]
-    given = {"choice": "page", "op": "read", "bed": "embedded", "provider": "libcrypto"}
+    given = {"choice": "page", "op": "read", "server": "embedded", "provider": "libcrypto"}
     return [dict(at_defaults(whole(), {**given, **dict(zip(names, at, strict=True))})) for at in product(*values)]
 
 
@@ -201,9 +201,9 @@ SERVED = [
 
 
 @pytest.mark.share(1)
-@pytest.mark.parametrize(("bed", "op", "sign_in", "transport", "storage", "database"), SERVED[::-1])
+@pytest.mark.parametrize(("server", "op", "sign_in", "transport", "storage", "database"), SERVED[::-1])
 def test_a_whole_request_is_proved_by_each_of_its_parts(
-    tmp_path: Path, bed: str, op: str, sign_in: str, transport: str, storage: str, database: str
+    tmp_path: Path, server: str, op: str, sign_in: str, transport: str, storage: str, database: str
 ) -> None:
     """Right users are given the page; wrong ones, wrong rows and wrong connections are refused."""
     vary = VARIED.format(op=op, sign_in=sign_in, transport=transport, storage=storage, database=database)
@@ -213,7 +213,7 @@ def test_a_whole_request_is_proved_by_each_of_its_parts(
         vary += "\nstorage-rows = [200]"
     if sign_in == "api-key":
         vary += '\nsign-in-verified = ["cached"]\nsign-in-accounts = [20000]'
-    (cell,) = cells(tmp_path, vary, bed)
+    (cell,) = cells(tmp_path, vary, server)
     with Sandbox() as sandbox:
         found = proven(cell, sandbox)
         assert found.outcome is Outcome.OK, found.reason
@@ -224,7 +224,7 @@ def test_a_whole_request_is_proved_by_each_of_its_parts(
             assert "searched for in all files" in refused
         with workloads.of(cell).up(cell, 5, sandbox, None) as work:
             behind = {"database"} if database == "postgresql" else set()
-            front = {"web"} if bed == "embedded" else {"web", "application"}
+            front = {"web"} if server == "embedded" else {"web", "application"}
             assert front | behind == set(work.components) == set(work.busy)
 
 
@@ -312,15 +312,15 @@ def sessions(work: RequestWork) -> int:
 # Servers that do not do their part.
 
 
-def spoiled(monkeypatch: pytest.MonkeyPatch, bed: str, file: str, taken: str, put: str) -> None:
-    """One line of a bed's template is another one."""
-    from tollbar.beds import configuration
+def spoiled(monkeypatch: pytest.MonkeyPatch, server: str, file: str, taken: str, put: str) -> None:
+    """One line of a server's template is another one."""
+    from tollbar.servers import configuration
 
     made = configuration._Filling.file
 
     def other(self: object, name: str) -> str:
         text = made(self, name)  # type: ignore[arg-type]
-        if name == file and self._folder.name == bed:  # type: ignore[attr-defined]
+        if name == file and self._folder.name == server:  # type: ignore[attr-defined]
             assert re.search(taken, text), text
             return re.sub(taken, put, text)
         return text

@@ -26,11 +26,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import test_databases
 import test_store
-from bed_lab import query
 from patience import PATIENCE_S
-from tollbar.beds.sandbox import Sandbox
+from server_lab import query
 from tollbar.runner import Session, Stopped, engine
 from tollbar.runner.confined import Account
+from tollbar.servers.sandbox import Sandbox
 
 CHOICES = ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
 DATABASES = ("sqlite", "postgresql", "mariadb")

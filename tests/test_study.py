@@ -31,7 +31,7 @@ blocks = 6
 SERVED = """
 question  = "?"
 family    = "tls"
-beds      = ["embedded"]
+servers      = ["embedded"]
 providers = ["aws-lc"]
 choices   = ["plaintext", "tls-1.3"]
 baseline  = "plaintext"
@@ -52,7 +52,7 @@ blocks = 6
 
 # The same for a study of servers.
 BAD_SERVED = {
-    "unknown bed": ('"embedded"', '"nginz"', "no such bed: `nginz`", "`nginx`"),
+    "unknown server": ('"embedded"', '"nginz"', "no such server: `nginz`", "`nginx`"),
     "no load": ("[load]", "[judge]", "`judge.users`: no such key", None),
     "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
     "no users": ("[1, 8]", "[0]", "at least one user", None),
@@ -86,7 +86,7 @@ BAD_SERVED = {
         "key-exchange",
     ),
     "cost of a runner": ("blocks = 6", "blocks = 6\ncost = 'cpu'", "`cpu` cannot be measured here", "`server-cpu`"),
-    "url and beds": ("question ", "url = 'http://localhost/'\nquestion ", "not both", None),
+    "url and servers": ("question ", "url = 'http://localhost/'\nquestion ", "not both", None),
 }
 
 
@@ -160,7 +160,7 @@ BAD = {
         "`claim.metric`: `throughput` is what a load's users notice",
         None,
     ),
-    "a claim of a component that no bed has": (
+    "a claim of a component that no server has": (
         "[measure]", CLAIM + "component = 'kernel'\nratio = 1\n[measure]", "no such component: `kernel`", "directory"
     ),
     "a claim of a component's response time": (
@@ -305,7 +305,7 @@ def test_a_bad_study_is_refused_in_words(fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", BAD_SERVED)
 def test_a_bad_study_of_servers_is_refused_in_words(fault: str) -> None:
-    """The error names what is wrong with the load, the bed or the cost."""
+    """The error names what is wrong with the load, the server or the cost."""
     find, replacement, words, hint = BAD_SERVED[fault]
     assert find in SERVED
     with pytest.raises(TollbarError) as caught:

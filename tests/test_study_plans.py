@@ -1,4 +1,4 @@
-"""What a study plans: its cells, providers, beds and baselines; and that every shipped one can be planned."""
+"""What a study plans: its cells, providers, servers and baselines; and that every shipped one can be planned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from test_study import GOOD, SERVED
-from tollbar import beds, libraries, plan, study
+from tollbar import libraries, plan, servers, study
 from tollbar.errors import TollbarError
 from tollbar.families import MadeOf, families
 from tollbar.libraries import Broken
@@ -30,7 +30,7 @@ def test_a_study_of_servers_is_planned() -> None:
     users = {cell.key: cell.coordinates["users"] for cell in one.cells}
     assert all(cell.against and users[cell.against] == cell.coordinates["users"] for cell in one.cells)
     assert {("embedded", True)} == {
-        (c.coordinates["bed"], str(c.server_version).startswith("embedded ")) for c in one.cells
+        (c.coordinates["server"], str(c.server_version).startswith("embedded ")) for c in one.cells
     }
 
 
@@ -72,32 +72,34 @@ def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:
         study.read("rates", text.replace("rate = [0.5, 200.0]", "users = 0.5"), where="rates.toml")
 
 
-def test_a_provider_has_one_name_on_every_bed() -> None:
+def test_a_provider_has_one_name_on_every_server() -> None:
     """The library and the server in front of it are coordinates of their own, and each has its receipt."""
     text = SERVED.replace('["embedded"]', '["embedded", "nginx"]').replace('"aws-lc"', '"libcrypto", "aws-lc"')
     planned = plan.make([study.read("good", text, where="good.toml")], seed=0)
     (one,) = planned.studies
-    places = {(cell.coordinates["bed"], cell.coordinates["provider"]) for cell in one.cells}
+    places = {(cell.coordinates["server"], cell.coordinates["provider"]) for cell in one.cells}
     assert {("embedded", "libcrypto"), ("embedded", "aws-lc"), ("nginx", "libcrypto")} == places
     named = {one.spec: one.name for one in libraries.resolve(["libcrypto", "aws-lc"])}
     assert named == {spec: receipt["name"] for spec, receipt in planned.receipts.items()}
     assert all(re.search(r"\d", name) for name in named.values())
-    found = beds.find(beds.all_beds()["nginx"])
-    name = f"nginx {found.version}" if isinstance(found, beds.Installed) else "nginx"
-    assert {name} == {cell.server_version for cell in one.cells if cell.coordinates["bed"] == "nginx"}
+    found = servers.find(servers.all_servers()["nginx"])
+    name = f"nginx {found.version}" if isinstance(found, servers.Installed) else "nginx"
+    assert {name} == {cell.server_version for cell in one.cells if cell.coordinates["server"] == "nginx"}
     said = planned.servers["nginx"]
     assert (said.get("version") or "nginx") in name
     assert {"version", "program"} == set(said) or {"unavailable"} == set(said)
 
 
-def test_a_baseline_may_stand_on_another_bed() -> None:
-    """Cells are held against it where its bed has their provider; elsewhere they are held against nothing."""
+def test_a_baseline_may_stand_on_another_server() -> None:
+    """Cells are held against it where its server has their provider; elsewhere they are held against nothing."""
     text = SERVED.replace('["embedded"]', '["embedded", "nginx"]').replace('"aws-lc"', '"libcrypto", "aws-lc"')
-    text = text.replace('baseline  = "plaintext"', 'baseline  = { choice = "plaintext", bed = "nginx" }')
+    text = text.replace('baseline  = "plaintext"', 'baseline  = { choice = "plaintext", server = "nginx" }')
     (one,) = plan.make([study.read("good", text, where="good.toml")], seed=0).studies
     cells = {cell.key: cell for cell in one.cells}
     against = {
-        (cell.coordinates["bed"], cell.provider.kind): cells[cell.against].coordinates["bed"] if cell.against else None
+        (cell.coordinates["server"], cell.provider.kind): cells[cell.against].coordinates["server"]
+        if cell.against
+        else None
         for cell in one.cells
     }
     expected = {("nginx", "libcrypto"): "nginx", ("embedded", "libcrypto"): "nginx", ("embedded", "aws-lc"): None}
@@ -249,7 +251,7 @@ def test_quick_asks_about_every_family() -> None:
     assert asked == {
         name
         for name, one in families().items()
-        if not isinstance(one, MadeOf) and one.beds not in (("postgresql",), ("nginx",)) and name != "defaults"
+        if not isinstance(one, MadeOf) and one.servers not in (("postgresql",), ("nginx",)) and name != "defaults"
     }
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 from bench.ground import (
-    BEDS,
     NOTHING,
     PROGRAMS,
     RUN_LIMIT_S,
+    SERVERS,
     SERVICES,
     Ground,
     a_ground,
@@ -33,15 +33,15 @@ from bench.ground import (
 )
 
 import share
-from bed_lab import CANNOT_READ, NOBODY
 from conftest import here, lacking
-from tollbar.beds import proc
+from server_lab import CANNOT_READ, NOBODY
+from tollbar.servers import proc
 
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
-    """A ground for a test with every bed, in a place that a server's workers can pass."""
-    for name in BEDS:
+    """A ground for a test with every server, in a place that a server's workers can pass."""
+    for name in SERVERS:
         here(name)
     with a_ground() as ground:
         yield ground
@@ -52,7 +52,7 @@ KILLS = share.of(6, 20)
 BLOCKS = 3
 # Trials of a batch: a cell that is its own baseline, and its repeat.
 BATCH = 2
-TRIALS = BLOCKS * BATCH * len(BEDS)
+TRIALS = BLOCKS * BATCH * len(SERVERS)
 
 
 def is_proving(ground: Ground, known: list[Path], run: subprocess.Popen[bytes]) -> bool:
@@ -231,7 +231,7 @@ def test_a_killed_part_of_a_batch_is_a_failed_trial(ground: Ground, part: str) -
     assert 0 == ground.finish("--resume", ground.runs[0], "--blocks", PART_BLOCKS), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
     trials = trials_of(ground.runs[0])
-    assert PART_BLOCKS * BATCH * len(BEDS) == len(trials)
+    assert PART_BLOCKS * BATCH * len(SERVERS) == len(trials)
     assert PART_KILLS <= len(failed_of(trials)) <= len(killed)
     assert ground.left() == NOTHING
 
@@ -375,7 +375,7 @@ main()
 
 @pytest.mark.share(0)
 def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
-    """A user who is not root can run all beds, is left with nothing likewise, and can go on."""
+    """A user who is not root can run all servers, is left with nothing likewise, and can go on."""
     if os.geteuid() != 0:
         pytest.skip("this is an ordinary user, and all tests have shown it")
     for path in (ground.folder, ground.temporary):
@@ -403,6 +403,6 @@ def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
         assert ground.left() == NOTHING, f"{moment}: {ground.output()}"
     (run_there,) = ground.runs
     assert {("ok", None)} == set(cells_of(run_there))
-    assert 2 * 2 * len(BEDS) == len(trials_of(run_there))
+    assert 2 * 2 * len(SERVERS) == len(trials_of(run_there))
     assert NOBODY == (run_there / "results.sqlite").stat().st_uid
     assert stat.S_IMODE(ground.temporary.stat().st_mode) == 0o711

@@ -1,4 +1,4 @@
-"""A toy family, its bed, the service behind that, its metric, its workload and its runner in another language.
+"""A toy family, its server, the service behind that, its metric, its workload and its runner in another language.
 
 All of it is in `tests/toy`, found by the search path: no stage has a line for it.
 """
@@ -17,10 +17,10 @@ import pytest
 
 import tollbar as package
 from conftest import Tollbar
-from tollbar import beds, families, libraries, measure, plan, study, workloads
-from tollbar.beds.sandbox import Sandbox
+from tollbar import families, libraries, measure, plan, servers, study, workloads
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
+from tollbar.servers.sandbox import Sandbox
 
 TOY = Path(__file__).parent / "toy"
 SOURCE = Path(package.__file__).parent
@@ -38,14 +38,14 @@ blocks = 1
 """
 SERVED = (
     ALONE.replace("[measure]", '[load]\nusers = [2]\nrequest = { get = "/stamp" }\n\n[measure]')
-    .replace("choices", 'beds = ["toy"]\nchoices')
+    .replace("choices", 'servers = ["toy"]\nchoices')
     .replace("[load]", '[vary]\nledger = ["red", "blue"]\n\n[load]')
 )
 
 
 @pytest.fixture
 def env() -> dict[str, str]:
-    """What makes the toy one more family and one more bed."""
+    """What makes the toy one more family and one more server."""
     return {"TOLLBAR_PATH": str(TOY), "PATH": f"{TOY}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -55,7 +55,7 @@ def here(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     yield
-    beds.find.cache_clear()
+    servers.find.cache_clear()
     libraries.open_provider.cache_clear()
 
 
@@ -91,7 +91,7 @@ def test_the_toy_goes_from_study_to_report_and_is_read_without_its_folder(
     assert (run / "report.html").stat().st_size > 0
     exported = tollbar("export", run)
     assert "wire" in exported.stdout.splitlines()[0].split(",")
-    # Without the search path there is no such family and no such bed.
+    # Without the search path there is no such family and no such server.
     judged = tollbar("judge", document["run"], "--json")
     assert 0 == judged.returncode, judged.stderr
     assert document == json.loads(judged.stdout)
@@ -126,9 +126,9 @@ def test_a_component_is_shared_by_its_setting(here: None, tmp_path: Path) -> Non
 def test_a_service_that_is_not_here_is_a_row_with_what_would_help(
     tollbar: Tollbar, tmp_path: Path, env: dict[str, str]
 ) -> None:
-    """The cells that need it are not available here; the bed itself is."""
+    """The cells that need it are not available here; the server itself is."""
     shutil.copytree(TOY, tmp_path / "mine")
-    ledger = tmp_path / "mine" / "beds" / "ledger" / "bed.toml"
+    ledger = tmp_path / "mine" / "servers" / "ledger" / "server.toml"
     ledger.write_text(ledger.read_text().replace('"toy-server"', '"no-such-server"'))
     own = {**env, "TOLLBAR_PATH": str(tmp_path / "mine")}
     (tmp_path / "toy.toml").write_text(SERVED)
@@ -138,8 +138,8 @@ def test_a_service_that_is_not_here_is_a_row_with_what_would_help(
     reason = "not available here: Ledger is not installed; to have it: it comes with the tests"
     costs = rows(json.loads(done.stdout), "server-cpu")
     assert {("unsupported", reason)} == {(row["outcome"], row["reason"]) for row in costs.values()}
-    listed = {row["bed"]: row for row in json.loads(tollbar("list", "beds", "--json", env=own).stdout)}
-    assert ("toy", "not available here") == (listed["toy"]["bed"], listed["ledger"]["version"])
+    listed = {row["server"]: row for row in json.loads(tollbar("list", "servers", "--json", env=own).stdout)}
+    assert ("toy", "not available here") == (listed["toy"]["server"], listed["ledger"]["version"])
     assert "it comes with the tests" == listed["ledger"]["to have it"]
 
 
@@ -186,7 +186,7 @@ def test_a_workload_that_cannot_be_used_is_one_line(
     assert "\n" not in caught.value.what
 
 
-STAGES = ("plan", "measure", "results", "judge", "workloads", "beds")
+STAGES = ("plan", "measure", "results", "judge", "workloads", "servers")
 
 
 @pytest.mark.parametrize("stage", STAGES)

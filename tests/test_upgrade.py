@@ -17,7 +17,7 @@ import pytest
 import share
 from builders import row, run, study, study_run
 from conftest import Tollbar, command
-from tollbar import beds, results, upgrading
+from tollbar import results, servers, upgrading
 from tollbar.cli.options import Options, resumed
 from tollbar.document.decisions.upgrade import document
 from tollbar.errors import TollbarError
@@ -116,7 +116,7 @@ def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> Non
     alone = tmp_path / "libcrypto.so.3"
     alone.touch()
     (old, new) = pair("a", 1.0, lacks=NEW)
-    rows = [replace(one, coordinates={**one.coordinates, "bed": "embedded"}) for one in (old, new)]
+    rows = [replace(one, coordinates={**one.coordinates, "server": "embedded"}) for one in (old, new)]
     bare = replace(side(NEW), provider=replace(side(NEW).provider, path=str(alone)))
     about = replace(study(threshold=0.01, blocks=BLOCKS), baseline={"provider": OLD})
     judged = judge(run(study_run(rows, (BLOCKS,), about)))
@@ -127,9 +127,9 @@ def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> Non
 
 def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tollbar's own takes its place; where that is asked for by name, it is not asked."""
-    monkeypatch.setattr(beds, "find", lambda bed: beds.Unavailable(bed.name, "not installed"))
+    monkeypatch.setattr(servers, "find", lambda server: servers.Unavailable(server.name, "not installed"))
     monkeypatch.setattr(questions, "libssl_beside", lambda path: path)
-    rows = [replace(one, coordinates={**one.coordinates, "bed": "nginx"}) for one in pair("a", 1.0, lacks="both")]
+    rows = [replace(one, coordinates={**one.coordinates, "server": "nginx"}) for one in pair("a", 1.0, lacks="both")]
     found = of(*rows)
     assert not found.neither
     assert not found.changes
@@ -139,7 +139,7 @@ def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.M
         for one in (side(OLD), side(NEW, "libcrypto:psycopg"))
     )
     (asked,) = upgrading.studies(old, new, ["tls"], 4)
-    assert ("embedded",) == asked.beds
+    assert ("embedded",) == asked.servers
 
 
 def loud(one: Row) -> Row:
@@ -341,11 +341,11 @@ def test_a_resumed_upgrade_keeps_its_answer_and_its_status(interrupted: bool, to
     assert {status, again.returncode} <= {1, 3}
 
 
-def test_a_server_upgrades_run_is_not_resumed_with_another_bed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its beds are known to the command alone, which is what the hint says."""
+def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its servers are known to the command alone, which is what the hint says."""
 
     def studies_of(directory: Path, *, to_measure: bool) -> object:
-        raise TollbarError("no such bed: `nginx=1`", hint="did you mean `nginx`?")
+        raise TollbarError("no such server: `nginx=1`", hint="did you mean `nginx`?")
 
     monkeypatch.setattr(results, "studies", studies_of)
     for name, hint in (("upgrade", "ask `tollbar upgrade` again"), ("run", "did you mean `nginx`?")):

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import beds, upgrading
-from tollbar.beds.loading import libssl_beside
+from tollbar import servers, upgrading
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider, open_provider
 from tollbar.runners import all_platforms
+from tollbar.servers.loading import libssl_beside
 from tollbar.upgrading import builds, fetching, things
 from upgrade_lab import NEW, OLD, side
 
@@ -154,9 +154,9 @@ def test_a_server_of_a_package_may_lie_under_any_path(tmp_path: Path, monkeypatc
     program.parent.mkdir(parents=True)
     program.touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    bed = builds.server_in(folder, "nginx=1")
-    assert bed is not None
-    assert str(program) in bed.components[0].programs
+    server = builds.server_in(folder, "nginx=1")
+    assert server is not None
+    assert str(program) in server.components[0].programs
 
 
 # Of servers, what an unpacked package has, by its paths there.
@@ -178,10 +178,10 @@ def test_a_server_of_a_package_has_its_own_programs_and_folders(
     for path in UNPACKED[name]:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).touch()
-    made, system = builds.server_in(folder, f"{name}=1"), beds.all_beds()[name]
+    made, system = builds.server_in(folder, f"{name}=1"), servers.all_servers()[name]
     assert made is not None
     assert (f"{name}=1", name, name) == (made.name, made.build_of, made.kind)
-    assert made == beds.all_beds()[made.name]
+    assert made == servers.all_servers()[made.name]
     (component,), (before,) = made.components, system.components
     assert (str(folder / UNPACKED[name][0]),) == component.programs
     for tool, names in before.tools.items():
@@ -239,10 +239,10 @@ def test_builds_at_different_paths_are_different_builds(tmp_path: Path, monkeypa
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a user's beds, of which `nginx-new` and `nginx=1` are another server than nginx."""
-    folder = tmp_path / "mine" / "beds"
+    """The folder of a user's servers, of which `nginx-new` and `nginx=1` are another server than nginx."""
+    folder = tmp_path / "mine" / "servers"
     for name in ("nginx-new", "nginx=1"):
-        shutil.copytree(beds.all_beds()["httpd"].folder, folder / name)
+        shutil.copytree(servers.all_servers()["httpd"].folder, folder / name)
     monkeypatch.setenv("TOLLBAR_PATH", str(folder.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
@@ -261,20 +261,20 @@ def nginx_in(folder: Path) -> Path:
 def test_a_folder_here_is_a_build_whatever_has_its_name(
     said: str, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bed of the system's or of the user's, or a folder of that name elsewhere; and however long its path is."""
+    """A server of the system's or of the user's, or a folder of that name elsewhere; and however long its path is."""
     made = set()
     for place in ("one", "other"):
         program = nginx_in(tmp_path / place / said)
         monkeypatch.chdir(tmp_path / place)
         thing = things._found(said)
-        assert thing.bed is not None
-        assert ("nginx", "nginx", str(program)) == (thing.kind, thing.bed.bed.build_of, thing.file)
-        made.add(thing.bed.bed.name)
+        assert thing.server is not None
+        assert ("nginx", "nginx", str(program)) == (thing.kind, thing.server.server.build_of, thing.file)
+        made.add(thing.server.server.name)
     assert 2 == len(made)
 
 
 def test_a_name_that_is_taken_names_no_build(mine: Path, tmp_path: Path) -> None:
-    """A package's version whose name a bed or a platform of the user's has: what is there is not it."""
+    """A package's version whose name a server or a platform of the user's has: what is there is not it."""
     nginx_in(tmp_path / "package")
     with pytest.raises(TollbarError, match="a build of nginx would be called `nginx=1`, as what is in"):
         builds.server_in(tmp_path / "package", "nginx=1")

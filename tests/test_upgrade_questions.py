@@ -10,7 +10,7 @@ import pytest
 
 from builders import row
 from conftest import here, lacking
-from tollbar import beds, plan, upgrading, wire, workloads
+from tollbar import plan, servers, upgrading, wire, workloads
 from tollbar import study as studies
 from tollbar.errors import TollbarError
 from tollbar.families import Value, at_defaults, families
@@ -36,11 +36,11 @@ def test_all_four_cells_meet_in_one_batch() -> None:
         assert any(len({visit.cell.key for visit in batch.visits}) == 4 for batch in batches)
 
 
-@pytest.mark.parametrize("bed", ["nginx", "httpd"])
-def test_a_server_as_shipped_is_told_nothing_but_its_versions(bed: str) -> None:
+@pytest.mark.parametrize("server", ["nginx", "httpd"])
+def test_a_server_as_shipped_is_told_nothing_but_its_versions(server: str) -> None:
     """No group, suite or session by default; held, one of each but for sessions, which stay the server's own."""
-    here(bed)
-    text = SHOWN.format(bed=bed)
+    here(server)
+    text = SHOWN.format(server=server)
     (planned,) = plan.make([studies.read("shown", text, where="shown")], seed=1).studies
     made = {cell.choice.name: workloads.of(cell).shown(cell, 1).configuration or "" for cell in planned.cells}
     for word in ("X25519", "AES_256", "SessionCache", "session_cache", "ickets", "NumTickets"):
@@ -55,7 +55,7 @@ SHOWN = """
 question = "?"
 family   = "tls-defaults"
 choices  = ["by-default", "held"]
-beds     = ["{bed}"]
+servers     = ["{server}"]
 
 [load.request]
 get = "/bytes/4096"
@@ -65,13 +65,13 @@ get = "/bytes/4096"
 @pytest.mark.parametrize("kind", questions.questions())
 def test_what_is_asked_is_there_to_be_asked(kind: str) -> None:
     """Each question is a study of a family that there is, whose choices it has: of libraries, servers and runtimes."""
-    bed = beds.all_beds().get(kind)
+    server = servers.all_servers().get(kind)
     thing = defaulting(kind, OF_OLD)
-    if bed is not None:
+    if server is not None:
         here(kind)
-        found = beds.find(bed)
-        assert isinstance(found, beds.Installed)
-        thing = replace(thing, bed=found, provider=open_provider(bed.runs_on[0]))  # type: ignore[arg-type]
+        found = servers.find(server)
+        assert isinstance(found, servers.Installed)
+        thing = replace(thing, server=found, provider=open_provider(server.runs_on[0]))  # type: ignore[arg-type]
     for one in upgrading.studies(thing, thing, (), 4):
         assert one.family.name in families()
         assert one.choices
@@ -145,7 +145,7 @@ UNSERVED = [
     (kind, name, asked)
     for kind, asked_of in questions.questions().items()
     for name, asked in asked_of.items()
-    if name != "as" and asked.get("family", name) in families() and not families()[asked.get("family", name)].beds
+    if name != "as" and asked.get("family", name) in families() and not families()[asked.get("family", name)].servers
     and "family" not in asked and name != "storage"
 ]  # fmt: skip
 

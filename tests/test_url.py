@@ -9,8 +9,8 @@ import pytest
 
 from conftest import Tollbar
 from tollbar import cli, plan, study, workloads
-from tollbar.beds import driver
 from tollbar.errors import TollbarError
+from tollbar.servers import driver
 from tollbar.study import Study
 from tollbar.tls import url as urls
 from tollbar.tls.url import text_of
@@ -68,7 +68,7 @@ def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     asked = urls.with_servers([_of({"http://changing.example:8080/": "plaintext"})], (), ())
     (one,) = plan.make(asked, seed=0).studies
-    assert {"127.0.0.1:8080"} == {cell.bed.address for cell in one.cells if cell.bed}
+    assert {"127.0.0.1:8080"} == {cell.server.address for cell in one.cells if cell.server}
     assert {"http://changing.example:8080/"} == {cell.server_version for cell in one.cells}
     assert "192.0.2.1" == next(addresses)
 
@@ -84,8 +84,8 @@ def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:
     """Both versions of TLS, connections and requests; nothing is claimed of settings that are not known."""
     (one,) = plan.make([_of({"https://localhost:8443/a?b={c}": "tls-1.2"}, (1, 4))], seed=0).studies
     assert 8 == len(one.cells)
-    assert {"choice", "provider", "bed", "op", "users"} == set(one.cells[0].coordinates)
-    assert {"/a?b={c}"} == {cell.bed.path for cell in one.cells if cell.bed}
+    assert {"choice", "provider", "server", "op", "users"} == set(one.cells[0].coordinates)
+    assert {"/a?b={c}"} == {cell.server.path for cell in one.cells if cell.server}
     assert "client-cpu" == one.study.measure.cost
     # What the server negotiates by itself is what the other version is compared with.
     assert {("tls-1.2", "request")} == {
@@ -99,12 +99,12 @@ def test_two_urls_are_compared_with_each_other(plain: str) -> None:
     (one,) = plan.make([_of({plain: "plaintext", "https://localhost:8443/": "tls-1.3"})], seed=0).studies
     cells = {cell.key: cell for cell in one.cells}
     assert {("https", "tls-1.2"), ("https", "tls-1.3"), ("http", "plaintext")} == {
-        (str(cell.coordinates["bed"]).partition(":")[0], cell.choice.name) for cell in one.cells
+        (str(cell.coordinates["server"]).partition(":")[0], cell.choice.name) for cell in one.cells
     }
     assert 6 == len(cells)
     for cell in one.cells:
         over = cells[cell.against or ""]
-        assert (plain, cell.coordinates["op"]) == (over.coordinates["bed"], over.coordinates["op"])
+        assert (plain, cell.coordinates["op"]) == (over.coordinates["server"], over.coordinates["op"])
 
 
 def test_the_command_refuses_another_machine(tollbar: Tollbar) -> None:

@@ -20,7 +20,7 @@ from conftest import Tollbar, command
 from own_server import BOTH, Own, nginx, python_server
 from patience import PATIENCE_S
 from tollbar import results
-from tollbar.beds import proc
+from tollbar.servers import proc
 from tollbar.tls.url import text_of
 
 SPOKEN = {"TLSv1.2": ("tls-1.2", "TLS 1.2"), "TLSv1.3": ("tls-1.3", "TLS 1.3")}
@@ -118,14 +118,16 @@ def test_tls_beside_plaintext_by_what_the_server_pays(tollbar: Tollbar, server: 
     words = ["--url", server.https, "--against", server.http, "--server-pid", server.pid]
     study = _of_study(tollbar("run", *words, "--users", 2, "--blocks", 2, "--json"))
     costs = {
-        (result["bed"], result["choice"], result["setting"]["op"]): result["value"]
+        (result["server"], result["choice"], result["setting"]["op"]): result["value"]
         for result in _measured(study, "server-cpu")
     }
     assert 6 == len(costs)
     assert all(value > 0 for value in costs.values())
-    assert {server.http} == {toll["against"]["bed"] for toll in study["tolls"]}
+    assert {server.http} == {toll["against"]["server"] for toll in study["tolls"]}
     ratios = {
-        (toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if toll["bed"] == server.https
+        (toll["choice"], toll["setting"]["op"]): toll["ratio"]
+        for toll in study["tolls"]
+        if toll["server"] == server.https
     }
     assert 4 == len(ratios)
     assert all(ratios[choice, "connect"] > 1.5 for choice in ("tls-1.2", "tls-1.3"))
@@ -140,8 +142,8 @@ def test_the_cost_is_the_clients_unless_every_server_has_its_process(
         words = ["--url", server.http, "--against", other.http, "--server-pid", server.pid, "--users", 2]
         study = _of_study(tollbar("run", *words, "--blocks", 1, "--json"))
     assert {"client-cpu"} == {toll["metric"] for toll in study["tolls"]}
-    assert {server.http} == {result["bed"] for result in _measured(study, "server-cpu")}
-    assert {server.http, other.http} == {result["bed"] for result in _measured(study, "client-cpu")}
+    assert {server.http} == {result["server"] for result in _measured(study, "server-cpu")}
+    assert {server.http, other.http} == {result["server"] for result in _measured(study, "client-cpu")}
 
 
 def test_a_server_is_compared_with_another_and_what_was_negotiated_is_printed(

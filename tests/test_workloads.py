@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tollbar import measure, plan, study, workloads
-from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.records import ChunkRecord, Outcome
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Work
 
 ALONE = """
@@ -20,7 +20,7 @@ baseline  = "none"
 SERVED = (
     ALONE
     + """
-beds = ["embedded"]
+servers = ["embedded"]
 [load]
 users   = [2]
 request = { get = "/op/digest/{choice}?bytes={bytes}" }
@@ -29,7 +29,7 @@ request = { get = "/op/digest/{choice}?bytes={bytes}" }
 TLS = """
 question  = "What does TLS cost?"
 family    = "tls"
-beds      = ["embedded"]
+servers      = ["embedded"]
 choices   = ["plaintext", "tls-1.3"]
 load      = { request = { get = "/bytes/{bytes}" } }
 """
@@ -46,7 +46,7 @@ def cells(text: str) -> tuple[Cell, ...]:
     [(ALONE, "tollbar.workloads.operation"), (SERVED, "tollbar.workloads.request"), (TLS, "tollbar_workload_of_tls")],
 )
 def test_a_cell_has_its_family_s_workload_or_a_general_one(text: str, expected: str) -> None:
-    """By the family's folder first, then by whether there is a bed."""
+    """By the family's folder first, then by whether there is a server."""
     assert {expected} == {type(workloads.of(cell)).__module__ for cell in cells(text)}
 
 
@@ -61,7 +61,7 @@ def test_an_operation_behind_a_request_is_proved_as_one_alone_is() -> None:
     assert {*alone.refused, "a path that is not there"} == {*sha_256.refused}
 
 
-def test_a_bed_that_performs_nothing_is_unsupported() -> None:
+def test_a_server_that_performs_nothing_is_unsupported() -> None:
     """nginx can serve files, and no operation of a provider."""
     with Sandbox() as sandbox:
         proven = list(measure.prove(cells(SERVED.replace("embedded", "nginx")), 1, sandbox=sandbox))

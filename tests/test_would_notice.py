@@ -23,7 +23,6 @@ from builders import row, study_run, trial
 from conftest import Tollbar, lacking
 from test_store import chunk, session, task
 from tollbar import files, lab, libraries, machine, results, stats, study
-from tollbar.beds import proc
 from tollbar.cli import doctor as doctors
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
@@ -34,6 +33,7 @@ from tollbar.moments import Watch
 from tollbar.plan.batches import Visit
 from tollbar.records import ChunkRecord, Observed, Trial
 from tollbar.runner import Session
+from tollbar.servers import proc
 from tollbar.stats import Moments
 from tollbar.study import Measure
 from tollbar.workloads import Work
@@ -271,7 +271,7 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(machine, "fingerprint", lambda: state["facts"])
     monkeypatch.setattr(machine, "load", lambda: state["load"])
     monkeypatch.setattr(libraries, "everything", lambda: state["libraries"])
-    monkeypatch.setattr(doctors, "_beds", lambda: iter(()))
+    monkeypatch.setattr(doctors, "_servers", lambda: iter(()))
     studies = SimpleNamespace(studies=[SimpleNamespace(claims=[result])])
     monkeypatch.setattr(lab, "self_test", lambda: studies)
     return state

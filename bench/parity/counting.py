@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.parity import trace, turns
-from tollbar import beds, machine, plan, study, workloads
-from tollbar.beds.driver import Server
-from tollbar.beds.sandbox import Sandbox
+from tollbar import machine, plan, servers, study, workloads
 from tollbar.plan import Cell
 from tollbar.records import Outcome, failed
 from tollbar.runner import Session, Stopped
+from tollbar.servers.driver import StartedServer
+from tollbar.servers.sandbox import Sandbox
 from tollbar.study import Coordinates
 from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork
@@ -41,7 +41,7 @@ OWN = ("clock_gettime", "brk", "mmap", "munmap", "madvise", "restart_syscall", "
 # Coordinates that have a column of their own, or none because all rows of a table are alike in them.
 # Servers that are asked themselves; of a database its client asks.
 FRONTS = ("embedded", "nginx", "httpd")
-COLUMNS = ("choice", "op", "provider", "bed", "users")
+COLUMNS = ("choice", "op", "provider", "server", "users")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +147,17 @@ def cells(texts: Sequence[str]) -> Iterator[tuple[Cell | None, Row | Absent]]:
 
 
 def _at(at: Coordinates) -> str:
-    return ", ".join(str(at[coordinate]) for coordinate in ("bed", "provider") if coordinate in at)
+    return ", ".join(str(at[coordinate]) for coordinate in ("server", "provider") if coordinate in at)
 
 
 def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
     assert cell is not None
     # A server and its client take turns on one core, where they are measured. A runner's threads are counted on all.
-    core = machine.measuring_core() if isinstance(cell.bed, beds.Bed) else None
+    core = machine.measuring_core() if isinstance(cell.server, servers.Server) else None
     try:
         with workloads.of(cell).up(cell, 1, sandbox, core) as work:
             return of_server(cell, row, work) if isinstance(work, RequestWork) else of_runner(cell, row, work)
-    except (Stopped, beds.NotStarted) as error:
+    except (Stopped, servers.NotStarted) as error:
         record = error.record if isinstance(error, Stopped) else failed(error.reason, error.outcome)
         kind = "" if record.outcome is Outcome.UNSUPPORTED else f"{record.outcome}: "
         return Absent(row.choice, row.settings, row.operation, row.by, f"{kind}{record.reason}")
@@ -166,7 +166,7 @@ def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
 def of_runner(cell: Cell, row: Row, work: Work) -> Row:
     """Between a line and its answer; of a database's client, with what its server does meanwhile. Raises Stopped."""
     operations = OPERATIONS.get(cell.family, FEW)
-    database = cell.bed.name if isinstance(cell.bed, beds.Bed) else None
+    database = cell.server.name if isinstance(cell.server, servers.Server) else None
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         said = folder / "said"
@@ -198,8 +198,8 @@ def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
     """Of each component, for a number of requests. Raises Stopped."""
     front = [*work.server.components][-1]
     port = f":{work.server.address.rpartition(':')[2]}->"
-    is_engine = isinstance(cell.bed, beds.Bed) and cell.bed.name == "embedded"
-    assert isinstance(work.server, Server), "rows are counted of servers that are started here"
+    is_engine = isinstance(cell.server, servers.Server) and cell.server.name == "embedded"
+    assert isinstance(work.server, StartedServer), "rows are counted of servers that are started here"
     log, root = work.server.logs[front], work.server.components[front]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -9,7 +9,7 @@ question  = "What does each choice do?"
 family    = "{family}"
 providers = ["{provider}"]
 choices   = [{choices}]
-beds      = [{beds}]
+servers      = [{servers}]
 vary      = {{ {vary} }}
 """
 SERVED = """
@@ -17,7 +17,7 @@ question  = "What does each choice do?"
 family    = "{family}"
 providers = ["{provider}"]
 choices   = [{choices}]
-beds      = ["{bed}"]
+servers      = ["{server}"]
 load      = {{ users = [1], request = {{ get = "/bytes/{{bytes}}" }} }}
 [vary]
 bytes     = ["4 KiB"]
@@ -26,17 +26,17 @@ bytes     = ["4 KiB"]
 
 
 def runner(
-    family: str, vary: str, *, choices: Sequence[str] = ("*",), provider: str = "libcrypto", beds: Sequence[str] = ()
+    family: str, vary: str, *, choices: Sequence[str] = ("*",), provider: str = "libcrypto", servers: Sequence[str] = ()
 ) -> str:
     """A study of a runner, or of one that asks a database."""
     return RUNNER.format(
-        family=family, provider=provider, choices=_listed(choices), beds=_listed(beds), vary=vary
-    ).replace("beds      = []\n", "")
+        family=family, provider=provider, choices=_listed(choices), servers=_listed(servers), vary=vary
+    ).replace("servers      = []\n", "")
 
 
-def served(family: str, bed: str, provider: str, choices: Sequence[str], settings: str) -> str:
+def served(family: str, server: str, provider: str, choices: Sequence[str], settings: str) -> str:
     """A study through a server."""
-    return SERVED.format(family=family, bed=bed, provider=provider, choices=_listed(choices), settings=settings)
+    return SERVED.format(family=family, server=server, provider=provider, choices=_listed(choices), settings=settings)
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -126,12 +126,12 @@ def _tls(provider: str) -> tuple[str, ...]:
     )
 
 
-def _requests(bed: str) -> tuple[str, ...]:
+def _requests(server: str) -> tuple[str, ...]:
     """Requests in clear and under TLS on a server of its own."""
     under_tls = 'op = ["request"]\ncertificate = ["ecdsa-p256"]\nkey-exchange = ["x25519"]'
     return (
-        served("tls", bed, "libcrypto", ("plaintext",), 'op = ["request"]'),
-        served("tls", bed, "libcrypto", TLS, under_tls),
+        served("tls", server, "libcrypto", ("plaintext",), 'op = ["request"]'),
+        served("tls", server, "libcrypto", TLS, under_tls),
     )
 
 
@@ -162,8 +162,14 @@ PARTS: Mapping[str, Sequence[str]] = {
         runner("storage", STORED, choices=["plaintext", "*"], provider="sqlite"),
         runner("storage", STORED, choices=["plaintext", "sqlcipher"], provider="sqlcipher"),
         *(
-            runner("storage", STORED + ', loop = ["client"]', choices=["plaintext", "*"], provider="aws-lc", beds=[bed])
-            for bed in ("postgresql", "mariadb")
+            runner(
+                "storage",
+                STORED + ', loop = ["client"]',
+                choices=["plaintext", "*"],
+                provider="aws-lc",
+                servers=[server],
+            )
+            for server in ("postgresql", "mariadb")
         ),
     ),
     "stack": (served("stack", "embedded", "aws-lc", ("bare", "page"), WHOLE),),

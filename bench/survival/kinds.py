@@ -48,7 +48,7 @@ question  = "What is left of this?"
 family    = "web-auth"
 choices   = ["anonymous", "{choice}"]
 providers = ["libcrypto"]
-beds      = ["{bed}"]
+servers      = ["{server}"]
 baseline  = "anonymous"
 
 [vary]
@@ -77,14 +77,16 @@ def _platform(name: str) -> str:
     )
 
 
-def _served(bed: str) -> str:
-    return STUDY.format(beds=f'["{bed}"]', rounds=4, blocks="BLOCKS").replace('["tls-1.3"]', '["tls-1.3", "plaintext"]')
+def _served(server: str) -> str:
+    return STUDY.format(servers=f'["{server}"]', rounds=4, blocks="BLOCKS").replace(
+        '["tls-1.3"]', '["tls-1.3", "plaintext"]'
+    )
 
 
-def _by_ticket(bed: str, directory: str, runs: str) -> str:
+def _by_ticket(server: str, directory: str, runs: str) -> str:
     """Kerberos with this directory, and who checks the ticket."""
     vary = f'groups    = [100]\ndirectory = ["{directory}"]\nruns      = ["{runs}"]'
-    return SIGN_IN.format(choice="kerberos", bed=bed, vary=vary)
+    return SIGN_IN.format(choice="kerberos", server=server, vary=vary)
 
 
 KINDS: dict[str, str] = {
@@ -92,14 +94,17 @@ KINDS: dict[str, str] = {
     "primitives": PRIMITIVES.format(
         choices='"sha3-256", "sha3-512"', providers='["libcrypto"]', baseline='"sha3-256"', vary=""
     ),
-    **{bed: _served(bed) for bed in ("embedded", "nginx", "httpd")},
+    **{server: _served(server) for server in ("embedded", "nginx", "httpd")},
     "samba": _by_ticket("httpd", "samba", "in-server"),
     "kdc": _by_ticket("httpd", "mit", "gssproxy"),
     "authenticator": _by_ticket("nginx", "mit", "auth-request"),
-    "accounts": SIGN_IN.format(choice="basic", bed="httpd", vary='store = ["sql"]\npassword-hash = ["sha-1"]'),
+    "accounts": SIGN_IN.format(choice="basic", server="httpd", vary='store = ["sql"]\npassword-hash = ["sha-1"]'),
     "every server": EVERY_SERVER,
     "sqlite": STORAGE.format(where='providers = ["sqlite"]'),
-    **{bed: STORAGE.format(where=f'beds = ["{bed}"]\nproviders = ["aws-lc"]') for bed in ("postgresql", "mariadb")},
+    **{
+        server: STORAGE.format(where=f'servers = ["{server}"]\nproviders = ["aws-lc"]')
+        for server in ("postgresql", "mariadb")
+    },
     **{name: _platform(name) for name in ("python", "node", "java", "go", "dotnet")},
 }
 # Of these no run has more than one kind of process beside the lab.

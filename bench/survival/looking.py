@@ -42,7 +42,7 @@ def tolls_of(ground: Ground) -> dict[str, Any]:
         said = json.loads((ground.folder / "said.json").read_text())
     except ValueError:
         return {}
-    keys = ("choice", "provider", "bed", "setting")
+    keys = ("choice", "provider", "server", "setting")
     return {
         json.dumps([toll[key] for key in keys]): toll
         for study in said["studies"]

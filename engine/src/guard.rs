@@ -24,7 +24,7 @@ const USAGE: &str = "usage: tollbar-engine guard [--core N[,N...]] [--group FOLD
 const NOT_STARTED: i32 = 127;
 /// What a shell says of a command that SIGKILL ended: here, because the process that wanted it has ended.
 const ORPHANED: i32 = 128 + libc::SIGKILL;
-/// Says that a process could not be ended, which no bed should see.
+/// Says that a process could not be ended, which no server should see.
 const NOT_ENDED: i32 = 125;
 /// Tells the guard that its parent is gone; a signal of its own, because then the command is given no time to stop.
 const PARENT_GONE: Signal = Signal::USR1;

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, NoReturn
 
 from tollbar import spelling
+from tollbar.renamed import WORDS
 
 # A line of a screen or two: a file of others may have a name of a megabyte.
 MOST_LETTERS = 1000
@@ -100,8 +101,10 @@ def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = N
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean …?`, or the whole list while it is short, or nothing."""
+    """`did you mean …?`, or the whole list while it is short, or nothing; a word of an earlier version by its new one."""
     names = sorted(known)
+    if (new := WORDS.get(name)) in names:
+        return f"`{name}` is `{new}` now"
     near = spelling.nearest(name, names)
     if near:
         return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"

@@ -27,7 +27,7 @@ SYSTEM_CACHE = Path("/var/cache/tollbar")
 _PIECE_BYTES = 1024 * 1024
 
 SEARCH_PATH = "TOLLBAR_PATH"
-"""The environment variable of folders, colons between them, that hold `families/`, `beds/` and `policies/` of the
+"""The environment variable of folders, colons between them, that hold `families/`, `servers/` and `policies/` of the
 user's own."""
 
 

@@ -82,7 +82,7 @@ pub struct Server {
     /// Part of the socket's name, where it has one.
     pub port: Option<u16>,
     pub user: String,
-    /// None: the one that the server's bed has for this.
+    /// None: the one that the server's server has for this.
     pub database: Option<String>,
     /// For how long it may be silent over one statement.
     pub answer_limit_s: f64,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 /// A skip that can be seen; where everything must be there, a failure. As the Python tests have it.
 pub fn lacking(what: &str) {
     let required = std::env::var_os("CI").is_some()
-        || std::env::var("TOLLBAR_REQUIRE_BEDS").is_ok_and(|value| value == "1");
+        || std::env::var("TOLLBAR_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
     assert!(!required, "{what}");
     skipped(what);
 }

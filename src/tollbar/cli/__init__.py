@@ -24,7 +24,7 @@ COMMANDS = {
     "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
     "list": (
         "look:list_",
-        "Show what there is: studies, families, choices, settings, threats, policies, providers, beds or sources.",
+        "Show what there is: studies, families, choices, settings, threats, policies, providers, servers or sources.",
     ),
     "show": (
         "look:show",
@@ -161,6 +161,7 @@ ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("--output", "--out", "--out-dir"), ("--runs",)),
     **dict.fromkeys(("--iterations", "--repeat"), ("--blocks",)),
     "--format": ("--json", "--markdown"),
+    "--no-rehearse": ("--no-self-test",),
 }
 """Options as other tools and commands name them, each with those that a command may have in its place."""
 

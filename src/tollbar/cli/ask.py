@@ -54,7 +54,7 @@ def ask(
 ) -> ExitStatus:
     """Ask one question without a file, and have it answered in one sentence.
 
-    A word without `=` is a choice; one with `=` a coordinate: a setting of the family, or op, provider, bed, users,
+    A word without `=` is a choice; one with `=` a coordinate: a setting of the family, or op, provider, server, users,
     rate. The first choice is what the others are compared with. One choice alone is compared with itself at the first
     of the values that vary, or else with the choice that does nothing.
 
@@ -62,7 +62,7 @@ def ask(
     tollbar ask digest blake3 --against sha-256 bytes=64B,4KiB
     tollbar ask digest sha-256 provider=libcrypto,libcrypto:psycopg
     tollbar ask signature rsa-2048 ed25519 op=sign --for 20s
-    tollbar ask tls tls-1.3 bed=nginx certificate=ecdsa-p256,rsa-2048
+    tollbar ask tls tls-1.3 server=nginx certificate=ecdsa-p256,rsa-2048
     tollbar ask web-auth anonymous jwt session-cookie users=8
     tollbar ask cipher aes-256-gcm chacha20-poly1305 --save my-study.toml
 
@@ -178,9 +178,9 @@ def _say(question: Question, planned: Plan) -> None:
 
 def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
     """Yield that one choice has the others performed by another library than their usual one."""
-    if any(word.partition("=")[0] in ("provider", "bed") for word in words):
+    if any(word.partition("=")[0] in ("provider", "server") for word in words):
         return
-    cells = [cell for cell in planned.cells if cell.standing is not Standing.NULL and cell.bed is None]
+    cells = [cell for cell in planned.cells if cell.standing is not Standing.NULL and cell.server is None]
     taken = {cell.provider.spec for cell in cells}
     choices = {cell.choice.name: asking.performing(families.family(cell.family), cell.coordinates) for cell in cells}
     usual = next((specs[0] for specs in choices.values() if specs and specs[0] not in taken), None)

@@ -55,7 +55,7 @@ def choose(
     a policy rules on, or that a threat depends on, are varied unless they are given.
 
     tollbar choose digest --policy asvs-level-2
-    tollbar choose tls bed=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
+    tollbar choose tls server=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
     tollbar choose signature --policy tr-02102 --on 2032-01-01
     tollbar choose storage --threat administrator=partly --run runs/2026-11-21-101500-storage-today-sqlite
 
@@ -64,7 +64,7 @@ def choose(
     family
         What kind of choice: `tollbar list families` shows them.
     words
-        Coordinates (`bed=nginx`, `bytes=4KiB`), and choices (`aes-*`) where only some come into question.
+        Coordinates (`server=nginx`, `bytes=4KiB`), and choices (`aes-*`) where only some come into question.
     policy
         A policy that must be met, the newest edition unless one is named, or a file of your own. May be given again.
     threat
@@ -132,7 +132,7 @@ def _given(
 
 
 def _served(family: Family, given: Mapping[str, tuple[Value, ...]]) -> bool:
-    return bool(family.beds) or "bed" in given
+    return bool(family.servers) or "server" in given
 
 
 def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path) -> Answered:
@@ -249,16 +249,16 @@ def _judged_by(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Mapping
     Sizes and loads that no rule is on decide none of these; nor do several operations.
     """
     family = asked.family
-    beds = {"bed": tuple(family.beds)} if family.beds else {}
+    servers = {"server": tuple(family.servers)} if family.servers else {}
     deciding = {*family.parameters, *turned_on(asked), *(n for n, one in family.settings.items() if one.values)}
     kept = {
         name: values
         for name, values in given.items()
-        if name in ("choice", "bed")
+        if name in ("choice", "server")
         or (name == "op" and len(values) == 1)
         or (name in family.settings and name in deciding)
     }
-    return {**beds, **kept}
+    return {**servers, **kept}
 
 
 def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:

@@ -8,11 +8,11 @@ from itertools import chain
 
 from rich.markup import escape
 
-from tollbar import beds, console, lab, libraries, machine
-from tollbar.beds import leftovers, proc
+from tollbar import console, lab, libraries, machine, servers
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict
 from tollbar.runner import engine
+from tollbar.servers import leftovers, proc
 from tollbar.stats import Interval
 
 
@@ -38,7 +38,7 @@ def doctor(*, self_test: bool = True) -> ExitStatus:
     """
     status = ExitStatus.DONE
     # Each as it is found: what takes a while is what is still looked for.
-    for finding in chain(_machine(), _leftovers(), _providers(), _beds(), _self_test() if self_test else ()):
+    for finding in chain(_machine(), _leftovers(), _providers(), _servers(), _self_test() if self_test else ()):
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
         console.stdout().print(f"{mark}  {escape(finding.what)}")
         if not finding.good:
@@ -88,13 +88,13 @@ def _providers() -> Iterator[Check]:
             yield Check(True, f"{one.name} ({one.where})")
 
 
-def _beds() -> Iterator[Check]:
-    for bed in (*beds.all_beds().values(), *beds.services().values()):
-        found = beds.find(bed)
-        if isinstance(found, beds.Installed):
-            yield Check(True, f"{bed.name} {found.version} ({found.programs[bed.frontend.name]})")
+def _servers() -> Iterator[Check]:
+    for server in (*servers.all_servers().values(), *servers.services().values()):
+        found = servers.find(server)
+        if isinstance(found, servers.Installed):
+            yield Check(True, f"{server.name} {found.version} ({found.programs[server.frontend.name]})")
         else:
-            yield Check(True, f"{bed.name}: not available here: {found.reason}")
+            yield Check(True, f"{server.name}: not available here: {found.reason}")
 
 
 def _self_test() -> Iterator[Check]:

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tollbar import (
-    beds,
     console,
     document,
     families,
@@ -18,6 +17,7 @@ from tollbar import (
     policies,
     results,
     runners,
+    servers,
     study,
     units,
     workloads,
@@ -48,7 +48,7 @@ UNUSABLE = "cannot be used"
 
 def list_(
     what: Literal[
-        "studies", "families", "choices", "settings", "threats", "policies", "providers", "beds", "sources"
+        "studies", "families", "choices", "settings", "threats", "policies", "providers", "servers", "sources"
     ] = "studies",
     family: str | None = None,
     /,
@@ -56,7 +56,7 @@ def list_(
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show what there is: studies, families, choices, settings, threats, policies, providers, beds or sources.
+    """Show what there is: studies, families, choices, settings, threats, policies, providers, servers or sources.
 
     Sources are the published comparisons that studies try again.
 
@@ -76,7 +76,7 @@ def list_(
     json
         Print one JSON document instead of a table.
     """
-    rows = {"studies": _studies, "families": _families, "beds": _beds, "sources": _sources}
+    rows = {"studies": _studies, "families": _families, "servers": _servers, "sources": _sources}
     by_family = {
         "choices": lambda some: _choices(some, in_words=not json),
         "settings": _settings,
@@ -403,15 +403,17 @@ def _origin(spec: str) -> str:
     return "named by its file" if "/" in label else f"came with the Python package {label}"
 
 
-def _beds() -> list[dict[str, object]]:
+def _servers() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for bed in (*beds.all_beds().values(), *beds.services().values()):
-        found, runs_on = beds.find(bed), ", ".join(bed.runs_on) or "(a service behind other beds)"
-        if isinstance(found, beds.Installed):
-            version, where, install = found.version, str(found.programs[bed.frontend.name]), ""
+    for server in (*servers.all_servers().values(), *servers.services().values()):
+        found, runs_on = servers.find(server), ", ".join(server.runs_on) or "(a service behind other servers)"
+        if isinstance(found, servers.Installed):
+            version, where, install = found.version, str(found.programs[server.frontend.name]), ""
         else:
-            version, where, install = "not available here", "", bed.install
-        rows.append({"bed": bed.name, "version": version, "where": where, "runs on": runs_on, "to have it": install})
+            version, where, install = "not available here", "", server.install
+        rows.append(
+            {"server": server.name, "version": version, "where": where, "runs on": runs_on, "to have it": install}
+        )
     return rows
 
 

@@ -10,7 +10,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import console, document, limits, plan, results, study, units
-from tollbar.beds.places import Place, read_places
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
 from tollbar.cli.answers import Layout as Layout
@@ -24,6 +23,7 @@ from tollbar.files import full_path
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
+from tollbar.servers.places import Place, read_places
 from tollbar.study import Study
 from tollbar.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
 
@@ -151,7 +151,7 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
     except TollbarError as error:
         if said["command"][1:2] != ["upgrade"]:
             raise
-        # Servers that it fetched are beds of the cache, which only the command itself makes known.
+        # Servers that it fetched are servers of the cache, which only the command itself makes known.
         raise TollbarError(error.what, where=error.where, hint="ask `tollbar upgrade` again") from error
     already = {one.name: said["studies"][one.name]["blocks"] for one in found}
     asked = tuple(

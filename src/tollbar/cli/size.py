@@ -145,7 +145,7 @@ def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
     refuse_elsewhere(sized, machine.fingerprint())
     asked = to_ask(sized)
     if not asked:
-        hint = 'say which server performs one, as in `bed = "nginx"`'
+        hint = 'say which server performs one, as in `server = "nginx"`'
         raise TollbarError("no load client asks for any of these terms", where="--check", hint=hint)
     return checked(sized, asked, _carried_out(_studies(asked), within_s, runs).run)
 

@@ -7,12 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import families, tuning, units
-from tollbar.beds import leftovers
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
 from tollbar.console.progress import Progress
 from tollbar.document.decisions.tune import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.present.decisions.tune import tune_answer
+from tollbar.servers import leftovers
 from tollbar.tuning.algorithms import ALGORITHMS
 
 # A hash quicker than this is none for passwords; a slower one makes users wait for no use.

@@ -197,7 +197,7 @@ def _answers(judged: StudyJudgement) -> dict[str, Any]:
 
 
 def _where(row: Row) -> dict[str, Any]:
-    return _fields(row, "choice", "provider", "bed", "server_version", "setting")
+    return _fields(row, "choice", "provider", "server", "server_version", "setting")
 
 
 def _known(row: Row) -> dict[str, Any]:
@@ -329,8 +329,8 @@ def _claim(result: ClaimResult, study: StudyRun) -> dict[str, Any]:
         "by_source": _by_source(result, study),
         "verdict": result.verdict,
         "provider": at.get("provider"),
-        "bed": at.get("bed"),
-        "setting": {name: value for name, value in at.items() if name not in ("provider", "bed")},
+        "server": at.get("server"),
+        "setting": {name: value for name, value in at.items() if name not in ("provider", "server")},
         "note": claim.note,
         "reason": result.reason,
     }

@@ -47,7 +47,7 @@ class WhereForm(Form):
 
     choice: str
     provider: str
-    bed: str | None
+    server: str | None
     server_version: str | None
     setting: Values
 
@@ -154,7 +154,7 @@ class ClaimForm(RatioForm):
     by_source: BySourceForm | None
     verdict: str
     provider: Value | None
-    bed: Value | None
+    server: Value | None
     setting: Values
     note: str | None
     reason: str | None
@@ -231,7 +231,7 @@ class LeftOutForm(Form):
 class SetAsideForm(Form):
     choice: str | None = None
     provider: str | None = None
-    bed: str | None = None
+    server: str | None = None
     server_version: str | None = None
     setting: Values | None = None
     failed: int

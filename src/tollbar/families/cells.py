@@ -13,7 +13,7 @@ LOADS = ("users", "rate", "utilisation")
 """Coordinates of how much is asked of a server. `rate` and `utilisation` of zero are unpaced: users ask as soon as they
 are answered."""
 OF_A_LOAD = (*LOADS, "client")
-_NOT_SAID = ("op", "bed", "provider")
+_NOT_SAID = ("op", "server", "provider")
 
 
 def settings_at(family: Family, coordinates: Mapping[str, Value]) -> Mapping[str, Setting]:
@@ -88,7 +88,7 @@ def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> Sequence[M
 
 
 def _asked(setting: Setting, known: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """The conditions of a setting that count where of `op`, `bed` and `provider` only these are known."""
+    """The conditions of a setting that count where of `op`, `server` and `provider` only these are known."""
     return {name: patterns for name, patterns in setting.only.items() if name not in _NOT_SAID or name in known}
 
 

@@ -32,7 +32,7 @@ def complaints(family: Family) -> Iterator[str]:
     for metric in family.metrics:
         if metric in METRICS:
             yield f"`metric.{metric}`: every family has this metric"
-    coordinates = ["choice", "provider", "bed", "op", "threads"]
+    coordinates = ["choice", "provider", "server", "op", "threads"]
     known = [*coordinates, *family.settings]
     places = {f"choice.{one.name}": one.unsupported for one in family.choices.values()}
     places |= {f"setting.{one.name}": one.unsupported for one in family.settings.values()}

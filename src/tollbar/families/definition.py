@@ -60,7 +60,7 @@ class Family:
     """Those of a study that names none."""
     load: bool = True
     """Whether its servers are asked by users whom the study describes, or else by the runner in its own way."""
-    beds: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     """The servers of a study that names none, for a family that only servers perform."""
     built_in: tuple[str, ...] = ()
     """Parts of the engine that perform this family and no other."""

@@ -37,7 +37,7 @@ class Member:
     def cell(self, coordinates: Mapping[str, Value]) -> dict[str, Value]:
         """Its own cell in a cell of the whole."""
         own: dict[str, Value] = {
-            name: coordinates[name] for name in ("provider", "bed", *OF_A_LOAD) if name in coordinates
+            name: coordinates[name] for name in ("provider", "server", *OF_A_LOAD) if name in coordinates
         }
         own |= {"choice": coordinates.get(self.name, self.default), "op": self.op or coordinates.get("op", "")}
         for name, setting in self.family.settings.items():
@@ -204,7 +204,7 @@ def _only(
             found[member.name_of(name)] = patterns
         elif name == "op" and member.op is None:
             found[name] = tuple(one for one in whole.operations if any(is_like(one, pattern) for pattern in patterns))
-        elif name in ("provider", "bed"):
+        elif name in ("provider", "server"):
             found[name] = patterns
         elif not any(is_like(_fixed(member, name), pattern) for pattern in patterns):
             return None

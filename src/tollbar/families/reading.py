@@ -179,7 +179,7 @@ class _WireHead(Wire):
     strength_means: str | None = None
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
     load: bool = True
-    beds: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     built_in: tuple[str, ...] = ()
     is_self_test: bool = False
 

@@ -65,7 +65,7 @@ def _cells(family: Family, choice: str) -> Iterator[tuple[Mapping[str, Value], s
 
 
 def _unknown_coordinates(key: str, mitigates: Mitigations, family: Family) -> Iterator[str]:
-    known = ["choice", "provider", "bed", "op", *family.settings]
+    known = ["choice", "provider", "server", "op", *family.settings]
     for threat, said in mitigates.items():
         for name in (name for one in said for name in one.when if name not in known):
             yield f"`{key}.mitigates.{threat}.when`: the family has no setting `{name}`; {nearest(name, known)}"

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tollbar.beds import proc
-from tollbar.beds.guarded import Guarded
-from tollbar.beds.sandbox import Sandbox, first_line
 from tollbar.errors import TollbarError
+from tollbar.servers import proc
+from tollbar.servers.guarded import Guarded
+from tollbar.servers.sandbox import Sandbox, first_line
 
 # The bridge has the first, and is itself a machine: the one from which the others are asked.
 NETWORK, BITS = "10.77.0", 24

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tollbar import machine
-from tollbar.beds.guarded import Guarded
-from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.fleet.cluster import Place
 from tollbar.fleet.namespaces import Network, network
+from tollbar.servers.guarded import Guarded
+from tollbar.servers.sandbox import Sandbox
 
 ROLES = ("client", "web", "database", "directory")
 PORT = 6379

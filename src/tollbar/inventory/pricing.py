@@ -239,7 +239,7 @@ def to_measure(pricing: Pricing) -> Mapping[str, Question]:
 
 
 def _can_be_asked(family: Family) -> bool:
-    return not family.beds and family.name not in _NOT_BY_COST
+    return not family.servers and family.name not in _NOT_BY_COST
 
 
 def is_named(asset: Asset) -> bool:

@@ -334,7 +334,7 @@ def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, li
     """
     settings = wanted.family.settings
     of_standing = {name for name, setting in settings.items() if setting.about and not setting.how}
-    deciding = {"choice", *wanted.family.parameters, *of_standing, *turned_on(wanted)} - {"op", "bed"}
+    deciding = {"choice", *wanted.family.parameters, *of_standing, *turned_on(wanted)} - {"op", "server"}
     names = [name for name in dict.fromkeys(name for row in rows for name in row.coordinates) if name not in deciding]
     apart: dict[tuple[tuple[str, Value], ...], list[Row]] = {(): []}
     for row in rows:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import __version__, console, gathering, judge, machine, moments, plan, results, study, units
-from tollbar.beds.places import Place
 from tollbar.errors import TollbarError
 from tollbar.files import pasted
 from tollbar.judge import Judgement, StudyJudgement
@@ -23,6 +22,7 @@ from tollbar.plan import Plan
 from tollbar.present.names import counted
 from tollbar.report import write as write_report
 from tollbar.results import Store
+from tollbar.servers.places import Place
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 from tollbar.tls.url import named_again
@@ -62,7 +62,7 @@ def begin(
     """
     seed = secrets.randbelow(2**32) if seed is None else seed
     planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
-    if places and not any(cell.bed for one in planned.studies for cell in one.cells):
+    if places and not any(cell.server for one in planned.studies for cell in one.cells):
         raise TollbarError(
             "nothing of these studies is asked of a server", where="--roles or `roles`", hint="leave it out"
         )

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
-from tollbar.beds.places import Place
-from tollbar.beds.sandbox import Sandbox
 from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError
 from tollbar.judge import StudyJudgement, Toll
@@ -25,6 +23,8 @@ from tollbar.present.names import counted
 from tollbar.present.numbers import percent, percent_of
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
+from tollbar.servers.places import Place
+from tollbar.servers.sandbox import Sandbox
 from tollbar.stats import FEWEST_BLOCKS
 
 # Blocks are added by at most so much of those there are: what few blocks predict is often too much.
@@ -59,7 +59,7 @@ def measure_into(
     watch = Watch(said["best_probe_ns"], chain_ns=said.get("chain_ns"))
     with (
         Progress() as progress,
-        measure.sandbox_for(planned, store.directory / "beds", places) as sandbox,
+        measure.sandbox_for(planned, store.directory / "servers", places) as sandbox,
     ):
         if sandbox is not None and sandbox.nodes:
             nodes = {role: node.about for role, node in sandbox.nodes.items()}

@@ -8,9 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tollbar import workloads
-from tollbar.beds import leftovers, nodes
-from tollbar.beds.places import Place
-from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import batch as batches_of
 from tollbar.measure.aside import Aside
 from tollbar.measure.probe import Chain
@@ -20,6 +17,9 @@ from tollbar.plan import Cell, Plan
 from tollbar.plan.batches import Batch, blocks
 from tollbar.records import Proven, SetAside, Trial, TrialKey
 from tollbar.runner import ask
+from tollbar.servers import leftovers, nodes
+from tollbar.servers.places import Place
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Ask, Given
 from tollbar.workloads.instead import Instead
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tollbar import machine
-from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.members import Member, bring_up, finish, phase_of
 from tollbar.measure.probe import BASE_NS, Chain, Probe
 from tollbar.measure.rounds import Budget, Rounds
@@ -16,6 +15,7 @@ from tollbar.measure.schedule import adapted
 from tollbar.moments import Core, Watch
 from tollbar.plan.batches import Batch
 from tollbar.records import CLIENT, RUNNER, Outcome, Trial, failed
+from tollbar.servers.sandbox import Sandbox
 from tollbar.study import Measure
 
 

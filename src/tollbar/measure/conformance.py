@@ -9,9 +9,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tollbar.beds import proc
 from tollbar.records import CONTRACT, ChunkRecord, Outcome
 from tollbar.runner import Session, Stopped, ask
+from tollbar.servers import proc
 
 LIMIT_S = 60.0
 # Seconds and operations of the chunks that are asked for. Long beside what is lost around them: a line read and

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tollbar import machine, workloads
-from tollbar.beds import NotStarted, proc
-from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import built_in
 from tollbar.measure.schedule import CHUNK_LIMIT_S, READY_LIMIT_S, Pace
 from tollbar.plan.batches import Visit
 from tollbar.records import Chunk, ChunkRecord, Outcome, Ready, Record, failed
 from tollbar.runner import Session, Stopped
 from tollbar.runner.session import Meanwhile
+from tollbar.servers import NotStarted, proc
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Work
 
 # Requests a second and response times want a load that has settled, and a client that does not take the server's core

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tollbar import workloads
-from tollbar.beds import NotStarted
-from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Value
 from tollbar.libraries import built_in
 from tollbar.plan import Cell, Plan, StudyPlan
 from tollbar.plan.batches import Batch, blocks
 from tollbar.runner import Session, Stopped
+from tollbar.servers import NotStarted
+from tollbar.servers.sandbox import Sandbox
 from tollbar.study import Measure
 from tollbar.study.definition import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROUNDS
 
@@ -84,7 +84,7 @@ def adapted(how: Measure, cells: Sequence[Cell], paces: Sequence[Pace]) -> Measu
     """
     are_quick = all(0 < pace.operation_s < QUICK_OPERATION_S and not pace.is_counted for pace in paces)
     are_plain = all(
-        cell.bed is None
+        cell.server is None
         and cell.provider.kind in ("libcrypto", *built_in())
         and cell.coordinates.get("threads", 1) == 1
         for cell in cells
@@ -133,7 +133,7 @@ def of_batches(plan: Plan, batches: Iterable[Batch], paces: Paces) -> float:
 def trial_s(cell: Cell, how: Measure, pace: Pace | None = None) -> float:
     """Seconds that one trial takes, in all of its rounds."""
     pace = pace or usual(cell)
-    besides_s, phase_s = (SERVED_CHUNK_S, PHASE_S) if cell.bed else (CHUNK_S, 0.0)
+    besides_s, phase_s = (SERVED_CHUNK_S, PHASE_S) if cell.server else (CHUNK_S, 0.0)
     return pace.ready_s + (pace.chunk_s(how) + besides_s) * len(pace.turns(how)) + phase_s
 
 
@@ -144,7 +144,7 @@ def proof_s(cell: Cell) -> float:
 
 def usual(cell: Cell) -> Pace:
     """What is usual for such a cell: quick operations, on a server or a provider that is known."""
-    return Pace(SERVED_READY_S if cell.bed else cell.provider.ready_s, 0.0)
+    return Pace(SERVED_READY_S if cell.server else cell.provider.ready_s, 0.0)
 
 
 def blocks_within(planned: StudyPlan, seed: int, seconds: float, fewest: int, paces: Paces | None = None) -> int:

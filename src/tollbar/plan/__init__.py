@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple
 
-from tollbar import beds, libraries
-from tollbar.beds import Bed, Installed, Unavailable
-from tollbar.beds.remote import Remote
+from tollbar import libraries, servers
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import OF_A_LOAD, Answer, Choice, Standing, Value, fits, whole
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.limits import SEED
 from tollbar.plan.pairs import claimed, matching, tabled
 from tollbar.records import CONTRACT
+from tollbar.servers import Installed, Server, Unavailable
+from tollbar.servers.remote import Remote
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
@@ -37,7 +37,7 @@ class Cell:
     family: str
     choice: Choice
     provider: Provider
-    bed: Bed | Remote | None
+    server: Server | Remote | None
     """The servers it is measured through; None where the provider itself is measured."""
     load: Load | None
     coordinates: Coordinates
@@ -60,10 +60,10 @@ class Cell:
     @property
     def server_version(self) -> str | None:
         """Which server it is measured through: `nginx 1.22.1`; the URL of one of the user's own."""
-        if self.bed is None:
+        if self.server is None:
             return None
-        found = beds.find(self.bed) if isinstance(self.bed, Bed) else self.bed
-        return found.name if isinstance(found, Unavailable) else found.server
+        found = servers.find(self.server) if isinstance(self.server, Server) else self.server
+        return found.name if isinstance(found, Unavailable) else found.server_version
 
     @property
     def memory_bytes(self) -> int:
@@ -127,13 +127,13 @@ class Plan:
 
     @property
     def servers(self) -> Mapping[str, Mapping[str, str]]:
-        """Which program every bed's server is, by the bed's name; for one that is not here, what would help."""
-        found = {cell.bed: beds.find(cell.bed) for cell in self.cells if isinstance(cell.bed, Bed)}
+        """Which program every server's program is, by the server's name; for one that is not here, what would help."""
+        found = {cell.server: servers.find(cell.server) for cell in self.cells if isinstance(cell.server, Server)}
         return {
-            bed.name: {"version": one.version, "program": str(one.programs[bed.frontend.name])}
+            server.name: {"version": one.version, "program": str(one.programs[server.frontend.name])}
             if isinstance(one, Installed)
             else {"unavailable": one.reason}
-            for bed, one in found.items()
+            for server, one in found.items()
         }
 
     @property
@@ -245,7 +245,7 @@ class _Place(NamedTuple):
     """A combination of a study, before it is known which other one it is compared with."""
 
     provider: Provider
-    bed: Bed | Remote | None
+    server: Server | Remote | None
     coordinates: Coordinates
 
 
@@ -269,11 +269,11 @@ class _Grid:
         study, family = self.study, self.study.family
         known: set[tuple[tuple[str, Value], ...]] = set()
         combined = 0
-        for name, (bed, provider), op in itertools.product(
+        for name, (server, provider), op in itertools.product(
             study.choices, self.performers(), study.vary.get("op", family.operations)
         ):
             at: dict[str, Value] = {"choice": name, "provider": provider.spec, "op": op}
-            at |= {"bed": bed.name} if bed else {}
+            at |= {"server": server.name} if server else {}
             varied = self._varied(at)
             combined += prod(map(len, varied.values()))
             if combined > MOST_COMBINATIONS:
@@ -287,7 +287,7 @@ class _Grid:
                 if (alike := tuple(coordinates.items())) in known:
                     continue
                 known.add(alike)
-                yield _Place(provider, bed, coordinates)
+                yield _Place(provider, server, coordinates)
 
     def cell(self, place: _Place, against: str | None) -> Cell:
         """The cell there, which is compared with the one of this key."""
@@ -297,7 +297,7 @@ class _Grid:
             family=family.name,
             choice=family.choices[str(coordinates["choice"])],
             provider=place.provider,
-            bed=place.bed,
+            server=place.server,
             load=self.study.load,
             coordinates=coordinates,
             standing=family.standing_of(coordinates),
@@ -316,7 +316,7 @@ class _Grid:
             known = {
                 on: patterns
                 for on, patterns in setting.only.items()
-                if on not in may_apply and (on in settings or on in ("choice", "provider", "op", "bed"))
+                if on not in may_apply and (on in settings or on in ("choice", "provider", "op", "server"))
             }
             if fits(known, at):
                 may_apply.add(name)
@@ -331,7 +331,7 @@ class _Grid:
         """
         family = self.study.family
         coordinates: dict[str, Value] = {
-            n: wanted[n] for n in ("choice", "provider", "bed", "op", "threads") if n in wanted
+            n: wanted[n] for n in ("choice", "provider", "server", "op", "threads") if n in wanted
         }
         for name, setting in family.settings.items():
             if setting.only and not setting.applies(coordinates):
@@ -342,14 +342,14 @@ class _Grid:
                 coordinates[name] = family.default_at(name, {**wanted, **coordinates})
         return coordinates | {n: wanted[n] for n in OF_A_LOAD if n in wanted}
 
-    def performers(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
-        """Each bed with each provider that its server can run on, or just the providers."""
-        if not self.study.beds:
+    def performers(self) -> Iterator[tuple[Server | Remote | None, Provider]]:
+        """Each server with each provider that its server can run on, or just the providers."""
+        if not self.study.servers:
             yield from itertools.product(self.study.remotes or (None,), self.providers)
             return
-        for name in self.study.beds:
-            bed = beds.all_beds()[name]
-            yield from ((bed, provider) for provider in self.providers if provider.kind in bed.runs_on)
+        for name in self.study.servers:
+            server = servers.all_servers()[name]
+            yield from ((server, provider) for provider in self.providers if provider.kind in server.runs_on)
 
     def left_out(self, coordinates: Coordinates) -> str | None:
         return next((one.because for one in self._leave_out if one.covers(coordinates)), None)

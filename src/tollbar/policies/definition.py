@@ -13,7 +13,7 @@ from tollbar.families import Degree, Standing, Value
 Patterns = Mapping[str, tuple[str, ...]]
 """Coordinates, each with patterns of which one fits."""
 
-PLACES = ("provider", "bed", "op")
+PLACES = ("provider", "server", "op")
 """Coordinates that are no settings of a family: what performs a cell, behind which server, and what it does."""
 
 Unlisted = Literal["not approved", "cannot say"]

@@ -252,7 +252,7 @@ def _worst(found: list[Found]) -> Found:
 
 def _is_open(name: str, family: Family, cell: Cell) -> bool:
     """Whether a coordinate that is not given means something in this cell: a place does, for each cell has one."""
-    is_place = name in PLACES and (name != "bed" or bool(family.beds))
+    is_place = name in PLACES and (name != "server" or bool(family.servers))
     return name not in cell and (is_place or name in open_at(family, cell))
 
 

@@ -330,7 +330,7 @@ def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
     """Where the two stand alike: what varies or was asked for, and what every cost depends on."""
     about = study.about
     sizes = [name for name, setting in about.family.settings.items() if setting.is_size]
-    wanted = dict.fromkeys([*sizes, *about.vary, *varying(study.rows), "provider", "bed"])
+    wanted = dict.fromkeys([*sizes, *about.vary, *varying(study.rows), "provider", "server"])
     # A choice stands in the sentence already, unless it is the same on both sides; an operation says something where
     # there are several.
     silent = {*apart, *(["op"] if len(about.family.operations) == 1 else [])}
@@ -339,10 +339,10 @@ def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
     else:
         wanted = dict.fromkeys(["choice", *wanted])
     where = {name: [row.coordinates[name]] for name in wanted if name in row.coordinates and name not in silent}
-    if "bed" in where and "provider" in where:
+    if "server" in where and "provider" in where:
         where.pop("provider")
         library = study.study.named("provider", row.coordinates["provider"])
-        return f"{where_words(study, {**where, 'bed': [row.shown['bed']]})}, {library}"
+        return f"{where_words(study, {**where, 'server': [row.shown['server']]})}, {library}"
     return where_words(study, where)
 
 

@@ -154,10 +154,7 @@ class MainTable:
             Pick(_key((name, None)), title, OTHERS) for name, title in BESIDE.items() if (name, None) in self.beside
         ]
         return [
-            *(
-                Pick("choice" if name == "choice" else f"at {name}", "server" if name == "bed" else name)
-                for name in self.row_names
-            ),
+            *(Pick("choice" if name == "choice" else f"at {name}", name) for name in self.row_names),
             Pick("cost", cost_words(self.study).column),
             *([Pick("speed", "per s of CPU", SPEED)] if has_speed else []),
             *others,
@@ -252,7 +249,7 @@ class MainTable:
         seen = [self.beside[name, None] for name in BESIDE if (name, None) in self.beside]
         limits = {f"{LIMIT_MARKS[m.limit]} {m.limit}": None for of in seen for m in of.values() if m.limit}
         limited = [f"requests a second that something other than the server limited: {', '.join(limits)}"]
-        has_embedded = "bed" in self.row_names and any(row.bed == EMBEDDED for row in self.rows)
+        has_embedded = "server" in self.row_names and any(row.server == EMBEDDED for row in self.rows)
         meant = verdict_meanings({toll.verdict for toll in found}, study.about.threshold)
         return (
             *([meant] if meant else []),

@@ -256,7 +256,7 @@ def timeline_charts(study: StudyJudgement) -> list[Chart]:
     visits = {row.key: found for row in study.rows if row.key in measured and (found := median_trial(row))}
     rows = [row for row in study.rows if row.key in visits]
     told = [name for name in varying(rows) if name != "op"]
-    names = facet_names([r.coordinates for r in rows], told, ("choice", "bed", "provider"), MOST_PHASES)
+    names = facet_names([r.coordinates for r in rows], told, ("choice", "server", "provider"), MOST_PHASES)
     place = place_words(study)
     operations = list(dict.fromkeys(row.coordinates.get("op") for row in rows))
     panels = {

@@ -89,7 +89,7 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
     ]
     by_setting: dict[str, list[int]] = {}
     for number, contrast in enumerate(study.contrasts[:most]):
-        by_setting.setdefault("server" if contrast.setting == "bed" else contrast.setting, []).append(number)
+        by_setting.setdefault(contrast.setting, []).append(number)
     shown = sum(map(len, by_setting.values()))
     return Effects(table, table.picked(picks, by_setting.items()), len(rows) - shown)
 

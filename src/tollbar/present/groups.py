@@ -152,7 +152,10 @@ def at_one_load(study: StudyJudgement) -> AtOneLoad:
 
 
 def facet_names(
-    cells: Sequence[Mapping[str, Value]], names: Sequence[str], first: Sequence[str] = ("bed",), most: int = MOST_LINES
+    cells: Sequence[Mapping[str, Value]],
+    names: Sequence[str],
+    first: Sequence[str] = ("server",),
+    most: int = MOST_LINES,
 ) -> tuple[str, ...]:
     """Along which coordinates to divide these cells, so that few stand together.
 
@@ -210,7 +213,7 @@ def memory_matters(memory: Iterable[Measurement]) -> bool:
 
 
 # What a reader has, whatever there is to choose.
-GIVEN = ("op", "bed", "threads", "cpu", "transport")
+GIVEN = ("op", "server", "threads", "cpu", "transport")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +330,7 @@ def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
     deciding = {name for name, one in family.settings.items() if one.about or name in default.setting}
     deciding |= set() if place.is_of_one_choice else {"choice"}
     wholly = default_cell(family, answer.row.coordinates, deciding)
-    if "://" in (answer.row.bed or ""):
+    if "://" in (answer.row.server or ""):
         # A server that the user has: settings that nobody asked for are not known, and give nothing up.
         return replace(place, answer=answer, null=_beside(nulls, answer))
     return replace(

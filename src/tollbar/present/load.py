@@ -118,7 +118,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
     cells = [without_load(r) for r in study.rows if r.key in {rows[0].key for rows, _ in found}]
     # Operations and sizes differ by orders of magnitude, and servers are not what is compared.
     sizes = [n for n, setting in family.settings.items() if setting.is_size]
-    apart = facet_names(cells, names, ("bed", "op", *sizes))
+    apart = facet_names(cells, names, ("server", "op", *sizes))
     inside = [n for n in varying(rows[0] for rows, _ in found) if n not in apart] or ["choice"]
     label, place = labels(study, inside), place_words(study)
     called = [label(rows[0]) for rows, _ in found]

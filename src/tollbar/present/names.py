@@ -22,7 +22,7 @@ CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
 # A mark beside each verdict, so that a column of them reads without colour.
 VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
 EMBEDDED_SERVER = "Tollbar's own server"
-"""What the bed `embedded` is to a reader who never wrote a study."""
+"""What the server `embedded` is to a reader who never wrote a study."""
 LIMIT_MARKS: Mapping[str, str] = {"client-bound": "†", "not saturated": "‡", "contended": "§"}
 """What stands behind requests a second and response times that something other than the server limited."""
 # What every family has; a value of one of these says by itself what it is.
@@ -30,7 +30,6 @@ _TITLES = {
     "choice": "choice",
     "provider": "provider",
     "op": "operation",
-    "bed": "server",
     "users": "users",
     "rate": "arrivals a second",
     "utilisation": "share of a core",
@@ -49,7 +48,7 @@ def value_words(family: Family, name: str, value: Value) -> str:
     """A coordinate's value by itself: a choice by its title, a size with its unit, `fresh`."""
     if name == "choice" and value in family.choices:
         return family.choices[str(value)].title
-    if name == "bed" and str(value).partition(" ")[0] == "embedded":
+    if name == "server" and str(value).partition(" ")[0] == "embedded":
         return EMBEDDED_SERVER
     if name == "client":
         return _CLIENT_PLACES.get(str(value), str(value))
@@ -96,8 +95,8 @@ def place_of(family: Family, coordinates: Mapping[str, Value], names: Iterable[s
     A server and the library that it runs on are one thing to a reader: `nginx 1.22.1, openssl 3.0.19`.
     """
     said: dict[str, str] = {n: named_value(family, n, coordinates[n]) for n in names if n in coordinates}
-    if "bed" in said and "provider" in said:
-        said["bed"] = f"{said['bed']}, {said.pop('provider')}"
+    if "server" in said and "provider" in said:
+        said["server"] = f"{said['server']}, {said.pop('provider')}"
     return " · ".join(said.values())
 
 
@@ -113,7 +112,7 @@ def where_in(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4
         setting = family.settings.get(name)
         is_size = name in LOADS or (setting is not None and setting.is_size)
         other = "at" if is_size else "with"
-        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "for"}.get(name, other)
+        preposition = {"choice": "for", "provider": "on", "server": "on", "op": "for"}.get(name, other)
         # Settings that follow one another have one word before them: `with passes 1, lanes 1`.
         follows = bool(parts) and preposition == parts[-1][0] == "with"
         parts.append((preposition, f"{'' if follows else preposition + ' '}{enumeration(shown)}"))
@@ -165,7 +164,7 @@ IN_GOOD_STANDING = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
 # What this share of the cells have alike is said once, and not in every name.
 PREVAILS = 0.8
 # Coordinates that rows show with a version.
-VERSIONED = ("bed", "provider")
+VERSIONED = ("server", "provider")
 PlaceWords = Callable[[Mapping[str, Value], Iterable[str]], str]
 """Writes coordinates in words, along the names given."""
 
@@ -196,7 +195,9 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
                 found.add(name)
     found |= first.keys() & {*always}
     # The load comes last: rows of one cell differ in nothing else.
-    ordered = dict.fromkeys(["choice", "bed", "provider", "op", *(name for name in first if name not in LOADS), *LOADS])
+    ordered = dict.fromkeys(
+        ["choice", "server", "provider", "op", *(name for name in first if name not in LOADS), *LOADS]
+    )
     return tuple(name for name in ordered if name in found)
 
 
@@ -276,8 +277,8 @@ def plain(family: Family | None, name: str, value: Value | None) -> str:
 
 def said_plain(study: StudyJudgement, name: str, value: Value) -> str:
     """The same where no column is headed by its name: `users 5`, `key fresh`, but `4 KiB` and `openssl 3.0.19`."""
-    if name in ("choice", "provider", "bed", "op"):
-        return EMBEDDED_SERVER if name == "bed" and str(value).startswith(EMBEDDED) else str(value)
+    if name in ("choice", "provider", "server", "op"):
+        return EMBEDDED_SERVER if name == "server" and str(value).startswith(EMBEDDED) else str(value)
     if name in (*LOADS, "threads"):
         return value_words(study.about.family, name, value)
     setting = study.about.family.settings.get(name)

@@ -31,14 +31,16 @@ def compared(study: StudyJudgement) -> tuple[str, ...]:
     Each server is compared in the highest version of TLS that it offers, as its clients have it.
     """
     urls = [remote.url for remote in study.about.remotes]
-    if len(urls) < 2 or "bed" not in study.about.baseline:
+    if len(urls) < 2 or "server" not in study.about.baseline:
         return ()
-    first = str(study.about.baseline["bed"])
+    first = str(study.about.baseline["server"])
     return tuple(_compared(study, url, first) for url in urls if url != first)
 
 
 def _compared(study: StudyJudgement, url: str, first: str) -> str:
-    tolls = _as_offered([t for t in real_tolls(study) if t.row.coordinates.get("bed") == url and t.ratio is not None])
+    tolls = _as_offered(
+        [t for t in real_tolls(study) if t.row.coordinates.get("server") == url and t.ratio is not None]
+    )
     if not tolls:
         reason = next((row.reason for row in study.rows if row.reason), None)
         return f"{url} could not be compared with {first}{f': {reason}' if reason else ''}.".replace("..", ".")
@@ -82,7 +84,7 @@ def negotiated_listing(study: StudyJudgement) -> Listing | None:
 
 def _negotiated(study: StudyJudgement) -> Iterator[str]:
     for remote in study.about.remotes:
-        rows = [row for row in study.rows if row.coordinates.get("bed") == remote.url]
+        rows = [row for row in study.rows if row.coordinates.get("server") == remote.url]
         # A kept connection has one handshake, before the load.
         new = [row for row in rows if row.coordinates.get("op") == "connect"] or rows
         for version in dict.fromkeys(one.version for one in agreements(new) if one.version):

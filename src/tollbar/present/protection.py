@@ -35,7 +35,7 @@ from tollbar.results import Row
 
 MARKS = {Degree.YES: "●", Degree.PARTLY: "◐", Degree.NO: "○"}
 # Where something is measured says nothing of what it protects.
-_NOT_PROTECTING = ("provider", "bed", "op", *LOADS)
+_NOT_PROTECTING = ("provider", "server", "op", *LOADS)
 Answers = Mapping[str, Mitigation]
 
 

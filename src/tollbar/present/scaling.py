@@ -141,7 +141,7 @@ def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[st
             f"{counted(int(cores), 'core')} may be used here: what more threads do to each other is not shown. A lock"
             " that is held for a small part of an operation shows with many only."
         )
-    if any(result.row.bed for result in study.scaling):
+    if any(result.row.server for result in study.scaling):
         yield (
             "A server's thread shares its core with a part of the load client, whose time is in neither: threads"
             " meet each other less often than where clients are elsewhere. On nginx each is a process."

@@ -45,6 +45,6 @@ class Subject:
     @property
     def _apart(self) -> str:
         """The differences of connections: over loopback their ratios to plaintext are too high (METHOD.md)."""
-        connects = [t.difference for t in self.measured if t.row.coordinates.get("op") == "connect" and t.row.bed]
+        connects = [t.difference for t in self.measured if t.row.coordinates.get("op") == "connect" and t.row.server]
         known = [difference for difference in connects if difference is not None]
         return signed_range(known) if known and len(known) == len(self.measured) else ""

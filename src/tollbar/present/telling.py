@@ -271,7 +271,7 @@ class Telling:
         if best is not None and way.row.choice == best.row.choice:
             differ = {n: v for n, v in way.row.coordinates.items() if n in self.options}
             differ = {n: v for n, v in differ.items() if best.row.coordinates.get(n) != v}
-            on = {n: (v,) for n, v in differ.items() if n in ("bed", "provider")}
+            on = {n: (v,) for n, v in differ.items() if n in ("server", "provider")}
             set_to = self.place(differ, [n for n in differ if n not in on])
             where = where_words(self.study, on) + on_one_core(self.study, on)
             name = ", ".join(filter(None, (where, f"with {set_to}" if set_to else ""))) or name

@@ -71,15 +71,15 @@ def set_aside(study: StudyJudgement) -> list[str]:
 def unavailable(study: StudyJudgement) -> list[str]:
     """A sentence for each server on which nothing could be measured, for one reason."""
     family = study.about.family
-    by_bed: dict[str, list[Row]] = {}
+    by_server: dict[str, list[Row]] = {}
     for row in study.rows:
-        if row.bed is not None:
-            by_bed.setdefault(row.bed, []).append(row)
+        if row.server is not None:
+            by_server.setdefault(row.server, []).append(row)
     said = []
-    for bed, rows in by_bed.items():
+    for server, rows in by_server.items():
         reasons = {r.reason for r in rows if r.outcome is Outcome.UNSUPPORTED}
         if all(r.outcome is Outcome.UNSUPPORTED for r in rows) and len(reasons) == 1:
-            name, reason = value_words(family, "bed", bed), (reasons.pop() or "no reason was recorded")
+            name, reason = value_words(family, "server", server), (reasons.pop() or "no reason was recorded")
             said.append(f"Not available here, {counted(len(rows), 'cell')} on {name}: {reason.rstrip('.')}.")
     return said
 

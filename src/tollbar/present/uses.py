@@ -315,7 +315,7 @@ def _cost_words(costs: Sequence[WayCost]) -> str:
 
 def _apart(offer: Offer) -> str:
     """Return the difference of connections, `+61 µs, `: over loopback their ratios are too high (METHOD.md)."""
-    pairs = [cost.pair for cost in offer.costs if offer.operation == "connect" and cost.pair and cost.way.row.bed]
+    pairs = [cost.pair for cost in offer.costs if offer.operation == "connect" and cost.pair and cost.way.row.server]
     known = [pair.difference for pair in pairs if pair.difference is not None]
     return f"{signed_range(known)}, " if known and len(known) == len(offer.costs) else ""
 

@@ -72,10 +72,10 @@ def _providers(begun: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping
 
 
 def _servers(begun: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    for bed, found in begun.items():
+    for server, found in begun.items():
         # Cells of a server that was not here have no trials that others could be mixed with.
-        if "version" in found and found["version"] != (version := now.get(bed, {}).get("version")):
-            yield f"{bed}: {found['version']} → {version or 'not available here'}"
+        if "version" in found and found["version"] != (version := now.get(server, {}).get("version")):
+            yield f"{server}: {found['version']} → {version or 'not available here'}"
 
 
 def _choices(begun: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -24,7 +24,7 @@ class Row:
     key: str
     """Its coordinates as one canonical text; unique within its study."""
     coordinates: Mapping[str, Value]
-    """`choice`, `provider` (as studies name it), `bed` if there is one, `op`, each setting that applies."""
+    """`choice`, `provider` (as studies name it), `server` if there is one, `op`, each setting that applies."""
     provider: str
     """The library with its version, as the run's receipt says it: `openssl 3.0.19`."""
     title: str
@@ -56,19 +56,19 @@ class Row:
         return str(self.coordinates["choice"])
 
     @property
-    def bed(self) -> str | None:
-        return str(self.coordinates["bed"]) if "bed" in self.coordinates else None
+    def server(self) -> str | None:
+        return str(self.coordinates["server"]) if "server" in self.coordinates else None
 
     @property
     def shown(self) -> Mapping[str, Value]:
         """Its coordinates as people read them: library and server with their versions."""
-        server = {"bed": self.server_version} if self.bed is not None and self.server_version is not None else {}
+        server = {"server": self.server_version} if self.server is not None and self.server_version is not None else {}
         return {**self.coordinates, "provider": self.provider, **server}
 
     @property
     def setting(self) -> Mapping[str, Value]:
-        """The coordinates other than choice, provider and bed."""
-        return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "bed")}
+        """The coordinates other than choice, provider and server."""
+        return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "server")}
 
     @property
     def all_trials(self) -> tuple[Trial, ...]:
@@ -116,7 +116,7 @@ class Run:
     """Each provider's receipt, by its spec; `name` is the library with its version."""
     studies: tuple[StudyRun, ...]
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Each bed's server, its `version` and `program`, by the bed's name; or why it is `unavailable`."""
+    """Each server's program, its `version` and `program`, by the server's name; or why it is `unavailable`."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Libraries that were found and cannot be used: where each is, and why."""
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -116,7 +116,7 @@ def to_ask(sized: Sized) -> tuple[Asked, ...]:
 
 def _asked(sized: Sized, one: SizedTerm) -> Asked:
     term, at = one.term, one.cell.row.coordinates
-    place = {name: at[name] for name in ("op", "bed", "provider") if name in at}
+    place = {name: at[name] for name in ("op", "server", "provider") if name in at}
     found = [Part(_whole(term), 1.0), *([term.null] if term.null else [])]
     cells = tuple(replace(part, wanted={**place, **part.wanted}) for part in found)
     words = replace(term, parts=cells).words(sized.mix.utilisation)

@@ -70,7 +70,7 @@ class Term:
 
     @property
     def is_served(self) -> bool:
-        return "bed" in self.main.wanted or bool(self.family.beds)
+        return "server" in self.main.wanted or bool(self.family.servers)
 
     @property
     def null(self) -> Part | None:
@@ -139,7 +139,7 @@ class _Term(Wire):
     family: str
     choice: str
     op: str | None = None
-    bed: str | None = None
+    server: str | None = None
     provider: str | None = None
     setting: Said = Field(default_factory=dict)
     resumed: Annotated[str | None, _with_unit("resumed", "%")] = None
@@ -207,7 +207,7 @@ def _term(name: str, said: _Term, where: str) -> Term:
         raise TollbarError(what, where=f"{where}.rate", hint="or leave the term out")
     if said.op is None and len(family.operations) > 1:
         raise TollbarError("which operation?", where=f"{where}.op", hint=f"known: {', '.join(family.operations)}")
-    places = {"op": said.op or family.operations[0], "bed": said.bed, "provider": said.provider}
+    places = {"op": said.op or family.operations[0], "server": said.server, "provider": said.provider}
     place = {
         coordinate: normal(found) if coordinate == "provider" else found
         for coordinate, found in places.items()

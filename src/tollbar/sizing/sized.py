@@ -26,7 +26,7 @@ from tollbar.sizing.swapping import PLACES, Swap, in_order, swaps
 from tollbar.stats import Interval, Moments
 from tollbar.study import USUAL_USERS, default_load, is_paced
 
-_USUAL_BED = "embedded"
+_USUAL_SERVER = "embedded"
 # What users ask and how, which is no coordinate; by what a study's file calls it. Another of it is another cost.
 _REQUESTS = {
     "get": "load.request.get",
@@ -143,7 +143,7 @@ def _machines_of(run: Run) -> dict[str, Mapping[str, Any]]:
     The lab's own has none where all is asked of web servers on a machine of their own, with all that they need.
     """
     found = {f"the role {role}": node["fingerprint"] for role, node in run.nodes.items()}
-    is_elsewhere = "web" in run.nodes and all("bed" in row.coordinates for one in run.studies for row in one.rows)
+    is_elsewhere = "web" in run.nodes and all("server" in row.coordinates for one in run.studies for row in one.rows)
     return found if is_elsewhere else {"the lab": run.fingerprint, **found}
 
 
@@ -195,8 +195,8 @@ def _differences(source: Source, term: Term, part: Part, row: Row) -> dict[str, 
     wanted: Mapping[str, Value] = {"threads": 1, **part.wanted}
     found = {name: (there.get(name, "–"), value) for name, value in wanted.items() if there.get(name) != value}
     found |= _other_requests(source, term)
-    if row.choice not in term.family.choices or term.is_served != ("bed" in there):
-        return {"choice": (row.choice, part.wanted["choice"]), "bed": (there.get("bed", "–"), "–"), **found}
+    if row.choice not in term.family.choices or term.is_served != ("server" in there):
+        return {"choice": (row.choice, part.wanted["choice"]), "server": (there.get("server", "–"), "–"), **found}
     usual = at_defaults(term.family, {**{n: there[n] for n in PLACES if n in there}, **part.wanted})
     return found | {
         name: (there[name], value)
@@ -219,7 +219,7 @@ def _unusual(row: Row) -> tuple[bool, ...]:
     return (
         is_paced(at),
         at.get("client") == "apart",
-        at.get("bed", _USUAL_BED) != _USUAL_BED,
+        at.get("server", _USUAL_SERVER) != _USUAL_SERVER,
         at.get("users", USUAL_USERS) != USUAL_USERS,
     )
 

@@ -15,7 +15,7 @@ from tollbar.sizing.summing import Cell, summed
 from tollbar.stats import Interval
 
 # How it was asked: no two of these are two choices.
-PLACES = ("op", "provider", "bed", *OF_A_LOAD)
+PLACES = ("op", "provider", "server", *OF_A_LOAD)
 _LEAST_RATIO = 1e-9
 # The order of the table: what is certain to save, then what costs nothing that matters, then what may do either.
 _ORDER = (Verdict.SAVES, Verdict.FREE, Verdict.UNCLEAR, Verdict.COSTS)

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tollbar import beds, families, libraries, machine, spelling, units, wire
+from tollbar import families, libraries, machine, servers, spelling, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, OF_A_LOAD, Family, Setting, Value
 from tollbar.families.settings import NotAValue
@@ -28,9 +28,9 @@ MOST_DIGITS = 18
 # A number with its thousands apart.
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}")
 # The server that needs nothing installed.
-DEFAULT_BED = "embedded"
+DEFAULT_SERVER = "embedded"
 _EXAMPLES = {
-    "bed": DEFAULT_BED,
+    "server": DEFAULT_SERVER,
     "users": "8",
     "rate": "200/s",
     "utilisation": "60%",
@@ -106,8 +106,8 @@ def offering(family: Family, choice: str, specs: Sequence[str]) -> str | None:
 
 def performing(family: Family, cell: Mapping[str, Value]) -> Sequence[str]:
     """What could perform a cell that has its choice and its server, in the order in which a question takes it."""
-    kinds = beds.all_beds()[str(cell["bed"])].runs_on if "bed" in cell else ()
-    if family.beds:
+    kinds = servers.all_servers()[str(cell["server"])].runs_on if "server" in cell else ()
+    if family.servers:
         return kinds
     choice = str(cell["choice"])
     algorithm = str(family.choices[choice].setting.get("algorithm", choice))
@@ -161,8 +161,8 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
             yield f"it is a value of `{setting.name}`: say `{setting.name}={value}`"
     if (operation := spelling.find(word, family.operations)) is not None:
         yield f"it is an operation: say `op={operation}`"
-    if (bed := spelling.find(word, beds.all_beds())) is not None:
-        yield f"it is a server: say `bed={bed}`"
+    if (server := spelling.find(word, servers.all_servers())) is not None:
+        yield f"it is a server: say `server={server}`"
     if (provider := libraries.named(word)).partition(":")[0] in libraries.kinds():
         yield f"it is a provider: say `provider={provider}`"
     if (name := _named_coordinate(family, word)) in (*family.settings, *NOT_SETTINGS):
@@ -243,7 +243,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
             raise TollbarError(str(error), where=word, hint=_typed(word, error)) from error
     if name == "provider":
         return libraries.named(said)
-    known = {"op": family.operations, "bed": tuple(beds.all_beds()), "client": CLIENT_PLACES}.get(name)
+    known = {"op": family.operations, "server": tuple(servers.all_servers()), "client": CLIENT_PLACES}.get(name)
     if known is None:
         return said
     found = spelling.find(said, known)
@@ -287,8 +287,8 @@ class _Asked:
         if {*baseline} == {"choice"} and self._meant(choices) == [baseline["choice"]]:
             hint = f"name another choice of {self.family.name}, or several values of what differs"
             raise TollbarError(f"nothing is compared with `{baseline['choice']}`", hint=hint)
-        bed_names = self._beds()
-        providers = self._providers(choices, bed_names)
+        server_names = self._servers()
+        providers = self._providers(choices, server_names)
         in_vary = ("op", "threads")
         vary = {name: values for name, values in self.varied.items() if name not in NOT_SETTINGS or name in in_vary}
         if self._is_served and "op" not in vary:
@@ -298,26 +298,26 @@ class _Asked:
             "": {
                 "question": self._words(choices, baseline),
                 "family": self.family.name,
-                **({"beds": bed_names} if bed_names else {}),
+                **({"servers": server_names} if server_names else {}),
                 "providers": providers,
                 "choices": choices,
                 "baseline": baseline,
             },
             "vary": vary,
-            "load": self._load() if bed_names and self.family.load else {},
+            "load": self._load() if server_names and self.family.load else {},
         }
         echo: dict[str, Sequence[Value]] = {"choice": choices, "provider": providers}
-        echo |= {"bed": bed_names} if bed_names else {}
+        echo |= {"server": server_names} if server_names else {}
         echo |= {**vary, **{name: self.varied[name] for name in OF_A_LOAD if name in self.varied}}
         return Question(tables, {name: self._shown(name, values) for name, values in echo.items()})
 
     @property
     def _is_served(self) -> bool:
         """Whether only servers perform this family."""
-        return bool(self.family.beds)
+        return bool(self.family.servers)
 
-    def _beds(self) -> list[Value]:
-        found = [*self.varied.get("bed", self.family.beds)]
+    def _servers(self) -> list[Value]:
+        found = [*self.varied.get("server", self.family.servers)]
         for name in OF_A_LOAD:
             if name in self.varied and not (found and self.family.load):
                 word = f"{name}={','.join(map(str, self.varied[name]))}"
@@ -325,7 +325,7 @@ class _Asked:
                     raise TollbarError(
                         f"the family {self.family.name} has no users: its runner asks by itself", where=word
                     )
-                raise TollbarError("users need a server", where=word, hint=f"as in `bed={DEFAULT_BED}`")
+                raise TollbarError("users need a server", where=word, hint=f"as in `server={DEFAULT_SERVER}`")
         return found
 
     def _baseline(self) -> dict[str, Value]:
@@ -351,7 +351,7 @@ class _Asked:
         if settings:
             return settings
         sizes = [name for name in several if name in self.family.settings]
-        for name in ("threads", "provider", "bed", "op", *sizes, "users", "client"):
+        for name in ("threads", "provider", "server", "op", *sizes, "users", "client"):
             if name in several:
                 return {name: _named(several[name][0]) if name == "provider" else several[name][0]}
         return {"choice": self.family.null.name}
@@ -381,11 +381,11 @@ class _Asked:
         setting = self.family.settings.get(name)
         return setting is not None and not setting.is_size
 
-    def _providers(self, choices: Sequence[str], bed_names: Sequence[Value]) -> list[Value]:
+    def _providers(self, choices: Sequence[str], server_names: Sequence[Value]) -> list[Value]:
         """Those that were named; else the first that performs every choice, or the first for each of them."""
         if "provider" in self.varied:
             return [normal(str(value)) for value in self.varied["provider"]]
-        runs_on = [beds.all_beds()[str(name)].runs_on for name in bed_names]
+        runs_on = [servers.all_servers()[str(name)].runs_on for name in server_names]
         if self._is_served:
             return [*dict.fromkeys(kinds[0] for kinds in runs_on)]
         wanted = {name for name in self._meant(choices) if name != self.family.null.name}

@@ -35,9 +35,9 @@ def _lines(family: Family) -> Iterator[str]:
     width = max(map(len, family.choices))
     yield from (f"#   {choice.name:<{width}}  {_standing(choice)}" for choice in family.choices.values())
     yield from _key("choices", head["choices"])
-    if "beds" in head:
-        yield from _said("The servers that perform it: `tollbar list beds` shows those that are here.")
-        yield from _key("beds", head["beds"])
+    if "servers" in head:
+        yield from _said("The servers that perform it: `tollbar list servers` shows those that are here.")
+        yield from _key("servers", head["servers"])
     yield from _said("The libraries that perform it: `tollbar list providers` shows those that are here.")
     yield from _key("providers", head["providers"])
     yield from _said("What the others are compared with, all else alike; by default the first choice.")

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tollbar.beds.places import Place
-from tollbar.beds.remote import Remote
 from tollbar.families import OF_A_LOAD, Family, Value
 from tollbar.patterns import is_like
+from tollbar.servers.places import Place
+from tollbar.servers.remote import Remote
 
 Coordinates = Mapping[str, Value]
-"""Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, and one of `LOADS`; and
+"""Where a cell stands: `choice`, `provider`, `server`, `op`, every setting that applies to it, and one of `LOADS`; and
 `client` or `threads`, where the study says it."""
 
-NOT_SETTINGS = ("choice", "provider", "bed", "op", *OF_A_LOAD, "threads")
+NOT_SETTINGS = ("choice", "provider", "server", "op", *OF_A_LOAD, "threads")
 """Coordinates that are no settings of a family."""
 
 CHOSEN_ELSEWHERE = {
     "choice": "choices",
     "provider": "providers",
-    "bed": "beds",
+    "server": "servers",
     "users": "load.users",
     "rate": "load.rates",
     "utilisation": "load.utilisation",
@@ -209,11 +209,11 @@ def default_load(family: Family) -> Load:
         users=(USUAL_USERS,),
         rates_hz=(),
         think_s=0.0,
-        connection=None if family.beds else "user",
-        get=f"/bytes/{size or 4096}" if family.beds else operation,
+        connection=None if family.servers else "user",
+        get=f"/bytes/{size or 4096}" if family.servers else operation,
         unique_query=False,
         status=200,
-        expected_bytes=size if family.beds else None,
+        expected_bytes=size if family.servers else None,
     )
 
 
@@ -233,7 +233,7 @@ class Study:
     source: str | None
     choices: tuple[str, ...]
     providers: tuple[str, ...]
-    beds: tuple[str, ...]
+    servers: tuple[str, ...]
     """The servers it is measured through, each a cell of its own; empty where the runner itself is measured."""
     load: Load | None
     vary: Mapping[str, tuple[Value, ...]]
@@ -250,7 +250,8 @@ class Study:
     """Coordinates of two values each, the first without and the second with something: all of their combinations are
     measured in one batch, so that what they cost together is told from the sum of what each costs."""
     remotes: tuple[Remote, ...] = ()
-    """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
+    """Servers of the user's own, instead of servers; once they were found each with its address, not looked up
+    again."""
     places: tuple[Place, ...] = ()
     """The machines of roles; empty: all is on one, unless the command line says otherwise."""
 

@@ -23,7 +23,6 @@ from tollbar.wire import Plain, Wire
 # What studies of earlier versions say, and what is said instead.
 GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
-    "judge.worth": "this key is `judge.threshold` now",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
 }
 
@@ -192,7 +191,7 @@ class WireStudy(Wire):
     statistic: Statistic | None = None
     choices: Names = ("*",)
     providers: Providers | None = None
-    beds: Names = ()
+    servers: Names = ()
     url: Urls = ()
     load: WireLoad | None = None
     roles: WireRoles = WireRoles()
@@ -210,8 +209,8 @@ class WireStudy(Wire):
     def _says_what_is_measured(self) -> WireStudy:
         if self.providers == ():
             raise ValueError("`providers` is empty: left out, it is what the family has by default")
-        if self.url and self.beds:
-            raise ValueError("a study is measured through `beds` or on a `url`, not both")
+        if self.url and self.servers:
+            raise ValueError("a study is measured through `servers` or on a `url`, not both")
         metric = STATISTIC_OF[self.statistic] if self.statistic else None
         if metric and metric not in {claim.metric for claim in self.claim}:
             raise ValueError(

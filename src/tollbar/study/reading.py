@@ -9,15 +9,15 @@ from math import inf
 from pathlib import Path
 from string import Formatter
 
-from tollbar import beds, families, spelling, units
-from tollbar.beds.places import places_of
-from tollbar.beds.remote import Remote
+from tollbar import families, servers, spelling, units
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import LOADS, Family, Value, whole
 from tollbar.families.settings import NotAValue
 from tollbar.libraries import normal
 from tollbar.limits import THREADS
 from tollbar.patterns import is_like
+from tollbar.servers.places import places_of
+from tollbar.servers.remote import Remote
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
@@ -58,8 +58,8 @@ def read(
 ) -> Study:
     """A study from its text. Raises TollbarError that names the file, the key and the nearest right one.
 
-    `kept` holds the folders of families as they were when the study was measured: then its families and beds need not
-    be here any more. Those among `read_before` are not read again, and those that are read are added there.
+    `kept` holds the folders of families as they were when the study was measured: then its families and servers need
+    not be here any more. Those among `read_before` are not read again, and those that are read are added there.
     """
     wire = parse(text, WireStudy, where=where, known=GONE)
     if kept is None:
@@ -69,7 +69,7 @@ def read(
     wire = _with_server(wire, family)
     load = _load(wire, family, where)
     _check_threads(wire, family, load, where)
-    here = None if kept else (*wire.url, *beds.all_beds())
+    here = None if kept else (*wire.url, *servers.all_servers())
     reader = _Reader(family, where, here, has_load=load is not None)
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
@@ -81,7 +81,7 @@ def read(
         source=wire.source,
         choices=choices,
         providers=tuple(map(normal, wire.providers or family.providers)),
-        beds=reader.known("bed", wire.beds, reader.beds, "beds"),
+        servers=reader.known("server", wire.servers, reader.servers, "servers"),
         factors=reader.factors(wire, choices),
         remotes=tuple(Remote(url) for url in wire.url),
         places=places_of(wire.roles.model_dump(exclude_none=True), where),
@@ -94,7 +94,7 @@ def read(
         ),
         measure=_measure(wire, family, where),
         threshold=wire.judge.threshold,
-        claims=tuple(reader.claim(claim, None if kept else wire.beds) for claim in wire.claim),
+        claims=tuple(reader.claim(claim, None if kept else wire.servers) for claim in wire.claim),
         notes=wire.notes,
         statistic=wire.statistic,
         tables=tuple(reader.table(table) for table in wire.table),
@@ -106,10 +106,10 @@ def _with_server(wire: WireStudy, family: Family) -> WireStudy:
 
     It is then asked for the first of its operations, unless the study says which: not every choice has the others.
     """
-    if wire.beds or wire.url or not family.beds:
+    if wire.servers or wire.url or not family.servers:
         return wire
     vary = {"op": family.operations[:1], **wire.vary}
-    return wire.model_copy(update={"beds": family.beds, "vary": vary})
+    return wire.model_copy(update={"servers": family.servers, "vary": vary})
 
 
 def _check_threads(wire: WireStudy, family: Family, load: Load | None, where: str) -> None:
@@ -129,7 +129,7 @@ def _check_threads(wire: WireStudy, family: Family, load: Load | None, where: st
 
 
 def _load(study: WireStudy, family: Family, where: str) -> Load | None:
-    wire, served = study.load, bool(study.beds or study.url)
+    wire, served = study.load, bool(study.servers or study.url)
     if not family.load and (wire or study.url):
         what = "`load`" if wire else "`url`"
         raise TollbarError(
@@ -138,11 +138,11 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
     if wire is None:
         if not served or not family.load:
             return None
-        if family.beds and not study.url:
+        if family.servers and not study.url:
             return default_load(family)
         raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
     if not served:
-        raise TollbarError("`beds` is missing: a load needs a server", where=where)
+        raise TollbarError("`servers` is missing: a load needs a server", where=where)
     if wire.request.get is None and not study.url:
         raise TollbarError("`load.request.get` is missing: it says what is asked of the server", where=where)
     if study.url and "beside" in wire.client:
@@ -227,7 +227,7 @@ def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:
     """What may count as cost; the first does unless the study says another."""
     if wire.url:
         return ("client-cpu", "server-cpu")
-    if not wire.beds:
+    if not wire.servers:
         return ("cpu",)
     # A load client is no part of what it asks for; a client that does a share of the work is.
     return ("server-cpu", "client-cpu") if family.load else ("cpu", "server-cpu", "client-cpu")
@@ -239,7 +239,7 @@ class _Reader:
 
     family: Family
     where: str
-    beds: tuple[str, ...] | None
+    servers: tuple[str, ...] | None
     """Those that there are; None: they need not be here."""
     has_load: bool = False
 
@@ -259,12 +259,12 @@ class _Reader:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
         return found
 
-    def claim(self, wire: WireClaim, beds_of_study: Sequence[str] | None) -> Claim:
+    def claim(self, wire: WireClaim, servers_of_study: Sequence[str] | None) -> Claim:
         """Of a study that is measured through these servers; None: they need not be here."""
         self._has_metric("claim.metric", wire.metric, *JUDGED, *(NOTICED if self.has_load else ELAPSED))
-        if wire.component and beds_of_study is not None:
-            found = [*(beds.all_beds()[name] for name in beds_of_study), *beds.services().values()]
-            known = dict.fromkeys(component.name for bed in found for component in bed.components)
+        if wire.component and servers_of_study is not None:
+            found = [*(servers.all_servers()[name] for name in servers_of_study), *servers.services().values()]
+            known = dict.fromkeys(component.name for server in found for component in server.components)
             if wire.component not in known:
                 raise unknown("component", wire.component, known, where=f"{self.where}: `claim.component`")
         sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
@@ -295,7 +295,7 @@ class _Reader:
             raise TollbarError("`factors` are two or three coordinates", where=self.where, hint=hint)
         found = {}
         specs = [normal(spec) for spec in wire.providers or ()]
-        lists = {"choice": choices, "provider": specs, "bed": list(wire.beds)}
+        lists = {"choice": choices, "provider": specs, "server": list(wire.servers)}
         for name in wire.factors:
             given = lists[name] if name in lists else self.varied(name, wire.vary.get(name, ()))
             if len(given) != 2:
@@ -346,7 +346,7 @@ class _Reader:
         known = {
             "choice": tuple(self.family.choices),
             "op": self.family.operations,
-            "bed": self.beds,
+            "server": self.servers,
             "client": CLIENT_PLACES,
         }
         if name in known:

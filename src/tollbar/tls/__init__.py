@@ -1,4 +1,4 @@
-"""TLS, for every family whose servers speak it: settings, certificates, and what a bed is asked for."""
+"""TLS, for every family whose servers speak it: settings, certificates, and what a server is asked for."""
 
 from tollbar.tls.certificates import Certificates, UnmadeCertificates, certificates_of
 from tollbar.tls.request import request, shown_request

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tollbar.beds.sandbox import Sandbox
 from tollbar.files import write
+from tollbar.servers.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -1,4 +1,4 @@
-"""What settings of TLS ask of a bed: words for its templates, its OpenSSL, and the proof of which it loaded."""
+"""What settings of TLS ask of a server: words for its templates, its OpenSSL, and the proof of which it loaded."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tollbar.beds import Installed, NotStarted, loading, masking
-from tollbar.beds.configuration import SHOWN, Request
-from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.records import Outcome
+from tollbar.servers import Installed, NotStarted, loading, masking
+from tollbar.servers.configuration import SHOWN, Request
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls.certificates import Certificates, UnmadeCertificates, certificates_of
 from tollbar.tls.settings import Impossible, Settings, server_configuration
 
 
 def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Mapping[str, str | int]) -> Request:
-    """What a bed is asked for. Raises NotStarted where no server, or not this one, can do so.
+    """What a server is asked for. Raises NotStarted where no server, or not this one, can do so.
 
     `settings` are those that `Settings` reads; `bytes` is the size of the document that will be requested; `cpu` says
     which of the processor's features are left switched on.
@@ -25,9 +25,9 @@ def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Ma
         asked = Settings.read(settings)
     except Impossible as impossible:
         raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
-    able = found.bed.runs_on if asked.encrypted else (*found.bed.runs_on, *found.bed.performs)
+    able = found.server.runs_on if asked.encrypted else (*found.server.runs_on, *found.server.performs)
     if provider.kind not in able:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not run on {provider.kind}")
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.server.title} does not run on {provider.kind}")
     mask = masking.mask(found, provider, str(settings.get("cpu", masking.NATIVE)))
     certificates = certificates_of(sandbox)
     size = settings.get("bytes")

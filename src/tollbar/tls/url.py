@@ -10,10 +10,10 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar import wire
-from tollbar.beds.remote import Remote, accounted
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
 from tollbar.runner import ask, confined, engine
+from tollbar.servers.remote import Remote, accounted
 from tollbar.study import Study, read
 
 # As many connections at once as an idle and a busy moment of a small service have.
@@ -67,13 +67,13 @@ def text_of(
     beside = f", beside {first}" if others else ""
     asked, side = " and ".join(others or [first]), "server" if counts_server else "client"
     # Alone a server is compared with itself; beside another, each operation with the same one there.
-    baseline = {"choice": by_itself[first]} | ({"bed": first} if others else {"op": "request"})
+    baseline = {"choice": by_itself[first]} | ({"server": first} if others else {"op": "request"})
     schemes = {url: _parts(url).scheme for url in by_itself}
     choices = [choice for scheme in SCHEMES if scheme in schemes.values() for choice in sorted(SCHEMES[scheme])]
     leave_out = [
         {
             "where": {
-                "bed": [url for url in schemes if schemes[url] == scheme],
+                "server": [url for url in schemes if schemes[url] == scheme],
                 "choice": [choice for choice in choices if choice not in SCHEMES[scheme]],
             },
             "because": OTHERWISE[scheme],

@@ -1,4 +1,4 @@
-"""Other builds of servers and runtimes: each a bed or a platform that stands beside the one of the system."""
+"""Other builds of servers and runtimes: each a server or a platform that stands beside the one of the system."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tollbar import beds, runners, wire
-from tollbar.beds import Bed
+from tollbar import runners, servers, wire
 from tollbar.errors import TollbarError
 from tollbar.files import SEARCH_PATH, write
 from tollbar.runners import Platform
+from tollbar.servers import Server
 from tollbar.upgrading.fetching import kept_folder
 
 _PROGRAM_FOLDERS = ("bin", "sbin")
@@ -29,31 +29,31 @@ exec {program} "$@"
 """
 # Where a package has the libraries that its own programs are linked with.
 _LIBRARY_FOLDERS = ("usr/lib", "usr/lib/*-linux-gnu*")
-# Of a path, its end: sockets lie in folders that have a bed's name, and the path of one has at most 107 letters.
+# Of a path, its end: sockets lie in folders that have a server's name, and the path of one has at most 107 letters.
 _MOST_LETTERS = 32
 
-Build = TypeVar("Build", Bed, Platform)
+Build = TypeVar("Build", Server, Platform)
 
 
-def server_in(place: Path, said: str) -> Bed | None:
-    """The server that this file is, or that lies in this folder, as a bed of its own; None where there is none.
+def server_in(place: Path, said: str) -> Server | None:
+    """The server that this file is, or that lies in this folder, as a server of its own; None where there is none.
 
     It has its own programs and folders; what does not lie there is what the system has. Raises TollbarError.
     """
-    for bed in beds.all_beds().values():
-        program = _program(place, [name for one in bed.components for name in one.programs])
-        if program is None or bed.build_of or len(bed.components) > 1:
+    for server in servers.all_servers().values():
+        program = _program(place, [name for one in server.components for name in one.programs])
+        if program is None or server.build_of or len(server.components) > 1:
             continue
-        made = _described(bed.folder / "bed.toml")
+        made = _described(server.folder / "server.toml")
         (component,) = made["component"]
         tools = component.get("tools", {})
         component["program"] = [str(program)]
         component["tools"] = {tool: _beside(program, names) for tool, names in tools.items()}
         root = _root(program, place)
-        places = {name: [*_moved(folders, root), *folders] for name, folders in bed.places.items()}
+        places = {name: [*_moved(folders, root), *folders] for name, folders in server.places.items()}
         name = _slug(said)
-        _stand_beside(bed.folder, name, "bed.toml", {**made, "build-of": bed.name, "places": places})
-        return _of(bed.name, beds.all_beds()[name], said)
+        _stand_beside(server.folder, name, "server.toml", {**made, "build-of": server.name, "places": places})
+        return _of(server.name, servers.all_servers()[name], said)
     return None
 
 
@@ -103,7 +103,8 @@ def side_by_side(*libraries: Path) -> Path:
 
 
 def _of(name: str, found: Build, said: str) -> Build:
-    """The build, which is one of the bed or platform of this name. Raises TollbarError where its own name is taken."""
+    """The build, which is one of the server or platform of this name. Raises TollbarError where its own name is
+    taken."""
     if found.build_of != name:
         what = f"a build of {name} would be called `{found.name}`, as what is in {found.folder}"
         raise TollbarError(what, where=said, hint="name the build by its path, or leave that folder off TOLLBAR_PATH")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from tollbar import beds
-from tollbar.beds.loading import libssl_beside
+from tollbar import servers
 from tollbar.families import Family
 from tollbar.judge import (
     FactorsResult,
@@ -24,6 +23,7 @@ from tollbar.judge import (
 from tollbar.judge.trust import is_near
 from tollbar.records import Outcome
 from tollbar.results import Row
+from tollbar.servers.loading import libssl_beside
 from tollbar.stats import Interval
 from tollbar.upgrading.things import Thing
 
@@ -208,12 +208,12 @@ def _apart_together(among: int, one: Apart) -> Apart:
 
 def _cannot_be_asked(row: Row, of: Thing) -> bool:
     """Whether it is this machine, and not the build, that lacks something: the server, or a libssl beside the file."""
-    bed = beds.all_beds().get(row.bed or "")
-    if bed is None:
+    server = servers.all_servers().get(row.server or "")
+    if server is None:
         return False
-    path = of.provider.path if of.bed is None else None
+    path = of.provider.path if of.server is None else None
     has_libssl = path is None or libssl_beside(Path(path)) is not None
-    return not has_libssl or isinstance(beds.find(bed), beds.Unavailable)
+    return not has_libssl or isinstance(servers.find(server), servers.Unavailable)
 
 
 def _apart(judged: Judgement, old: Thing, new: Thing) -> Iterator[Apart]:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tollbar import runners
-from tollbar.beds.sandbox import others_can_pass
 from tollbar.errors import TollbarError
 from tollbar.files import SYSTEM_CACHE, cache_folder, write
 from tollbar.runners import NotBuilt
+from tollbar.servers.sandbox import others_can_pass
 
 # Some tens of megabytes over a slow line.
 LIMIT_S = 300.0

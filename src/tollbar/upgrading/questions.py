@@ -9,11 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tollbar import beds, wire
-from tollbar.beds.loading import libssl_beside, name_end
+from tollbar import servers, wire
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Setting, Value, family
 from tollbar.libraries import Provider, open_provider
+from tollbar.servers.loading import libssl_beside, name_end
 from tollbar.study import Study, read
 from tollbar.upgrading.shared import with_shared
 from tollbar.upgrading.things import LIBCRYPTO, Thing
@@ -48,7 +48,7 @@ def not_asked(old: Thing, new: Thing, families: Sequence[str]) -> Mapping[str, s
 
     That is known before anything is measured.
     """
-    reasons = [_without_libssl(side) for side in (old, new) if side.bed is None]
+    reasons = [_without_libssl(side) for side in (old, new) if side.server is None]
     reason = next(filter(None, reasons), None)
     if reason is None:
         return {}
@@ -67,7 +67,7 @@ def _study(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: 
     if asked.get("family") == DEFAULTS:
         asked = {**asked, **_held(old, asked["vary"])}
     study = read(name, _text(name, asked, old, new, blocks), where=name)
-    if study.beds or study.family.name == DEFAULTS:
+    if study.servers or study.family.name == DEFAULTS:
         return study
     vary, leave_out = with_shared(study, old.provider, new.provider)
     if not vary:
@@ -84,7 +84,7 @@ def _text(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: i
                 "question": f"What does {name} cost on {new.name}, against {old.name}?",
                 "family": name,
                 **{key: value for key, value in asked.items() if key not in apart},
-                **({"beds": [_server_of(old, new)]} if asked.get("family") == TLS else {}),
+                **({"servers": [_server_of(old, new)]} if asked.get("family") == TLS else {}),
                 **_sides(old, new),
             },
             "vary": asked.get("vary", {}),
@@ -122,10 +122,10 @@ def _written(setting: Setting, value: int) -> Value:
 
 def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
     """What differs, and of it what the other is compared with."""
-    if old.bed is None or new.bed is None:
+    if old.server is None or new.server is None:
         return {"providers": [old.provider.spec, new.provider.spec], "baseline": {"provider": old.provider.spec}}
-    names = [old.bed.bed.name, new.bed.bed.name]
-    return {"beds": names, "providers": [old.provider.spec], "baseline": {"bed": names[0]}}
+    names = [old.server.server.name, new.server.server.name]
+    return {"servers": names, "providers": [old.provider.spec], "baseline": {"server": names[0]}}
 
 
 def _server_of(old: Thing, new: Thing) -> str:
@@ -136,7 +136,7 @@ def _server_of(old: Thing, new: Thing) -> str:
     system = open_provider(LIBCRYPTO)
     own = system.path if isinstance(system, Provider) else None
     ends = {name_end(Path(path)) for path in (own, old.provider.path, new.provider.path) if path}
-    has_nginx = isinstance(beds.find(beds.all_beds()["nginx"]), beds.Installed)
+    has_nginx = isinstance(servers.find(servers.all_servers()["nginx"]), servers.Installed)
     return "nginx" if has_nginx and len(ends) == 1 else "embedded"
 
 

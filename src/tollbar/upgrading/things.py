@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tollbar import beds, runners
-from tollbar.beds import Installed
-from tollbar.beds.loading import libssl_beside, name_end
+from tollbar import runners, servers
 from tollbar.errors import TollbarError, nearest
 from tollbar.libraries import Provider, libcryptos, look_up, normal
+from tollbar.servers import Installed
+from tollbar.servers.loading import libssl_beside, name_end
 from tollbar.upgrading import builds, fetching
 
 LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
 """What may be upgraded, by which it is known what to ask of it, beside servers and runtimes, which have names of their
-own: those of their beds and platforms."""
+own: those of their servers and platforms."""
 WAYS = (
     "name a libcrypto (`libcrypto:psycopg`), a file or folder (`./lib/libcrypto.so.3`), a Debian package"
     " (`libssl3=3.0.20-1~deb12u2`), a wheel (`pycurl==7.49.0`), or a build of Node or Go (`node@22.11.0`, `go@1.24.0`)"
@@ -43,23 +43,23 @@ class Thing:
     said: str
     """As the command names it."""
     kind: str
-    """What is asked of it: `LIBCRYPTO`, `PACKAGE`, or the name of a bed or a platform."""
+    """What is asked of it: `LIBCRYPTO`, `PACKAGE`, or the name of a server or a platform."""
     provider: Provider
     """Of a server, what it runs on: the system's libcrypto, or its own."""
-    bed: Installed | None = None
+    server: Installed | None = None
     program: Path | None = None
     """Of a runtime."""
 
     @property
     def name(self) -> str:
         """With its version: `openssl 3.0.19`."""
-        return self.provider.name if self.bed is None else self.said.replace("=", " ")
+        return self.provider.name if self.server is None else self.said.replace("=", " ")
 
     @property
     def file(self) -> str:
         """What is measured."""
-        if self.bed:
-            return str(self.bed.programs[self.bed.bed.frontend.name])
+        if self.server:
+            return str(self.server.programs[self.server.server.frontend.name])
         return str(self.program or self.provider.where)
 
     def default(self, op: str) -> tuple[str, Mapping[str, int]]:
@@ -70,7 +70,7 @@ class Thing:
     @property
     def what(self) -> str:
         """What is upgraded, in a word."""
-        if self.bed:
+        if self.server:
             return "server"
         return "runtime" if self.kind in runners.all_platforms() else "library"
 
@@ -98,7 +98,7 @@ def _title(kind: str) -> str:
     if kind in _TITLES:
         return _TITLES[kind]
     platform = runners.all_platforms().get(kind)
-    return f"build of {platform.title if platform else beds.all_beds()[kind].title}"
+    return f"build of {platform.title if platform else servers.all_servers()[kind].title}"
 
 
 def both(old: str, new: str) -> tuple[Thing, Thing]:
@@ -172,7 +172,7 @@ def _found(said: str) -> Thing:
         # Not `Path.exists`, which raises for a name that is too long.
         if not os.path.exists(place):
             raise TollbarError("no such file or folder", where=said)
-        # As a path, whatever bed of this name there is: of that the build is another.
+        # As a path, whatever server of this name there is: of that the build is another.
         return _here(place, said if "/" in said else f"./{said}")
     if kind != LIBCRYPTO:
         near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
@@ -189,11 +189,11 @@ def _here(place: Path, said: str) -> Thing:
 
 def _in(place: Path, said: str) -> Thing | None:
     """The server, the runtime or the library of this file or folder; None: it is or holds none."""
-    if bed := builds.server_in(place, said):
-        found = beds.find(bed)
-        if isinstance(found, beds.Unavailable):
+    if server := builds.server_in(place, said):
+        found = servers.find(server)
+        if isinstance(found, servers.Unavailable):
             raise TollbarError(found.reason, where=said)
-        return replace(_opened(said, str(bed.build_of), bed.runs_on[0]), bed=found)
+        return replace(_opened(said, str(server.build_of), server.runs_on[0]), server=found)
     if runtime := builds.runtime_in(place, said):
         kind, spec, program = runtime
         thing = replace(_opened(said, kind, spec), program=program)

@@ -1,7 +1,7 @@
 """Workloads: what a family's cells do, as far as plan, measure and results need to know.
 
 A workload turns a cell into the servers that must be up, the command and task of its runner, and its proofs, and says
-what a chunk of it shows. Two serve most families: `operation` (a runner alone) and `request` (a bed, and the load
+what a chunk of it shows. Two serve most families: `operation` (a runner alone) and `request` (a server, and the load
 client that asks it). A family whose cells need more has a `workload.py` in its folder, with a class `FamilyWorkload`.
 """
 
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import families, machine
-from tollbar.beds import Bed, NotStarted
-from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.metrics import BACKGROUND
 from tollbar.plan import Cell
 from tollbar.records import RUNNER, ChunkRecord, LoadRecord, Observations, Outcome, Proven, Record
 from tollbar.runner import ask
 from tollbar.runner.confined import Account
+from tollbar.servers import NotStarted, Server
+from tollbar.servers.sandbox import Sandbox
 
 __all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 
@@ -178,7 +178,7 @@ class Workload(ABC):
 
     def needs_sandbox(self, cell: Cell) -> bool:
         """Whether it starts servers or makes files for this cell."""
-        return cell.bed is not None
+        return cell.server is not None
 
     @abstractmethod
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
@@ -220,7 +220,7 @@ class UnsupportedWorkload(Workload):
 
 
 def of(cell: Cell) -> Workload:
-    """The workload of this cell: its family's own, or else the general one for cells with or without a bed."""
+    """The workload of this cell: its family's own, or else the general one for cells with or without a server."""
     family = families.family(cell.family)
     if (reason := family.why_unsupported(cell.coordinates) or _why_alone(cell)) is not None:
         return UnsupportedWorkload(reason)
@@ -232,17 +232,17 @@ def of(cell: Cell) -> Workload:
     from tollbar.workloads.operation import OperationWorkload
     from tollbar.workloads.request import RequestWorkload
 
-    return RequestWorkload() if cell.bed else OperationWorkload()
+    return RequestWorkload() if cell.server else OperationWorkload()
 
 
 def _why_alone(cell: Cell) -> str | None:
     """Why the cell's threads cannot be had; None: they can, or there is one."""
     if "threads" not in cell.coordinates:
         return None
-    if cell.bed is None and not cell.provider.has_threads:
+    if cell.server is None and not cell.provider.has_threads:
         return f"not available here: the runner of {cell.provider.name} performs on one thread"
-    if isinstance(cell.bed, Bed) and cell.bed.workers is None:
-        return f"the server {cell.bed.name} works on one core"
+    if isinstance(cell.server, Server) and cell.server.workers is None:
+        return f"the server {cell.server.name} works on one core"
     if cell.coordinates.get("client") == "apart":
         return "a load client is on the cores of the threads that it asks, and not apart from them"
     return machine.lacks_cores(cell.threads)

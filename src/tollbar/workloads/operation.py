@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tollbar import families, libraries, machine, units
-from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Answer, Standing
 from tollbar.libraries import Broken
 from tollbar.plan import Cell
 from tollbar.records import Made, Outcome, Proven, Record, failed
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Ask, Given, Shown, Work, Workload, unproven
 
 # The slowest single proof here is a password hash of a gigabyte, done a handful of times.

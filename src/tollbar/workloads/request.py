@@ -1,7 +1,7 @@
-"""The workload of requests: a bed that is started for the trial, and the load client that asks it.
+"""The workload of requests: a server that is started for the trial, and the load client that asks it.
 
-In the general one a request stands for the operation of the family, which the embedded server performs by the same
-code as a runner. A family whose servers do something else of their own overrides what the bed is asked for, and which
+In the general one a request stands for the operation of the family, which the embedded server performs by the same code
+as a runner. A family whose servers do something else of their own overrides what the server is asked for, and which
 kinds of client ask it.
 """
 
@@ -13,12 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tollbar import beds, families, machine
-from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver, handing, loading, proc
-from tollbar.beds.configuration import Request, rendered
-from tollbar.beds.nodes import Node
-from tollbar.beds.remote import Remote
-from tollbar.beds.sandbox import Sandbox
+from tollbar import families, machine, servers
 from tollbar.families import Standing, Value
 from tollbar.metrics import NETWORK
 from tollbar.plan import Cell
@@ -36,6 +31,11 @@ from tollbar.records import (
 )
 from tollbar.runner import confined, engine
 from tollbar.runner.confined import Account
+from tollbar.servers import Installed, NotStarted, Server, Unavailable, driver, handing, loading, proc
+from tollbar.servers.configuration import Request, rendered
+from tollbar.servers.nodes import Node
+from tollbar.servers.remote import Remote
+from tollbar.servers.sandbox import Sandbox
 from tollbar.study import NOT_SETTINGS, Load, is_paced
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.operation import OperationWorkload
@@ -78,14 +78,14 @@ class RequestWorkload(Workload):
     """A request has the server perform the family's operation."""
 
     def serves(self, cell: Cell) -> bool:
-        """A cell without a bed has nothing that could be asked."""
-        return cell.bed is not None
+        """A cell without a server has nothing that could be asked."""
+        return cell.server is not None
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """What the bed is asked for; without a sandbox, to be shown. Raises NotStarted."""
-        if cell.provider.kind not in found.bed.performs:
+        """What the server is asked for; without a sandbox, to be shown. Raises NotStarted."""
+        if cell.provider.kind not in found.server.performs:
             raise NotStarted(
-                Outcome.UNSUPPORTED, f"{found.bed.title} does not perform operations of {cell.provider.kind}"
+                Outcome.UNSUPPORTED, f"{found.server.title} does not perform operations of {cell.provider.kind}"
             )
         # They are part of the server's configuration, and no lines of the contract.
         operation = {
@@ -104,8 +104,8 @@ class RequestWorkload(Workload):
         return [{"share": 100, "tls": None}]
 
     def host(self, cell: Cell) -> str:
-        """What the bed is called by those that ask it."""
-        return cell.bed.host if isinstance(cell.bed, Remote) else "localhost"
+        """What the server is called by those that ask it."""
+        return cell.server.host if isinstance(cell.server, Remote) else "localhost"
 
     def connection(self, cell: Cell) -> str:
         """Unless the study says it: `new` for each operation, or each `user`'s own."""
@@ -147,7 +147,7 @@ class RequestWorkload(Workload):
     ) -> Iterator[Work]:
         """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
         cores = _cores(cell, core)
-        if cores or isinstance(cell.bed, Remote) or (sandbox is not None and sandbox.nodes):
+        if cores or isinstance(cell.server, Remote) or (sandbox is not None and sandbox.nodes):
             # What has a core for each thread, or is on another machine, is there from the start.
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
@@ -182,9 +182,9 @@ class RequestWorkload(Workload):
             return Shown(command(), {"impossible": error.reason}, error.reason)
 
     def _configuration(self, cell: Cell, seed: int) -> str | None:
-        if isinstance(cell.bed, Remote) or cell.bed is None:
+        if isinstance(cell.server, Remote) or cell.server is None:
             return None
-        found = beds.find(cell.bed)
+        found = servers.find(cell.server)
         return found.reason if isinstance(found, Unavailable) else rendered(self.request(cell, found, seed, None))
 
     @contextmanager
@@ -192,19 +192,21 @@ class RequestWorkload(Workload):
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, begins_on: int | None = None
     ) -> Iterator[Target]:
         """The server of a cell: started here, or one that is up already."""
-        if isinstance(cell.bed, Remote):
-            if (fault := cell.bed.fault()) is not None:
+        if isinstance(cell.server, Remote):
+            if (fault := cell.server.fault()) is not None:
                 raise NotStarted(Outcome.FAILED, fault)
-            yield cell.bed
+            yield cell.server
             return
-        assert cell.bed is not None
+        assert cell.server is not None
         assert sandbox is not None, "servers need a sandbox"
-        request = replace(self.request(cell, beds.here(cell.bed), seed, sandbox), cores=_cores(cell, core))
+        request = replace(self.request(cell, servers.here(cell.server), seed, sandbox), cores=_cores(cell, core))
         if request.cores and sandbox is not None and sandbox.nodes:
             raise NotStarted(Outcome.UNSUPPORTED, "threads of a server and its load are of one machine")
         if request.cores and request.services:
-            behind = " and ".join(service.bed.name for service in request.services)
-            raise NotStarted(Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.bed.name}, works on one core")
+            behind = " and ".join(service.server.name for service in request.services)
+            raise NotStarted(
+                Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.server.name}, works on one core"
+            )
         with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server
 
@@ -245,7 +247,7 @@ class RequestWorkload(Workload):
                 },
                 "exchange": self.exchange(cell, server, sandbox),
                 "expect": {"status": load.status, "bytes": expected},
-                "is_lab": not isinstance(cell.bed, Remote),
+                "is_lab": not isinstance(cell.server, Remote),
                 "components": {name: pid for name, pid in server.components.items() if name not in server.nodes},
                 "elsewhere": _elsewhere(server),
                 "request_limit_s": REQUEST_LIMIT_S,
@@ -255,7 +257,7 @@ class RequestWorkload(Workload):
 
 def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
     """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
-    if not isinstance(cell.bed, Remote):
+    if not isinstance(cell.server, Remote):
         return core if server.components.keys() - server.nodes.keys() else None
     if core is None:
         return None
@@ -264,7 +266,7 @@ def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
 
 def _is_elsewhere(cell: Cell, server: Target) -> bool:
     """Whether the load client asks another machine: what stands behind the frontend is not asked by it."""
-    return isinstance(cell.bed, Bed) and cell.bed.frontend.name in server.nodes
+    return isinstance(cell.server, Server) and cell.server.frontend.name in server.nodes
 
 
 def _paid_elsewhere(server: Target) -> tuple[tuple[str, ...], ...]:
@@ -285,8 +287,8 @@ def _elsewhere(server: Target) -> list[dict[str, Any]]:
 def _path(cell: Cell, load: Load) -> str:
     if load.get is not None:
         return load.get.format_map(dict(cell.coordinates))
-    assert isinstance(cell.bed, Remote), "only a URL says by itself what is asked for"
-    return cell.bed.path
+    assert isinstance(cell.server, Remote), "only a URL says by itself what is asked for"
+    return cell.server.path
 
 
 def _cores(cell: Cell, core: int | None) -> tuple[int, ...]:
@@ -316,7 +318,7 @@ def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | N
     client blocks, takes all that is pending, and hardly sleeps.
     """
     apart = machine.client_core(core)
-    if isinstance(cell.bed, Remote) or cell.coordinates.get("client") == "apart" or "web" in server.nodes:
+    if isinstance(cell.server, Remote) or cell.coordinates.get("client") == "apart" or "web" in server.nodes:
         # Where the user's own server runs is not the lab's to say; another machine's cores are not this client's.
         return apart, None
     # None: there is one core for all.

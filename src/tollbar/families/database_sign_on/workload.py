@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tollbar import control_groups
-from tollbar.beds import NotStarted
 from tollbar.families import Standing
 from tollbar.families.storage import workload as storage
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
+from tollbar.servers import NotStarted
 from tollbar.workloads import Given, unproven
 
 # A control group knows what ended processes used to a microsecond. So many cost 5 to 20 ms on a quiet machine, and up

@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tollbar import beds, families, workloads
-from tollbar.beds import Installed, NotStarted
-from tollbar.beds.configuration import Request
-from tollbar.beds.sandbox import Sandbox
+from tollbar import families, servers, workloads
 from tollbar.families import MadeOf
 from tollbar.families.database_sign_on.workload import sign_ons
 from tollbar.families.storage.workload import ANSWER_LIMIT_S, CHOICES, REACHED, USER
@@ -18,6 +15,9 @@ from tollbar.families.web_auth.workload import PROVEN_OTHERWISE_S, PROVEN_S
 from tollbar.libraries import look_up
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
+from tollbar.servers import Installed, NotStarted
+from tollbar.servers.configuration import Request
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given, Work
 from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
@@ -113,17 +113,17 @@ def _part(cell: Cell, name: str) -> Cell:
     assert isinstance(whole, MadeOf)
     member = whole.members[name]
     at = member.cell({**cell.coordinates, **cell.choice.setting})
-    family, bed, provider = member.family, cell.bed, cell.provider
+    family, server, provider = member.family, cell.server, cell.provider
     if name == STORAGE:
         database = str(cell.coordinates["database"])
-        bed = beds.all_beds().get(database)
-        at = member.cell({**cell.coordinates, **cell.choice.setting, "bed": bed.name if bed else ""})
+        server = servers.all_servers().get(database)
+        at = member.cell({**cell.coordinates, **cell.choice.setting, "server": server.name if server else ""})
         ((provider,), _) = look_up((ENCRYPTED_BY[database],), ())
     return replace(
         cell,
         family=family.name,
         choice=family.choices[str(at["choice"])],
-        bed=bed,
+        server=server,
         provider=provider,
         coordinates=at,
         standing=family.standing_of(at),
@@ -135,17 +135,17 @@ def _database(cell: Cell) -> Installed | None:
     storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
     if storage.choice.name not in CHOICES[database]:
         raise NotStarted(Outcome.UNSUPPORTED, f"{database} has no {storage.choice.name}")
-    bed = beds.all_beds().get(database)
-    return beds.here(bed) if bed else None
+    server = servers.all_servers().get(database)
+    return servers.here(server) if server else None
 
 
 def _application(found: Installed) -> Installed | None:
     """What has the table behind a web server; None: the server has it itself. Raises NotStarted."""
-    return None if found.bed.name == EMBEDDED else beds.service(APPLICATION)
+    return None if found.server.name == EMBEDDED else servers.service(APPLICATION)
 
 
 def _rows(cell: Cell, seed: int) -> dict[str, Any]:
-    """The table's own task; where it lies the bed's template says."""
+    """The table's own task; where it lies the server's template says."""
     storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
     task = {name: value for name, value in storage.task("measure", seed).items() if name != "contract"}
     server = None

@@ -14,16 +14,16 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tollbar import beds, families, machine, tls
-from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver, handing
-from tollbar.beds.configuration import ADDRESS, SHOWN, Request, rendered
-from tollbar.beds.remote import Remote
-from tollbar.beds.sandbox import Sandbox
+from tollbar import families, machine, servers, tls
 from tollbar.families import Degree, Standing
 from tollbar.plan import Cell
 from tollbar.records import CLIENT, RUNNER, Outcome, Proven, Record, failed
 from tollbar.runner import engine
 from tollbar.runner.confined import Account
+from tollbar.servers import Installed, NotStarted, Server, Unavailable, driver, handing
+from tollbar.servers.configuration import ADDRESS, SHOWN, Request, rendered
+from tollbar.servers.remote import Remote
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls import Certificates
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.request import settings_of
@@ -171,11 +171,11 @@ class FamilyWorkload(Workload):
     ) -> Iterator[_Database]:
         """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
         self._check(cell)
-        if isinstance(cell.bed, Bed) and sandbox.nodes.keys() & {one.role for one in cell.bed.components}:
+        if isinstance(cell.server, Server) and sandbox.nodes.keys() & {one.role for one in cell.server.components}:
             # Its files and processes are looked at where the lab is.
-            reason = f"{cell.bed.title} is measured by itself on the lab's own machine: leave --roles out"
+            reason = f"{cell.server.title} is measured by itself on the lab's own machine: leave --roles out"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
-        if cell.bed is None:
+        if cell.server is None:
             account = sandbox.account_of("client")
             directory = sandbox.work_dir("store")
             directory.chmod(0o700)
@@ -186,28 +186,30 @@ class FamilyWorkload(Workload):
             finally:
                 shutil.rmtree(directory, ignore_errors=True)
             return
-        assert isinstance(cell.bed, Bed)
+        assert isinstance(cell.server, Server)
         made = tls.certificates_of(sandbox)
-        with driver.start(sandbox, _request(cell, beds.here(cell.bed), made), core, begins_on=begins_on) as server:
+        with driver.start(
+            sandbox, _request(cell, servers.here(cell.server), made), core, begins_on=begins_on
+        ) as server:
             account = server.client_account()
             if account and cell.choice.name == BY_NAME:
                 account = replace(account, number=os.geteuid())
-            yield _Database(cell, server.work_dirs[cell.bed.frontend.name], server, made, account=account)
+            yield _Database(cell, server.work_dirs[cell.server.frontend.name], server, made, account=account)
 
     def _check(self, cell: Cell) -> None:
         """Raises NotStarted where the database has no such choice or operation."""
-        if isinstance(cell.bed, Remote):
+        if isinstance(cell.server, Remote):
             reason = "a database is started for the measurement, and has no address before"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
-        name, title = (cell.bed.kind, cell.bed.title) if cell.bed else (cell.provider.kind, cell.provider.name)
+        name, title = (cell.server.kind, cell.server.title) if cell.server else (cell.provider.kind, cell.provider.name)
         if name not in self.choices:
             known = [kind for kind in EMBEDDED if kind in self.choices]
-            instead = f"{', '.join(known)}, or a bed" if known else f"the bed {', '.join(self.choices)}"
+            instead = f"{', '.join(known)}, or a server" if known else f"the server {', '.join(self.choices)}"
             what = "no database" if name not in CHOICES else "not signed in to here"
             raise NotStarted(Outcome.UNSUPPORTED, f"{title} is {what}: take {instead}")
         if cell.choice.name not in self.choices[name]:
             raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}")
-        if cell.bed and cell.coordinates["op"] == "open":
+        if cell.server and cell.coordinates["op"] == "open":
             raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
 
     def _handed(
@@ -234,7 +236,7 @@ class _Database:
         self,
         cell: Cell,
         directory: Path,
-        server: driver.Server | None,
+        server: driver.StartedServer | None,
         made: Certificates | None = None,
         *,
         account: Account | None = None,
@@ -244,13 +246,13 @@ class _Database:
         self.account = account
         """Its client's, in root's lab."""
         self.server = server
-        self._frontend = cell.bed.frontend.name if isinstance(cell.bed, Bed) else ""
+        self._frontend = cell.server.frontend.name if isinstance(cell.server, Server) else ""
         pooler = _pooler(cell)
         self._pooler = pooler.frontend.name if pooler else None
         self._channel = str(cell.coordinates.get("channel", "socket"))
         self._shows_certificate = cell.choice.name == "client-certificate"
         self._made = made or UNMADE
-        self._bed = cell.bed.kind if isinstance(cell.bed, Bed) else None
+        self._server = cell.server.kind if isinstance(cell.server, Server) else None
 
     @property
     def components(self) -> Mapping[str, int]:
@@ -268,13 +270,13 @@ class _Database:
             self.server.end()
 
     def _reached(self) -> dict[str, Any] | None:
-        if self._bed is None:
+        if self._server is None:
             return None
-        socket, database = REACHED[self._bed]
+        socket, database = REACHED[self._server]
         addresses = self.server.addresses if self.server else {}
         address = addresses.get(self._frontend, f"{ADDRESS}:0")
         reached = {
-            "kind": self._bed,
+            "kind": self._server,
             "socket": str(self.directory / socket),
             "port": int(address.rpartition(":")[2]),
             "user": USER,
@@ -306,7 +308,7 @@ def _rows_a_chunk(cell: Cell) -> int | None:
         return None
     if cell.coordinates["durability"] == "flushed":
         return FLUSHED_ROWS
-    return SERVER_ROWS if cell.bed else EMBEDDED_ROWS
+    return SERVER_ROWS if cell.server else EMBEDDED_ROWS
 
 
 def _request(cell: Cell, found: Installed, made: Certificates) -> Request:
@@ -318,19 +320,19 @@ def _request(cell: Cell, found: Installed, made: Certificates) -> Request:
         shown["database_certificate"] = tls.UnmadeCertificates(made.directory).server(CERTIFICATE)
     pooler = _pooler(cell)
     # Clients reach the pooler, and the database stands behind it.
-    front, behind = (found, ()) if pooler is None else (beds.here(pooler), (found,))
+    front, behind = (found, ()) if pooler is None else (servers.here(pooler), (found,))
     return Request(front, cell.provider, settings_of(cell), words=words, shown_words=shown, services=behind)
 
 
-def _pooler(cell: Cell) -> Bed | None:
+def _pooler(cell: Cell) -> Server | None:
     """What stands between the client and the database; None: nothing."""
-    return beds.services().get(str(cell.coordinates.get("pooler")))
+    return servers.services().get(str(cell.coordinates.get("pooler")))
 
 
 def _configuration(cell: Cell) -> str | None:
-    if not isinstance(cell.bed, Bed):
+    if not isinstance(cell.server, Server):
         return None
-    found = beds.find(cell.bed)
+    found = servers.find(cell.server)
     return found.reason if isinstance(found, Unavailable) else rendered(_request(cell, found, UNMADE))
 
 

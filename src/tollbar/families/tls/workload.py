@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tollbar import libraries, tls
-from tollbar.beds import Installed, NotStarted
-from tollbar.beds.configuration import SHOWN, Request
-from tollbar.beds.remote import Remote
-from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
+from tollbar.servers import Installed, NotStarted
+from tollbar.servers.configuration import SHOWN, Request
+from tollbar.servers.remote import Remote
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls.url import client_of
 from tollbar.workloads import Given
 from tollbar.workloads.request import Client, RequestWorkload, settings_of
@@ -18,7 +18,7 @@ class FamilyWorkload(RequestWorkload):
     """A request, over TLS or in clear."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """A bed with the cell's certificates, key exchange, cipher and resumption."""
+        """A server with the cell's certificates, key exchange, cipher and resumption."""
         if sandbox is not None:
             return tls.request(sandbox, found, cell.provider, settings_of(cell))
         try:
@@ -28,9 +28,9 @@ class FamilyWorkload(RequestWorkload):
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
         """Old and new clients, resuming and not, which hold the server to one exact certificate."""
-        if isinstance(cell.bed, Remote):
+        if isinstance(cell.server, Remote):
             resumes = cell.coordinates.get("resumption", "none") != "none"
-            return [{"share": 100, "tls": client_of(cell.bed, cell.choice.name, resumes=resumes)}]
+            return [{"share": 100, "tls": client_of(cell.server, cell.choice.name, resumes=resumes)}]
         made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
         try:
             kinds = tls.clients(tls.Settings.read(settings_of(cell)), made)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tollbar import libraries, tls
-from tollbar.beds import Installed
-from tollbar.beds.configuration import SHOWN, Request
-from tollbar.beds.sandbox import Sandbox
 from tollbar.families.tls.workload import FamilyWorkload as Tls
 from tollbar.plan import Cell
+from tollbar.servers import Installed
+from tollbar.servers.configuration import SHOWN, Request
+from tollbar.servers.sandbox import Sandbox
 from tollbar.tls.settings import BY_DEFAULT
 from tollbar.workloads.request import Client, settings_of
 
@@ -24,7 +24,7 @@ class FamilyWorkload(Tls):
     """A connection, by default or held to one version, key exchange and cipher on both sides."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """A bed with the cell's certificate."""
+        """A server with the cell's certificate."""
         if sandbox is None:
             return tls.shown_request(found, cell.provider, _settings(cell))
         return tls.request(sandbox, found, cell.provider, _settings(cell))

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tollbar.beds.prepared import told_meanwhile
-from tollbar.beds.sandbox import Sandbox
 from tollbar.files import write
+from tollbar.servers.prepared import told_meanwhile
+from tollbar.servers.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tollbar import beds, libraries, tls
-from tollbar.beds import Bed, Installed, NotStarted, handing, prepared
-from tollbar.beds.configuration import SHOWN, Request
-from tollbar.beds.sandbox import Sandbox
+from tollbar import libraries, servers, tls
 from tollbar.families.web_auth.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
+from tollbar.servers import Installed, NotStarted, Server, handing, prepared
+from tollbar.servers.configuration import SHOWN, Request
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given
 from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
@@ -119,7 +119,7 @@ NT_DOMAIN = "TOLLBAR"
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
 # The servers that may have a password checked by another, and are told whether to.
 ASK_ANOTHER = ("nginx",)
-# The bed that a service is the same server as.
+# The server that a service is the same server as.
 SAME_AS = {"authenticator": "httpd"}
 # A ticket takes the directory milliseconds, so those of requests are of so many users.
 TICKETS = 50
@@ -137,7 +137,7 @@ class FamilyWorkload(RequestWorkload):
         return replace(super().prove(tried, seed, given), cell=cell.key)
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """A bed that asks who is there, as the cell says."""
+        """A server that asks who is there, as the cell says."""
         settings = settings_of(cell)
         transport = _transport(settings)
         if sandbox is None:
@@ -192,7 +192,7 @@ class FamilyWorkload(RequestWorkload):
             elif stored:
                 count = made.usable(stored)
             accounts = {"file": str(passwords), "first": 0, "count": count}
-        if cell.choice.name in FORMS and isinstance(cell.bed, Bed) and cell.bed.name in GIVES_TOKENS:
+        if cell.choice.name in FORMS and isinstance(cell.server, Server) and cell.server.name in GIVES_TOKENS:
             told = {**told, "token": True}
         cache = {**_cache(settings), "hit_percent": settings["hit-share"]} if _is_remembered(settings) else None
         # On another machine it is out of the proof's reach, which says that this was not tried.
@@ -329,8 +329,8 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
     if settings["choice"] == "anonymous":
         return {"sign_in": None}
     # What these cannot do, the family says.
-    if found.bed.name not in STORES:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} is told of no sign-in")
+    if found.server.name not in STORES:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.server.title} is told of no sign-in")
     if _negotiates(settings):
         return {"sign_in": _negotiated(settings)}
     if settings["choice"] in WITHOUT_PASSWORD:
@@ -339,7 +339,7 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
     runs = str(settings.get("runs", "in-server"))
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
     # Another server's words where that is asked.
-    told = STORES[SAME_AS.get(CHECKED_BY.get(runs, ""), found.bed.name)][store](settings, accounts)
+    told = STORES[SAME_AS.get(CHECKED_BY.get(runs, ""), found.server.name)][store](settings, accounts)
     sign_in = {
         "scheme": settings["choice"],
         "store": told.pop("store"),
@@ -348,7 +348,7 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
     }
     if settings["choice"] == "session-cookie":
         sign_in["held"] = str(accounts.sessions)
-    if found.bed.name in ASK_ANOTHER:
+    if found.server.name in ASK_ANOTHER:
         sign_in["runs"] = runs
     return {"sign_in": sign_in, **told}
 
@@ -361,4 +361,4 @@ def _services(settings: Plain, words: Mapping[str, Any]) -> tuple[Installed, ...
     """What has to stand behind the server. Raises NotStarted where it is not available here."""
     database = "postgresql-accounts" if "tables" in words else None
     names = (settings.get("directory"), database, CHECKED_BY.get(str(settings.get("runs"))))
-    return tuple(beds.service(str(name)) for name in names if name)
+    return tuple(servers.service(str(name)) for name in names if name)

@@ -33,7 +33,7 @@ def comparison_tables(comparison: Comparison) -> dict[str, Table]:
 def _changes_table(caption: str, pairs: Sequence[RowChange], family: Family | None) -> Table:
     names = varying((pair.row for pair in pairs), always=("choice",))
     columns = (
-        *row_names(*("server" if name == "bed" else name for name in names)),
+        *row_names(*names),
         *numbers("CPU time", "change"),
         *texts("its interval", leaves=2),
         *numbers("× baseline", "change"),

@@ -49,7 +49,7 @@ class Names:
     @classmethod
     def of(cls, family: str, rows: Iterable[TollRow]) -> Names:
         some = list(rows)
-        values: dict[str, set[Value | None]] = {"choice": set(), "bed": set(), "provider": set(), "op": set()}
+        values: dict[str, set[Value | None]] = {"choice": set(), "server": set(), "provider": set(), "op": set()}
         for name in dict.fromkeys(name for row in some for name in row.at):
             values.setdefault(name, set()).update(row.at.get(name) for row in some)
         return cls(family, tuple(name for name, found in values.items() if name == "choice" or len(found) > 1))

@@ -212,7 +212,7 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
         able = f"; {_some(would, MOST_REPLACEMENTS, 'or')} would meet them" if would else ""
         return f"not priced: {priced.unpriced}{able}"
     family = priced.use.family
-    names = [name for name in ("op", "bytes", "users", "bed", "provider") if name in cost.where]
+    names = [name for name in ("op", "bytes", "users", "server", "provider") if name in cost.where]
     places = [place_of(family, cost.where, names), *(str(other.where.get("op")) for other in others)]
     said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
     if priced.own and priced.open:

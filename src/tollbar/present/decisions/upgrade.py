@@ -202,7 +202,7 @@ def cost_of(study: StudyJudgement, row: Row) -> float | None:
 def _place(study: StudyJudgement, row: Row) -> str:
     # Of a server that is upgraded its two builds are what differs.
     silent = {"provider", "users", *study.about.baseline}
-    names = [name for name in varying(study.rows, always=("choice", "bed")) if name not in silent]
+    names = [name for name in varying(study.rows, always=("choice", "server")) if name not in silent]
     return place_words(study)({name: value for name, value in row.coordinates.items() if name in names}, names)
 
 

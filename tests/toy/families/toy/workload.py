@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 
-from tollbar import beds
-from tollbar.beds import Installed
-from tollbar.beds.configuration import Request
-from tollbar.beds.sandbox import Sandbox
+from tollbar import servers
 from tollbar.plan import Cell
 from tollbar.records import ChunkRecord, Observations
+from tollbar.servers import Installed
+from tollbar.servers.configuration import Request
+from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork, RequestWorkload, settings_of
 
@@ -22,7 +22,7 @@ class FamilyWorkload(RequestWorkload):
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
         """The gate stamps so many times, and has a ledger behind it."""
         words = {"turns": cell.choice.setting.get("turns", 0)}
-        return Request(found, cell.provider, settings_of(cell), words=words, services=(beds.service("ledger"),))
+        return Request(found, cell.provider, settings_of(cell), words=words, services=(servers.service("ledger"),))
 
     @contextmanager
     def up(

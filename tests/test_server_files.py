@@ -1,0 +1,114 @@
+"""A server's file: what it may say, what is wrong in one line, and where its programs are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from component_lab import FakeServer
+from tollbar import servers
+from tollbar.errors import TollbarError
+from tollbar.servers.configuration import text_of
+
+WRONG = [
+    ({"redy": 1}, "`component.0.redy`: no such key", "did you mean `ready`"),
+    ({"ready": {"by": "htpp"}}, "`component.0.ready.by`: no such value: `htpp`", "did you mean `http`"),
+    ({"ready": {"by": "tcp", "limt": "1 s"}}, "`component.0.ready.limt`: no such key", "did you mean `limit`?"),
+    ({"ready": {"by": "tcp", "limit": 5}}, "`component.0.ready.limit`: say the unit, `5 s` or `5 ms`", None),
+    ({"ready": {"by": "command"}}, "`component.0.ready`: `command` is for", None),
+    ({"ready": {"by": "tcp", "command": ["true"]}}, "`component.0.ready`: `command` is for", None),
+    ({"lifetime": "day"}, "`component.0.lifetime`: no such value: `day`", "known: run, trial"),
+    ({"prepare": {"comands": []}}, "`component.0.prepare.comands`: no such key", "did you mean `commands`?"),
+    ({"prepare": {"settings": []}}, "`component.0.prepare.commands` is missing", None),
+    ({"shared-by": ["users"]}, "`component.0`: `shared-by`: a component that is started for each trial", None),
+    ({"lifetime": "run", "prepare": {"commands": [["true"]], "settings": ["users"]}}, "has to be in `shared-by`", None),
+    ({"port": 389}, '`port`: .* takes `address = "own"`', None),
+    ({"port": 0, "address": "own"}, "`component.0.port`: ", None),
+    ({"grace": "11 s"}, "`component.0.grace`: ", None),
+    ({"refusals": ["no group"]}, "`component.0.refusals.0`: the pattern has no group", None),
+    ({"refusals": ["(open"]}, "`component.0.refusals.0`: not a regular expression", None),
+    ({"complaints": ["no group"]}, "`component.0.complaints.0`: the pattern has no group", None),
+    ({"lifetime": "run", "complaints": ["(.*)"]}, "`component.0`: `complaints`: a log that other trials write", None),
+    ({"ports": ["web"]}, "`component`: two of them, or of their ports, have the name `web`", None),
+    (
+        {"version": {"arguments": [], "pattern": "(.)", "tool": "ask"}},
+        "`component.0`: `version.tool`: `ask` is none of its `tools`",
+        None,
+    ),
+    ({"run-as": "root"}, "`component.0.run-as`: no such key", None),
+    ({"capabilities": ["chown"]}, "`component.0.capabilities`: no such key", None),
+]
+
+
+@pytest.mark.parametrize(("keys", "words", "hint"), WRONG)
+def test_a_wrong_file_is_one_line(fake: FakeServer, keys: dict[str, Any], words: str, hint: str | None) -> None:
+    """It names the file, the key, and the nearest right key or value."""
+    fake.write(fake.component() | keys)
+    with pytest.raises(TollbarError, match=words) as caught:
+        servers.read(fake.folder)
+    assert str(fake.folder / "server.toml") == caught.value.where
+    assert (hint or "") in (caught.value.hint or "")
+    assert "\n" not in str(caught.value)
+
+
+def test_components_of_the_run_come_first(fake: FakeServer) -> None:
+    """One that outlives the trial cannot need one that does not."""
+    fake.write(fake.component(), fake.component(name="store", lifetime="run"))
+    with pytest.raises(TollbarError, match="those of the run come first"):
+        servers.read(fake.folder)
+
+
+def test_a_service_is_no_server_of_a_study(
+    fake: FakeServer, service: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a folder like the others, but for `runs-on`; what is not here says what would help."""
+    fake.write(fake.component())
+    service.write(service.component(tools={"initdb": ["no-such-program"]}))
+    (fake.folder.parent / "servers").symlink_to(fake.folder.parent)
+    monkeypatch.setenv("TOLLBAR_PATH", str(fake.folder.parent))
+    assert ("fake" in servers.all_servers(), "fake" in servers.services()) == (True, False)
+    assert ("fake-service" in servers.all_servers(), "fake-service" in servers.services()) == (False, True)
+    with pytest.raises(
+        servers.NotStarted, match=r"^unsupported: not available here: initdb is not installed; to have it"
+    ):
+        servers.service("fake-service")
+
+
+def test_a_service_performs_nothing(service: FakeServer) -> None:
+    """It stands behind the server that is asked."""
+    service.write(service.component())
+    file = service.folder / "server.toml"
+    file.write_text(f'performs = ["spin"]\n{file.read_text()}')
+    with pytest.raises(TollbarError, match="`performs`: a service"):
+        servers.read(service.folder)
+
+
+def test_a_tool_may_say_the_version(fake: FakeServer) -> None:
+    """Where the program cannot."""
+    version = {"tool": "shell", "arguments": ["-c", "echo 3.4"], "pattern": "(.*)"}
+    assert "3.4" == fake.of(fake.component(tools={"shell": ["sh"]}, version=version)).version
+
+
+def test_a_missing_tool_is_named_with_what_would_help(fake: FakeServer) -> None:
+    """A server is not here when a program that its commands need is not."""
+    fake.write(fake.component(tools={"initdb": ["no-such-program"], "shell": ["sh"]}))
+    missing = servers.find(servers.read(fake.folder))
+    assert servers.Unavailable("fake", "initdb is not installed; to have it: wishing") == missing
+
+
+def test_the_newest_version_is_found(fake: FakeServer) -> None:
+    """A folder with `*` is one of many versions, of which 15 is newer than 9."""
+    for version in ("9", "15", "8.4"):
+        folder = fake.folder / version
+        folder.mkdir()
+        (folder / "fake-server").symlink_to(fake.program)
+    found = fake.of(fake.component(program=["fake-server"], folders=[str(fake.folder / "*")]))
+    assert fake.folder / "15" / "fake-server" == found.programs["web"]
+
+
+def test_a_preparation_depends_on_what_its_files_include() -> None:
+    """One that is a line of another server's is made anew when that changes."""
+    text = text_of(servers.services()["postgresql-accounts"].folder, "one-database.sql")
+    assert "include" in text
+    assert "DROP DATABASE template0;" in text
