@@ -314,32 +314,31 @@ def _study(
     plain = database.cursor()
     plain.row_factory = None
     # Never by an index, which may be of other rows than the table has.
-    observed = stored.rows_of(
-        plain.execute(
-            "select o.trial, o.component, o.metric, o.by_round from observation o join trial t not indexed"
-            " on t.id = o.trial where t.study = ?",
-            (asked.name,),
-        ),
-        counts["observation"],
+    observed = plain.execute(
+        "select o.trial, o.component, o.metric, o.by_round from observation o join trial t not indexed"
+        " on t.id = o.trial where t.study = ?",
+        (asked.name,),
     )
-    values = stored.series([by_round for *_, by_round in observed])
-    series: dict[int, dict[tuple[str, str], list[Any]]] = defaultdict(dict)
-    for (number, component, metric, _), by_round in zip(observed, values, strict=True):
-        series[number][component, metric] = by_round
+    series: dict[int, dict[tuple[str, str], Any]] = defaultdict(dict)
+    for rows in stored.rows_of(observed, counts["observation"]):
+        values = stored.series([by_round for *_, by_round in rows])
+        for (number, component, metric, _), by_round in zip(rows, values, strict=True):
+            series[number][component, metric] = by_round
     trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
     read = plain.execute(
         "select id, study, cell, twin, block, heat, ord, started_s, outcome, reason, paid_by, memory_bytes, steal_ns,"
         " machine_load, load from trial not indexed where study = ? order by block, heat",
         (asked.name,),
     )
-    for number, *found in stored.rows_of(read, counts["trial"]):
-        trial = _trial(found, chunks_of(series.get(number, {})))
-        trials[trial.cell, trial.twin].append(trial)
+    for rows in stored.rows_of(read, counts["trial"]):
+        for number, *found in rows:
+            trial = _trial(found, chunks_of(series.pop(number, {})))
+            trials[trial.cell, trial.twin].append(trial)
     noted = database.execute("select * from set_aside where study = ? order by ord", (asked.name,))
     set_aside = tuple(_set_aside(found) for found in noted)
     # Tried again, it is set aside no more.
     still = {one.cell: one for one in set_aside if one.tried_again_s is None}
-    rows = tuple(
+    cells = tuple(
         _row(
             found,
             names,
@@ -350,7 +349,7 @@ def _study(
     )
     left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
     said = tuple((stored.coordinates(at), because) for at, because in left_out)
-    return StudyRun(asked, rows, said, tuple(looked), set_aside)
+    return StudyRun(asked, cells, said, tuple(looked), set_aside)
 
 
 def _set_aside(found: sqlite3.Row) -> SetAside:

@@ -21,10 +21,11 @@ from tollbar.families import Family, MadeOf
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, StudyPlan
 from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
+from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
 from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
-from tollbar.results.observations import series_of
+from tollbar.results.observations import refuse_more, series_of, values_of
 from tollbar.results.reading import SCHEMA, about, is_noted, looks, present, reach, read
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
@@ -37,11 +38,14 @@ class Store:
     directory: Path
     database: sqlite3.Connection
     lock: IO[bytes]
+    values: int = 0
+    """The number of values of all trials, for which there is a limit."""
 
     def record(self, heat: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
         """Keeps all trials of a heat and which cells were set aside because of them, or none of it.
 
-        When this returns they are on the disk.
+        When this returns they are on the disk. Raises TollbarError for more values than a run may have, because a run
+        that is kept must stay readable.
         A heat that was left out, because none of its cells may be measured any more, has none to keep.
         """
         if not heat:
@@ -49,15 +53,23 @@ class Store:
         first = heat[0]
         if any((one.study, one.block, one.heat) != (first.study, first.block, first.heat) for one in heat):
             raise ValueError("trials of more than one heat")
+        series = [[*series_of(trial.chunks)] for trial in heat]
+        counts = [values_of(text) for some in series for _, _, text in some]
+        try:
+            refuse_more(self.values + sum(counts), max(counts, default=0))
+        except ValueError as error:
+            hint = "its results are whole up to here: `tollbar judge` reads them; measure the rest as another run"
+            raise TollbarError(f"the run is full: {error}", where=str(self.directory), hint=hint) from error
         with self._writing() as database:
             started_s = min(trial.started_s for trial in heat)
             database.execute("insert into heat values (?, ?, ?, ?)", (first.study, first.block, first.heat, started_s))
-            for trial in heat:
-                self._insert(database, trial)
+            for trial, some in zip(heat, series, strict=True):
+                self._insert(database, trial, some)
             for one in set_aside:
                 database.execute(f"insert into set_aside values ({_marks(astuple(one))})", astuple(one))
+        self.values += sum(counts)
 
-    def _insert(self, database: sqlite3.Connection, trial: Trial) -> None:
+    def _insert(self, database: sqlite3.Connection, trial: Trial, series: Sequence[tuple[str, str, str]]) -> None:
         values = (
             None, trial.study, trial.cell, trial.twin, trial.block, trial.heat, trial.order, trial.started_s,
             trial.outcome, trial.reason, json.dumps(trial.paid_by), trial.memory_bytes, trial.steal_ns,
@@ -66,7 +78,7 @@ class Store:
         number = database.execute(f"insert into trial values ({_marks(values)})", values).lastrowid
         database.executemany(
             "insert into observation values (?, ?, ?, ?)",
-            [(number, component, metric, text) for component, metric, text in series_of(trial.chunks)],
+            [(number, component, metric, text) for component, metric, text in series],
         )
 
     def record_proof(self, proven: Proven) -> None:
@@ -242,6 +254,8 @@ def reopen(directory: Path) -> Store:
             # The whole of it, before anything is written into what may be another's database.
             read(directory)
             store = Store(directory, _to_be_written(directory, "rw"), lock)
+            stack.callback(store.database.close)
+            store.values, _ = stored.counted(store.database)
             stack.pop_all()
         return store
     except (OSError, sqlite3.Error) as error:
