@@ -7,8 +7,8 @@ import gc
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -148,11 +148,10 @@ def read(directory: Path) -> Run:
         database.text_factory = lambda content: printable(content.decode())
         database.row_factory = sqlite3.Row
         present = reach(database)
-        asked = zip(studies(directory), said["studies"].values(), strict=True)
+        asked = [*zip(studies(directory), said["studies"].values(), strict=True)]
+        tables = _tables(database, {one.name for one, _ in asked}, counts)
         read_back = tuple(
-            _study(
-                database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))], names, counts
-            )
+            _study(tables, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))], names)
             for one, entry in asked
         )
     return Run(
@@ -303,39 +302,56 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     return tuple(found)
 
 
-def _study(
-    database: sqlite3.Connection,
-    asked: study.Study,
-    looked: Sequence[int],
-    names: Mapping[str, str],
-    counts: Mapping[str, int],
-) -> StudyRun:
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of a run, each read once: a run may have hundreds of studies, and a query reads a table whole."""
+
+    trials: Mapping[str, Mapping[tuple[str, bool], Sequence[Trial]]]
+    """By study, then by cell and whether they are its twins'."""
+    set_aside: Mapping[str, Sequence[sqlite3.Row]]
+    cells: Mapping[str, Sequence[sqlite3.Row]]
+    left_out: Mapping[str, Sequence[sqlite3.Row]]
+
+
+def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int]) -> _Tables:
     # Plain tuples: rows that know their columns take half as long again to be read.
     plain = database.cursor()
     plain.row_factory = None
     # Never by an index, which may be of other rows than the table has.
-    observed = plain.execute(
-        "select o.trial, o.component, o.metric, o.by_round from observation o join trial t not indexed"
-        " on t.id = o.trial where t.study = ?",
-        (asked.name,),
-    )
+    observed = plain.execute("select trial, component, metric, by_round from observation not indexed")
     series: dict[int, dict[tuple[str, str], Any]] = defaultdict(dict)
     for rows in stored.rows_of(observed, counts["observation"]):
         values = stored.series([by_round for *_, by_round in rows])
         for (number, component, metric, _), by_round in zip(rows, values, strict=True):
             series[number][component, metric] = by_round
-    trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
+    trials: dict[str, dict[tuple[str, bool], list[Trial]]] = {name: defaultdict(list) for name in names}
     read = plain.execute(
         "select id, study, cell, twin, block, heat, ord, started_s, outcome, reason, paid_by, memory_bytes, steal_ns,"
-        " machine_load, load from trial not indexed where study = ? order by block, heat",
-        (asked.name,),
+        " machine_load, load from trial not indexed order by block, heat"
     )
     for rows in stored.rows_of(read, counts["trial"]):
         for number, *found in rows:
-            trial = _trial(found, chunks_of(series.pop(number, {})))
-            trials[trial.cell, trial.twin].append(trial)
-    noted = database.execute("select * from set_aside where study = ? order by ord", (asked.name,))
-    set_aside = tuple(_set_aside(found) for found in noted)
+            if found[0] in names:
+                trial = _trial(found, chunks_of(series.pop(number, {})))
+                trials[trial.study][trial.cell, trial.twin].append(trial)
+    return _Tables(
+        trials,
+        _by_study(database, "select * from set_aside not indexed order by ord"),
+        _by_study(database, "select * from cell order by position"),
+        _by_study(database, "select study, coordinates, because from left_out not indexed"),
+    )
+
+
+def _by_study(database: sqlite3.Connection, query: str) -> Mapping[str, Sequence[sqlite3.Row]]:
+    found: dict[str, list[sqlite3.Row]] = {}
+    for row in database.execute(query):
+        found.setdefault(row["study"], []).append(row)
+    return found
+
+
+def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]) -> StudyRun:
+    trials = tables.trials[asked.name]
+    set_aside = tuple(map(_set_aside, tables.set_aside.get(asked.name, ())))
     # Tried again, it is set aside no more.
     still = {one.cell: one for one in set_aside if one.tried_again_s is None}
     cells = tuple(
@@ -345,10 +361,10 @@ def _study(
             still.get(found["key"]),
             *(tuple(trials.get((found["key"], twin), ())) for twin in (False, True)),
         )
-        for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
+        for found in tables.cells.get(asked.name, ())
     )
-    left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
-    said = tuple((stored.coordinates(at), because) for at, because in left_out)
+    left_out = tables.left_out.get(asked.name, ())
+    said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
     return StudyRun(asked, cells, said, tuple(looked), set_aside)
 
 
