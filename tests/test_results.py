@@ -24,6 +24,7 @@ from tollbar.plan import Plan
 from tollbar.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
 from tollbar.results import Row, Store, observations
 from tollbar.results import store as storing
+from tollbar.results.directory import MOST_STUDIES
 
 STUDY = """
 question  = "?"
@@ -122,6 +123,13 @@ def test_a_heat_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> None
         store.record([trial(planned), trial(planned, 1), trial(planned)])
     assert set() == store.done()
     assert 0 == sum(len(row.trials) for row in rows_of(store))
+
+
+def test_a_run_of_more_studies_than_are_read_is_not_begun(planned: Plan, tmp_path: Path) -> None:
+    many = replace(planned, studies=planned.studies * (MOST_STUDIES + 1))
+    with pytest.raises(TollbarError, match="101 studies; a run has at most 100"):
+        results.create(many, tmp_path / "runs", command=(), libraries=(), fingerprint={})
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES"])

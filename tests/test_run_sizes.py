@@ -18,7 +18,7 @@ from tollbar import judge, results
 from tollbar.errors import TollbarError
 from tollbar.plan import MOST_COMBINATIONS
 from tollbar.results.database import MOST_VALUE_BYTES
-from tollbar.results.directory import MOST_TEXTS
+from tollbar.results.directory import MOST_STUDIES, MOST_TEXTS
 from tollbar.results.observations import MOST_VALUES, MOST_VALUES_OF_SERIES
 
 # CPU time, so that a busy machine changes nothing.
@@ -145,6 +145,16 @@ def _nested(run: Path) -> None:
         (run / f"families/{depth}/family.toml").write_text(text + parts, "utf-8")
     path = run / "studies/fake.toml"
     path.write_text(path.read_text("utf-8").replace('"spin"', '"1"'), "utf-8")
+
+
+def test_more_studies_than_a_run_may_have_are_not_read(fake_runs: Path) -> None:
+    _studies(fake_runs / "one", MOST_STUDIES)
+    assert MOST_STUDIES == len(results.read(fake_runs / "one").studies)
+    about = json.loads((fake_runs / "one" / "run.json").read_text())
+    about["studies"]["more"] = next(iter(about["studies"].values()))
+    (fake_runs / "one" / "run.json").write_text(json.dumps(about))
+    with pytest.raises(TollbarError, match="101 studies; a run has at most 100"):
+        results.read(fake_runs / "one")
 
 
 CLAIM = '[[claim]]\nsays="a"\nof={choice="spin-2"}\nover={choice="spin-1"}\nmetric="cost"\nratio=2.0\n'

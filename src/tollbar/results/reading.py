@@ -24,7 +24,7 @@ from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.records.load import MOST
 from tollbar.results import stored
 from tollbar.results.database import SPACES, opened, size_of
-from tollbar.results.directory import RESULTS, check_files, read_text
+from tollbar.results.directory import MOST_STUDIES, RESULTS, check_files, read_text
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.study.definition import Cells
@@ -53,6 +53,12 @@ MOST_OF_VERSION = 40
 def _few(said: object) -> object:
     if isinstance(said, dict) and len(said) > MOST_NAMES:
         raise ValueError(f"more than {MOST_NAMES:,} entries")
+    return said
+
+
+def _few_studies(said: object) -> object:
+    if isinstance(said, dict) and len(said) > MOST_STUDIES:
+        raise ValueError(f"{len(said):,} studies; a run has at most {MOST_STUDIES}")
     return said
 
 
@@ -128,7 +134,7 @@ class _About(_Said):
     providers: Named[_Receipt]
     servers: Named[dict[str, Any]]
     broken: Named[str]
-    studies: Named[_Entry]
+    studies: Annotated[dict[str, _Entry], BeforeValidator(_few_studies)]
     tollbar: str = NOT_STATED
     resumed_with: Listed[str] = []
     best_probe_ns: Positive | None = None

@@ -24,7 +24,7 @@ from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
-from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
+from tollbar.results.directory import LOCK, MOST_STUDIES, RESULTS, check_files, open_file
 from tollbar.results.observations import refuse_more, series_of, values_of
 from tollbar.results.reading import SCHEMA, about, is_noted, looks, present, reach, read
 from tollbar.results.run import MEASURED_AS
@@ -176,6 +176,9 @@ def create(
 
     Raises TollbarError before anything is measured, and then leaves nothing.
     """
+    if len(plan.studies) > MOST_STUDIES:
+        what = f"{len(plan.studies):,} studies; a run has at most {MOST_STUDIES}"
+        raise TollbarError(what, hint="measure them in several runs")
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
     started = datetime.now().astimezone()
     studies = {one.study.name: {"looks": [], **measured_as(one.study)} for one in plan.studies}
