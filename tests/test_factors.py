@@ -121,6 +121,18 @@ def test_a_study_without_factors_says_nothing_of_them() -> None:
     assert ((), None, None) == (about.factors, factors_section(about), factors_listing(about))
 
 
+def test_noise_is_worked_out_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a thousand cells asked for that of each of a thousand baselines."""
+    rows = [row({"choice": str(n)}, [1.0] * BLOCKS, repeats_ns=[1.0] * BLOCKS) for n in range(20)]
+    ledger = Ledger(rows, Terms(0.03, 1), "cpu")
+    asked = []
+    noises = Ledger.noises
+    monkeypatch.setattr(Ledger, "noises", lambda *words: asked.append(1) or noises(*words))
+    alone = [row({"choice": "alone"}, [1.0] * BLOCKS)] * 20
+    assert {ledger.noise_for([one]) for one in alone} == {ledger.noise_for(alone)}
+    assert 2 >= len(asked)
+
+
 # Of numbers alone.
 
 

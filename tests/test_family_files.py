@@ -140,8 +140,8 @@ BAD = {
     ),
     "unsupported where nothing is": (
         "",
-        SETTING.format('default = 1\nunsupported = [{ where = { bde = ["nginx"] }, because = "it lacks it" }]'),
-        "`setting.length.unsupported.where`: no coordinate `bde`",
+        SETTING.format('default = 1\nunsupported = [{ where = { sevrer = ["nginx"] }, because = "it lacks it" }]'),
+        "`setting.length.unsupported.where`: no coordinate `sevrer`",
         "did you mean `server`?",
     ),
     "unknown table": ("[choice.md5]", "[choices.md5]", "`choices`: no such key", "did you mean `choice`?"),

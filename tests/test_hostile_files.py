@@ -66,38 +66,38 @@ FILES: Mapping[str, Callable[[Path], object]] = {
     "a long number": _holding(lambda: b"a = " + b"9" * 1_000_000),
 }
 
-# Of inventories, each of up to 64 MiB: a right answer, or one line.
+# Of inventories, each of up to 32 MiB: a right answer, or one line.
 INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
-    "values that are not read": (0, lambda: INVENTORY + b'"x": [' + b"[]," * 20_000_000 + b"[]]}"),
-    "keys that are not read": (0, lambda: INVENTORY + b'"a":1,' * 9_000_000 + b'"b":1}'),
+    "values that are not read": (0, lambda: INVENTORY + b'"x": [' + b"[]," * 10_000_000 + b"[]]}"),
+    "keys that are not read": (0, lambda: INVENTORY + b'"a":1,' * 4_500_000 + b'"b":1}'),
     "values of an asset": (
         0,
-        lambda: COMPONENT + b'{"assetType": "algorithm", "x": [' + b"[]," * 20_000_000 + b"[]]}}]}",
+        lambda: COMPONENT + b'{"assetType": "algorithm", "x": [' + b"[]," * 10_000_000 + b"[]]}}]}",
     ),
-    "components that are numbers": (2, lambda: INVENTORY + b'"components": [' + b"0," * 30_000_000 + b"0]}"),
-    "empty components": (2, lambda: INVENTORY + b'"components": [' + b"{}," * 20_000_000 + b"{}]}"),
-    "components in components": (2, lambda: INVENTORY + b'"components": ' + b'[{"components": ' * 3_000_000),
-    "a nested value": (2, lambda: INVENTORY + b'"x": ' + b"[" * 60_000_000),
-    "a huge number": (0, lambda: INVENTORY + b'"x": ' + b"9" * 60_000_000 + b"}"),
+    "components that are numbers": (2, lambda: INVENTORY + b'"components": [' + b"0," * 15_000_000 + b"0]}"),
+    "empty components": (2, lambda: INVENTORY + b'"components": [' + b"{}," * 10_000_000 + b"{}]}"),
+    "components in components": (2, lambda: INVENTORY + b'"components": ' + b'[{"components": ' * 1_500_000),
+    "a nested value": (2, lambda: INVENTORY + b'"x": ' + b"[" * 31_000_000),
+    "a huge number": (0, lambda: INVENTORY + b'"x": ' + b"9" * 31_000_000 + b"}"),
     "a huge size": (
         0,
         lambda: (
             COMPONENT
             + b'{"assetType": "related-crypto-material", "relatedCryptoMaterialProperties": {"size": '
-            + b"9" * 60_000_000
+            + b"9" * 31_000_000
             + b"}}}]}"
         ),
     ),
     "a long name": (
         0,
-        lambda: INVENTORY + b'"components": [{"cryptoProperties": {}, "name": "' + b"x" * 60_000_000 + b'"}]}',
+        lambda: INVENTORY + b'"components": [{"cryptoProperties": {}, "name": "' + b"x" * 31_000_000 + b'"}]}',
     ),
     "occurrences": (
         0,
         lambda: (
             INVENTORY
             + b'"components": [{"cryptoProperties": {}, "evidence": {"occurrences": ['
-            + b'{"location":"a"},' * 3_500_000
+            + b'{"location":"a"},' * 1_750_000
             + b"{}]}}]}"
         ),
     ),
@@ -119,10 +119,37 @@ INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
             + b"{}]}}}]}"
         ),
     ),
-    "empty formulations": (2, lambda: INVENTORY + b'"formulation": [' + b"{}," * 20_000_000 + b"{}]}"),
-    "spaces": (2, lambda: b" " * 60_000_000),
-    "ends of lines": (2, lambda: b"\n" * 60_000_000),
-    "XML": (2, lambda: b"<bom>" * 10_000_000),
+    "suites in many places": (
+        2,
+        lambda: (
+            COMPONENT
+            + b'{"assetType": "protocol", "protocolProperties": {"cipherSuites": ['
+            + b"{}," * 20_000
+            + b'{}]}}, "evidence": {"occurrences": ['
+            + b",".join(b'{"location": "%d"}' % number for number in range(20_000))
+            + b"]}}]}"
+        ),
+    ),
+    "protocols of several certificates": (
+        0,
+        lambda: (
+            COMPONENT
+            + b'{"assetType": "protocol", "protocolProperties": {"cryptoRefArray": ["a", "b", "c"]}}},'.join(
+                [b"", *[b'{"cryptoProperties": '] * 20_000]
+            )
+            + b'{"assetType": "protocol"}}'
+            + b"".join(
+                b', {"bom-ref": "%c", "cryptoProperties": {"assetType": "certificate", "algorithmName": "RSA-2048"}}'
+                % one
+                for one in b"abc"
+            )
+            + b"]}"
+        ),
+    ),
+    "empty formulations": (2, lambda: INVENTORY + b'"formulation": [' + b"{}," * 10_000_000 + b"{}]}"),
+    "spaces": (2, lambda: b" " * 31_000_000),
+    "ends of lines": (2, lambda: b"\n" * 31_000_000),
+    "XML": (2, lambda: b"<bom>" * 5_000_000),
 }
 
 

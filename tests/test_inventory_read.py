@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_inventory import algorithm, asset, made
-from tollbar import inventory
+from tollbar import inventory, spelling
 from tollbar.errors import TollbarError
-from tollbar.inventory import keys, limits, mapping, parts, texts
+from tollbar.inventory import facts, keys, limits, mapping, parts, texts
 from tollbar.inventory.mapping import mapped
 from tollbar.inventory.reading import parse
 
@@ -210,6 +211,14 @@ def test_references_in_a_circle_end() -> None:
         ("MOST_COMPONENTS", 3, [{"name": "library"}] * 4),
         ("MOST_COMPONENTS", 3, [{"components": [{"components": [{"components": [{}]}]}]}]),
         ("MOST_REFERENCES", 3, [certificate("c", "a", "b", "c", "d")]),
+        (
+            "MOST_PLACES",
+            3,
+            [
+                asset("p", "protocol", cipherSuites=[{"name": "s"}] * 2)
+                | {"evidence": {"occurrences": [{"location": x} for x in "ab"]}}
+            ],
+        ),
         ("MOST_PLACES", 3, [algorithm("MD5") | {"evidence": {"occurrences": [{"location": x} for x in "abcd"]}}]),
     ],
 )
@@ -227,6 +236,47 @@ def test_more_different_assets_than_can_be_looked_at_are_refused(monkeypatch: py
     assert 4 == len(mapped(made(*(algorithm(f"name {number % 3}") for number in range(4)))))
     with pytest.raises(TollbarError, match="more than 3 assets that differ"):
         mapped(made(*(algorithm(f"name {number}") for number in range(4))))
+
+
+def _never(*_: object) -> NoReturn:
+    raise AssertionError("called")
+
+
+def test_an_inventory_of_too_many_different_assets_is_refused_before_any_is_mapped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mapping, "MOST_DIFFERENT", 3)
+    monkeypatch.setattr(mapping, "Facts", _never)
+    with pytest.raises(TollbarError, match="more than 3 assets that differ"):
+        mapped(made(*(algorithm(f"name {number}") for number in range(4))))
+
+
+def test_certificates_of_many_protocols_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = []
+
+    class Counted(facts.Facts):
+        def __init__(self, said: Mapping[str, str]) -> None:
+            looked_up.append(said)
+            super().__init__(said)
+
+    monkeypatch.setattr(mapping, "Facts", Counted)
+    suites = [{"name": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}]
+    front = [
+        asset("front", "protocol", type="tls", version="1.2", cipherSuites=suites, cryptoRefArray=["c"])
+        for _ in range(50)
+    ]
+    found = mapped(made(*front, certificate("c", "k"), key("k", "a"), algorithm("RSA-2048", "a")))
+    assert 53 == len(found)
+    assert {"rsa-2048"} == {use.coordinates["certificate"] for one in found[:50] for use in one.uses}
+    assert 4 == len(looked_up)
+
+
+def test_a_value_that_a_family_does_not_have_is_compared_with_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suggestion takes a millisecond, and an inventory may have thousands of such values."""
+    monkeypatch.setattr(spelling, "nearest", _never)
+    suite = {"name": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "tlsGroups": ["secp999r1"]}
+    (found,) = mapped(made(asset("front", "protocol", type="tls", version="1.2", cipherSuites=[suite])))
+    assert any("secp999r1" in sentence for use in found.uses for sentence in use.beyond)
 
 
 def test_an_asset_with_properties_that_are_too_large_has_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

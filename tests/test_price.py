@@ -18,9 +18,10 @@ from test_inventory import SAMPLES, algorithm, asset, made
 from tollbar import families, policies
 from tollbar.document.decisions.price import document
 from tollbar.families import Value
-from tollbar.inventory import price, to_measure
+from tollbar.inventory import price, pricing, to_measure
 from tollbar.inventory.pricing import Pricing
 from tollbar.judge import Verdict
+from tollbar.judge.choosing import Candidate, Wanted, candidate
 from tollbar.policies import Ruling
 from tollbar.present.decisions.price import brief
 from tollbar.present.numbers import NOISY
@@ -49,6 +50,20 @@ def test_what_breaks_a_policy_is_replaced_by_the_cheapest_that_meets_it() -> Non
     assert ("asvs-level-2-5.0.0", "11.2.3") in [(policy, rule) for policy, rule, _ in found.broken]
     assert {2} == {*found.broken.values()}
     assert () == good.uses[0].replacements
+
+
+def test_assets_that_differ_beyond_a_family_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = []
+
+    def counted(wanted: Wanted, cell: Mapping[str, Value]) -> Candidate:
+        judged.append(cell)
+        return candidate(wanted, cell)
+
+    monkeypatch.setattr(pricing, "candidate", counted)
+    suite = {"name": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "tlsGroups": [f"secp{n}r1" for n in range(900, 950)]}
+    found = priced(asset("front", "protocol", type="tls", version="1.2", cipherSuites=[suite]))
+    assert 50 == len({use.use.beyond for line in found.lines for use in line.uses})
+    assert 1 == len(judged)
 
 
 def test_what_was_not_measured_says_so() -> None:

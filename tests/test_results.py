@@ -22,8 +22,9 @@ from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan
 from tollbar.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
-from tollbar.results import Row, Store
+from tollbar.results import Row, Store, observations
 from tollbar.results import store as storing
+from tollbar.results.directory import MOST_STUDIES
 
 STUDY = """
 question  = "?"
@@ -122,6 +123,38 @@ def test_a_batch_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> Non
         store.record([trial(planned), trial(planned, 1), trial(planned)])
     assert set() == store.done()
     assert 0 == sum(len(row.trials) for row in rows_of(store))
+
+
+def test_a_run_of_more_studies_than_are_read_is_not_begun(planned: Plan, tmp_path: Path) -> None:
+    many = replace(planned, studies=planned.studies * (MOST_STUDIES + 1))
+    with pytest.raises(TollbarError, match="101 studies; a run has at most 100"):
+        results.create(many, tmp_path / "runs", command=(), libraries=(), fingerprint={})
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES"])
+def test_a_batch_beyond_what_is_read_is_not_recorded(
+    planned: Plan, store: Store, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there of the run can still be read, and is."""
+    first = trial(planned)
+    store.record([first])
+    monkeypatch.setattr(observations, limit, store.values if limit == "MOST_VALUES" else len(CHUNKS) - 1)
+    with pytest.raises(TollbarError, match="the run is full") as raised:
+        store.record([trial(planned, block=1, order=9)])
+    assert "tollbar judge" in str(raised.value.hint)
+    monkeypatch.undo()
+    assert [first] == [one for row in rows_of(store) for one in row.trials]
+
+
+def test_a_run_that_is_taken_up_again_has_its_values(planned: Plan, store: Store) -> None:
+    store.record([trial(planned), failed(planned, 1)])
+    store.close()
+    again = results.reopen(store.directory)
+    try:
+        assert 0 < store.values == again.values
+    finally:
+        again.close()
 
 
 def test_a_batch_that_was_left_out_leaves_nothing(store: Store) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import sqlite3
 import subprocess
+from array import array
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan
 from tollbar.records import Chunk, Chunks, LoadRecord, Outcome, Proven, SetAside
-from tollbar.results import Store
+from tollbar.results import Store, stored
 from tollbar.results.observations import chunks_of, series_of
 
 TEXT = """
@@ -35,6 +36,20 @@ PROBED = (
     Chunk(3, 20, 2000, {"web": 1900}, {("web", "reads"): 5.0}, (25_000.0, 31_000.0, 27_000.0), is_made_up=True),
     Chunk(4, 30, 3000, {"web": 2900}, {("", "background"): 4.0}),
 )
+
+
+def test_many_values_of_a_trial_are_kept_in_arrays() -> None:
+    """In lists they take four times the memory, and what one chunk is takes ten times: it is not kept."""
+    chunks = [Chunk(n, 10 + n, 1000, {"web": 900}, {("", "background"): 3.0}, (2.0, 2.5)) for n in range(100)]
+    texts = [text for _, _, text in series_of(chunks)]
+    read = chunks_of(dict(zip([key[:2] for key in series_of(chunks)], stored.series(texts), strict=True)))
+    assert isinstance(read, Chunks)
+    assert {array} == {*map(type, (read.rounds, read.operations, read.wall_ns, read.cpu_ns["web"], *read.probes_ns))}
+    assert chunks == [*read]
+    assert (chunks[-1], (chunks[3],)) == (read[-1], read[3:4])
+    with pytest.raises(IndexError):
+        read[100]
+    assert not [name for name in vars(read) if name not in Chunks.__dataclass_fields__]
 
 
 @pytest.fixture

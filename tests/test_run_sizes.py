@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import results
+from tollbar import judge, results
 from tollbar.errors import TollbarError
 from tollbar.plan import MOST_COMBINATIONS
 from tollbar.results.database import MOST_VALUE_BYTES
-from tollbar.results.directory import MOST_TEXTS
+from tollbar.results.directory import MOST_STUDIES, MOST_TEXTS
+from tollbar.results.observations import MOST_VALUES, MOST_VALUES_OF_SERIES
 
 # CPU time, so that a busy machine changes nothing.
 MOST_CPU_S, MOST_MORE = 5, 300 << 20
@@ -146,6 +147,16 @@ def _nested(run: Path) -> None:
     path.write_text(path.read_text("utf-8").replace('"spin"', '"1"'), "utf-8")
 
 
+def test_more_studies_than_a_run_may_have_are_not_read(fake_runs: Path) -> None:
+    _studies(fake_runs / "one", MOST_STUDIES)
+    assert MOST_STUDIES == len(results.read(fake_runs / "one").studies)
+    about = json.loads((fake_runs / "one" / "run.json").read_text())
+    about["studies"]["more"] = next(iter(about["studies"].values()))
+    (fake_runs / "one" / "run.json").write_text(json.dumps(about))
+    with pytest.raises(TollbarError, match="101 studies; a run has at most 100"):
+        results.read(fake_runs / "one")
+
+
 CLAIM = '[[claim]]\nsays="a"\nof={choice="spin-2"}\nover={choice="spin-1"}\nmetric="cost"\nratio=2.0\n'
 LARGE = MOST_TEXTS - 40_000
 TEXTS: Mapping[str, tuple[Callable[[Path], object], str]] = {
@@ -170,15 +181,19 @@ TEXTS: Mapping[str, tuple[Callable[[Path], object], str]] = {
 
 def _read_within_limits(run: Path, words: str) -> None:
     """In a process of its own. Exits with 1 where the run is read and not refused, or the reverse."""
-    (pages, *_) = Path("/proc/self/statm").read_text().split()
-    most = int(pages) * resource.getpagesize() + MOST_MORE
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    _limit()
     try:
         results.read(run)
     except TollbarError as error:
         raise SystemExit(not words or words not in str(error)) from error
     raise SystemExit(bool(words))
+
+
+def _limit() -> None:
+    (pages, *_) = Path("/proc/self/statm").read_text().split()
+    most = int(pages) * resource.getpagesize() + MOST_MORE
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
 
 
 @pytest.mark.parametrize("what", TEXTS)
@@ -189,6 +204,32 @@ def test_any_text_is_read_or_refused_within_limits(fake_runs: Path, what: str) -
     process.start()
     process.join()
     assert 0 == process.exitcode
+
+
+def test_as_many_values_as_a_run_may_have_are_judged_within_limits(fake_runs: Path) -> None:
+    run = fake_runs / "one"
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        chunks = MOST_VALUES_OF_SERIES
+        read = database.execute("select trial, component, metric, by_round from observation order by trial").fetchall()
+        left = MOST_VALUES - 10_000
+        for _, group in itertools.groupby(read, key=lambda one: one[0]):
+            series = [*group]
+            left -= len(series) * chunks
+            for trial, component, metric, text in series if left >= 0 else ():
+                numbers = [*range(chunks)] if metric == "round" else json.loads(text)[:1] * chunks
+                database.execute(
+                    "update observation set by_round = ? where trial = ? and component = ? and metric = ?",
+                    (json.dumps(numbers), trial, component, metric),
+                )
+    process = get_context("fork").Process(target=_judge_within_limits, args=(run,))
+    process.start()
+    process.join()
+    assert 0 == process.exitcode
+
+
+def _judge_within_limits(run: Path) -> None:
+    _limit()
+    judge.judge(results.read(run))
 
 
 def parent_of(child: int, times: int = 400) -> bytes:

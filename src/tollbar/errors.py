@@ -101,7 +101,8 @@ def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = N
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean …?`, or the whole list while it is short, or nothing; a word of an earlier version by its new one."""
+    """Return the hint on an unknown name: its new one, the nearest, or all while they are few; None for none of
+    these."""
     names = sorted(known)
     if (new := WORDS.get(name)) in names:
         return f"`{name}` is `{new}` now"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 WORDS: Mapping[str, str] = {
     "bed": "server",
@@ -27,3 +28,22 @@ WORDS: Mapping[str, str] = {
     "wall-typical": "wall-all",
 }
 """Keys, settings, studies, options and metrics."""
+
+COLUMNS: Mapping[str, str] = {"heat": "batch", "twin": "repeat", "server": "server_version"}
+"""Tables and columns of the results of a run of format 5."""
+COORDINATES = ("bed", "stretch")
+"""Those of `WORDS` that are coordinates of cells."""
+# Keys whose values are names of coordinates or of metrics.
+_OF_NAMES = frozenset({"rows", "columns", "factors", "metric"})
+
+
+def today(said: Any, key: str = "") -> Any:
+    """Return what a file of an earlier version says in words of today: its keys, and the names of coordinates.
+
+    Raises RecursionError for what is nested too deeply.
+    """
+    if isinstance(said, dict):
+        return {WORDS.get(name, name): today(value, name) for name, value in said.items()}
+    if isinstance(said, list):
+        return [today(one, key) for one in said]
+    return WORDS.get(said, said) if key in _OF_NAMES and isinstance(said, str) else said

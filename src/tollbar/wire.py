@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.files import read_text
+from tollbar.renamed import today
 
 KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"), defer_build=True)
 """For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error.
@@ -104,10 +105,19 @@ def read(path: Path, table: type[Table], **more: Any) -> Table:
     return parse(read_text(path), table, where=str(path), **more)
 
 
-def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str] | None = None, **more: Any) -> Table:
+def parse(
+    text: str,
+    table: type[Table],
+    *,
+    where: str,
+    known: Mapping[str, str] | None = None,
+    earlier: bool = False,
+    **more: Any,
+) -> Table:
     """The text as this table. Raises TollbarError: one line with the file, the key, and the nearest right one.
 
-    `known` are keys and values of earlier versions, each with what is said instead.
+    `known` are keys and values of earlier versions, each with what is said instead. `earlier`: the file is of an
+    earlier version, and is read in words of today.
     """
     deep = TollbarError("not TOML that a person would write: nested too deeply, or too long a number", where=where)
     if text.count(".") > MOST_DOTS:
@@ -119,6 +129,8 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
         # As editors of Windows write it, and as JSON is read.
         said = tomllib.loads(text.removeprefix("\ufeff"))
         check_characters(said, where)
+        if earlier:
+            said = today(said)
         adapter: TypeAdapter[Table] = _adapter(cast("Hashable", table))
         return adapter.validate_python(said | more)
     except tomllib.TOMLDecodeError as error:

@@ -20,7 +20,7 @@ from tollbar.records import Chunk, Outcome
 from tollbar.results import Run
 
 COLUMNS = (
-    *("cell", "twin", "block", "heat", "round", "made_up", "operations", "cost_ns"),
+    *("cell", "repeat", "block", "batch", "round", "made_up", "operations", "cost_ns"),
     # Of the probes, the second where a chunk was long.
     *("before_ns", "within_ns", "after_ns"),
 )
@@ -33,9 +33,9 @@ def document(run: Run, name: str) -> dict[str, Any]:
     chunks = [
         (
             places[row.key],
-            int(trial.twin),
+            int(trial.repeat),
             trial.block,
-            trial.heat,
+            trial.batch,
             chunk.round,
             int(chunk.is_made_up),
             chunk.operations,

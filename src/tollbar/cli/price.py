@@ -50,7 +50,7 @@ def price(
 ) -> ExitStatus:
     """Judge an inventory of cryptography by policies, and price what must be replaced.
 
-    The inventory is a CycloneDX document, version 1.6 or 1.7, in JSON, of at most 64 MiB. Each asset is a choice that
+    The inventory is a CycloneDX document, version 1.6 or 1.7, in JSON, of at most 32 MiB. Each asset is a choice that
     Tollbar knows, or it says why not. What breaks a policy is set beside the cheapest that meets all of them.
 
     tollbar price cbom.json --policy tr-02102-2026-01 --run runs/2026-11-21-101500-set

@@ -231,20 +231,26 @@ def name_of(folder: Path) -> str:
 
 
 def read_family(
-    folder: Path, *, with_answers: bool = True, read_before: dict[Path, Family] | None = None, is_part: bool = False
+    folder: Path,
+    *,
+    with_answers: bool = True,
+    read_before: dict[Path, Family] | None = None,
+    is_part: bool = False,
+    earlier: bool = False,
 ) -> Family:
     """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
 
     A run that is read back needs no known answers and no keys, and keeps none: `with_answers` leaves them out.
     A folder that is among `read_before` is not read again; the families that are read are added there. A family that
-    `is_part` of another one has no parts itself: their number would grow exponentially.
+    `is_part` of another one has no parts itself: their number would grow exponentially. `earlier`: it is in words of an
+    earlier version.
     """
     read_before = {} if read_before is None else read_before
     if folder in read_before:
         return read_before[folder]
     path = folder / "family.toml"
     try:
-        wire = read(path, _WireFamily)
+        wire = read(path, _WireFamily, earlier=earlier)
         if wire.part and is_part:
             raise ValueError("`part`: this family is a part of another one, and cannot have parts itself")
         settings = {name: _setting(name, s) for name, s in wire.setting.items()}
@@ -262,7 +268,8 @@ def read_family(
         )
         if wire.part:
             parts: dict[Path, Family] = {}
-            found = made_of(found, [_member(name, one, folder, with_answers, parts) for name, one in wire.part.items()])
+            members = [_member(name, one, folder, with_answers, parts, earlier) for name, one in wire.part.items()]
+            found = made_of(found, members)
         if wire.default:
             given = dict(wire.default) | {"setting": _parameters(wire.default.setting, found.settings)}
             found = replace(found, default=Default(**given))
@@ -282,7 +289,9 @@ def read_family(
     return found
 
 
-def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool, read_before: dict[Path, Family]) -> Member:
+def _member(
+    name: str, wire: _WirePart, folder: Path, with_answers: bool, read_before: dict[Path, Family], earlier: bool
+) -> Member:
     """A family that this one is made of: it lies beside it, or is Tollbar's own."""
     own = SHARED_KEYS.parent
     places = [root / of for root in (folder.parent, own) for of in (wire.family, wire.family.replace("-", "_"))]
@@ -290,7 +299,7 @@ def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool, read_b
     if found is None:
         known = nearest(wire.family, [name_of(one.parent) for one in own.glob("*/family.toml")])
         raise ValueError(f"`part.{name}.family`: no such family: `{wire.family}`; {known}")
-    family = read_family(found, with_answers=with_answers, read_before=read_before, is_part=True)
+    family = read_family(found, with_answers=with_answers, read_before=read_before, is_part=True, earlier=earlier)
     choices = tuple(choice for choice in family.choices if any(is_like(choice, one) for one in wire.choices))
     if wire.default not in choices:
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,10 +25,18 @@ MOST = 10_000_000
 class NotAValue(ValueError):
     """A word that is none of a setting's values."""
 
-    def __init__(self, what: str, hint: str | None) -> None:
-        super().__init__(f"{what}; {hint}" if hint else what)
+    def __init__(self, what: str, word: str, known: Collection[str]) -> None:
+        super().__init__(what)
         self.what = what
-        self.hint = hint
+        self._word, self._known = word, known
+
+    # A search for similar names takes a millisecond, and an inventory may have thousands of such words.
+    @property
+    def hint(self) -> str | None:
+        return nearest(self._word, self._known)
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.hint}" if self.hint else self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Setting:
         found = spelling.find(str(value), by_text) if isinstance(value, str) else None
         if found is None:
             what = f"`{units.quoted(value)}` is not one of the values of `{self.name}`"
-            raise NotAValue(what, nearest(units.quoted(value), by_text))
+            raise NotAValue(what, units.quoted(value), by_text)
         return by_text[found]
 
     def words(self, value: Value) -> str:

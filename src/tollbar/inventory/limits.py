@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Limit of a file: ten thousand assets have some 7 MB."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Limit of a file: ten thousand assets have some 7 MB. All limits together keep an answer below 5 s of CPU time."""
 MOST_ASSETS = 50_000
 MOST_COMPONENTS = 250_000
-MOST_PLACES = 500_000
+MOST_PLACES = 250_000
+"""Limit of the places of all assets. Each cipher suite of a protocol has all of the protocol's places."""
 MOST_REFERENCES = 1_000_000
 """Limit of the references that assets have to others, all together."""
 MOST_OF_ASSET = 4 * 1024 * 1024
@@ -19,5 +20,5 @@ MOST_OF_PLACE = 240
 """Limit of a path, which is of no use without its end."""
 MOST_OF_PROPERTY = 400
 """Limit of a text: a hundred thousand assets may have one each."""
-MOST_KEYS = 1_500_000
-"""Limit of the keys that are read here, and of the braces around them: 50,000 assets have some 1,000,000."""
+MOST_KEYS = 900_000
+"""Limit of the keys that are read here, and of the braces around them: 50,000 assets have some 750,000."""

@@ -59,30 +59,24 @@ class Mapped:
 
 
 def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
-    """What each asset of an inventory is an instance of, in its order."""
-    known = families.families()
-    # Names differ in what says nothing: what is alike in what they say is looked up once.
-    by_texts: dict[tuple[tuple[str, str], ...], Mapped] = {}
-    by_facts: dict[str, Mapped] = {}
+    """What each asset of an inventory is an instance of, in its order. Raises TollbarError."""
     followed = Followed(inventory)
-    certificates = _Certificates(followed, known)
+    looked_up = _LookedUp(families.families())
+    # All texts come first, because they cost little: an inventory with too many is refused before anything is mapped.
+    own, whole = _Different(inventory), _Different(inventory)
+    texts_of_each = _TextsOfEach(followed)
+    of_assets = [None if asset.fault else own.one_of(texts_of_each.of(asset)) for asset in inventory.assets]
+    certificates = _Certificates(followed, texts_of_each, looked_up)
+    with_certificates = [
+        None if texts is None else whole.one_of((*texts, *certificates.text_of(asset).items()))
+        for asset, texts in zip(inventory.assets, of_assets, strict=True)
+    ]
     found = []
-    for asset in inventory.assets:
-        if asset.fault:
+    for asset, texts in zip(inventory.assets, with_certificates, strict=True):
+        if texts is None:
             found.append(Mapped(reason=f"not as CycloneDX has it: {asset.fault}"))
             continue
-        texts = tuple({**texts_of(asset, followed), **certificates.text_of(asset)}.items())
-        if texts not in by_texts:
-            if len(by_texts) >= MOST_DIFFERENT:
-                many = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
-                hint = "price it part by part: `jq` selects some of its `components`, for example"
-                raise TollbarError(many, where=str(inventory.path), hint=hint)
-            facts = Facts(dict(texts))
-            key = facts.key
-            if key not in by_facts:
-                by_facts[key] = _mapped(facts, known)
-            by_texts[texts] = by_facts[key]
-        what = by_texts[texts]
+        what = looked_up.mapped(texts)
         twice = followed.twice(asset)
         found.append(
             _but(what, f"`{shown(twice)}`, which it refers to, stands for several components") if twice else what
@@ -90,11 +84,63 @@ def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
     return tuple(found)
 
 
+_Texts = tuple[tuple[str, str], ...]
+
+
+class _TextsOfEach:
+    """The texts of assets. Assets that share their properties and references share their texts."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+        self._known: dict[tuple[object, ...], _Texts] = {}
+
+    def of(self, asset: Asset) -> _Texts:
+        key = asset.kind, id(asset.said), *((name, id(refs)) for name, refs in asset.refers.items())
+        if key not in self._known:
+            self._known[key] = tuple(texts_of(asset, self._followed).items())
+        return self._known[key]
+
+
+class _Different:
+    """The texts of an inventory's assets, each of which is kept once. There is a limit of how many differ."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._where = str(inventory.path)
+        self._kept: dict[_Texts, _Texts] = {}
+
+    def one_of(self, texts: _Texts) -> _Texts:
+        """Return these texts. Raises TollbarError."""
+        kept = self._kept.setdefault(texts, texts)
+        if len(self._kept) > MOST_DIFFERENT:
+            many = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
+            hint = "price it part by part: `jq` selects some of its `components`, for example"
+            raise TollbarError(many, where=self._where, hint=hint)
+        return kept
+
+
+class _LookedUp:
+    """What texts are an instance of. Names differ in what says nothing: equal facts are looked up once."""
+
+    def __init__(self, known: Mapping[str, Family]) -> None:
+        self._known = known
+        self._by_texts: dict[_Texts, Mapped] = {}
+        self._by_facts: dict[str, Mapped] = {}
+
+    def mapped(self, texts: _Texts) -> Mapped:
+        if texts not in self._by_texts:
+            facts = Facts(dict(texts))
+            key = facts.key
+            if key not in self._by_facts:
+                self._by_facts[key] = _mapped(facts, self._known)
+            self._by_texts[texts] = self._by_facts[key]
+        return self._by_texts[texts]
+
+
 class _Certificates:
     """The keys of the certificates that protocols refer to; each is looked up once."""
 
-    def __init__(self, followed: Followed, known: Mapping[str, Family]) -> None:
-        self._followed, self._known = followed, known
+    def __init__(self, followed: Followed, texts_of_each: _TextsOfEach, looked_up: _LookedUp) -> None:
+        self._followed, self._texts_of_each, self._looked_up = followed, texts_of_each, looked_up
         self._choices: dict[int, frozenset[str]] = {}
 
     def text_of(self, asset: Asset) -> Mapping[str, str]:
@@ -119,7 +165,7 @@ class _Certificates:
         is_known = len(certificates) <= _MOST_CERTIFICATES and not any(one.fault for one in certificates)
         found = set()
         for one in certificates if is_known else ():
-            uses = _mapped(Facts(texts_of(one, self._followed)), self._known).uses
+            uses = self._looked_up.mapped(self._texts_of_each.of(one)).uses
             found.add(str(uses[0].coordinates["choice"]) if len(uses) == 1 else "")
         return frozenset(found)
 

@@ -250,11 +250,15 @@ def is_named(asset: Asset) -> bool:
 def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
     alike: dict[tuple[object, ...], list[int]] = {}
     found = mapped(inventory)
+    # Of thousands of assets a few are different.
+    keys: dict[int, tuple[object, ...]] = {}
     for number, (asset, what) in enumerate(zip(inventory.assets, found, strict=True)):
-        uses = tuple((one.family.name, *one.coordinates.items(), one.beyond) for one in what.uses)
+        if id(what) not in keys:
+            uses = tuple((one.family.name, *one.coordinates.items(), one.beyond) for one in what.uses)
+            best = tuple((one.family.name, *one.coordinates.items()) for one in what.at_best)
+            keys[id(what)] = uses, what.reason, best
         name = asset.name.casefold() if is_named(asset) else ""
-        best = tuple((one.family.name, *one.coordinates.items()) for one in what.at_best)
-        alike.setdefault((asset.kind, name, uses, what.reason, best, asset.platform), []).append(number)
+        alike.setdefault((asset.kind, name, keys[id(what)], asset.platform), []).append(number)
     for numbers in alike.values():
         assets = [inventory.assets[number] for number in numbers]
         first: Mapped = found[numbers[0]]
@@ -328,10 +332,11 @@ class _Market:
         return replace(priced, found=replace(priced.found, broken=kept))
 
     def priced(self, use: Use, platform: str | None) -> Priced:
-        key = (use.family.name, *sorted(use.coordinates.items()), use.beyond, platform)
+        # What is beyond the family has no price. Thousands of assets may differ in that alone.
+        key = (use.family.name, *sorted(use.coordinates.items()), use.unmeasured, platform)
         if key not in self._priced:
             self._priced[key] = self._price(use, platform)
-        return self._priced[key]
+        return replace(self._priced[key], use=use)
 
     def _price(self, use: Use, platform: str | None) -> Priced:
         if use.family.name not in self._offers:

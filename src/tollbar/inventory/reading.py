@@ -34,6 +34,7 @@ from tollbar.inventory.parts import (
     scalar,
     shown,
 )
+from tollbar.results.reading import uncollected
 
 VERSIONS = ("1.6", "1.7")
 STANDARD_INPUT = Path("-")
@@ -86,8 +87,9 @@ def parse(content: bytes, path: Path) -> Inventory:
     # What msgspec makes is given nothing but what is in the file.
     token = _FOUND.set(found)
     try:
-        for components in _components(document, found, where):
-            found.take(components)
+        with uncollected():
+            for components in _components(document, found, where):
+                found.take(components)
     finally:
         _FOUND.reset(token)
     if key := found.key_twice(content):
@@ -298,6 +300,7 @@ class _Found:
         self._components = self._holders = self._made_assets = self._places = self._followed = 0
         self._references: set[str] = set()
         self._texts: dict[str, str] = {}
+        self._said: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         # Of each component that is still held, by its identity.
         self._made: dict[int, list[Asset]] = {}
         self._names: dict[int, str] = {}
@@ -333,7 +336,10 @@ class _Found:
 
     def pass_over(self, place: str, raw: Raw) -> None:
         """Note a place that is not read, if it has cryptographic assets."""
-        if any(sign in bytes(memoryview(raw)) for sign in _SIGNS):
+        if is_nothing(raw):
+            return
+        content = bytes(memoryview(raw))
+        if any(sign in content for sign in _SIGNS):
             self.unread[place] = None
 
     def has_made(self, component: _Component) -> bool:
@@ -359,14 +365,16 @@ class _Found:
         if is_nothing(component.crypto):
             raise ValueError("`cryptoProperties`: it is missing")
         places = () if is_nothing(component.evidence) else places_of(component.evidence)
-        self._places += len(places)
-        self._refuse_more(self._places, limits.MOST_PLACES, "places where assets occur")
+        platform = platform_of(places)
         made = []
         for kind, own, said, refers in made_of(component.crypto, shown(str(name)) or "no name", component.properties):
             self._count_asset()
-            texts = {key: self._shared(text) for key, text in said.items() if text}
+            # Each asset of a protocol has all of its places: a small file may have millions of both together.
+            self._places += len(places)
+            self._refuse_more(self._places, limits.MOST_PLACES, "places where assets occur")
+            texts = self._once({key: self._shared(text) for key, text in said.items() if text})
             to = {key: refs for key, refs in refers.items() if refs}
-            made.append(Asset(kind, own, texts, to, places, platform_of(places)))
+            made.append(Asset(kind, own, texts, to, places, platform))
         # What the assets of a protocol refer to is one and the same for all groups of a suite.
         several = {id(refs): len(refs) for one in made for refs in one.refers.values()}
         self._followed += sum(several.values())
@@ -384,6 +392,10 @@ class _Found:
         """The text, as far as it is looked at, and once for all assets that have it."""
         text = text[: limits.MOST_OF_PROPERTY]
         return self._texts.setdefault(text, text)
+
+    def _once(self, said: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties, once for all assets that have them: then they are also looked up once."""
+        return self._said.setdefault(tuple(said.items()), said)
 
     def _count_asset(self) -> None:
         self._made_assets += 1

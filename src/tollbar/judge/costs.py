@@ -95,6 +95,9 @@ class Ledger:
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         self.repeated = tuple(row for row in rows if row.repeats)
         """Those that were measured beside themselves: the baselines, and one cell of each other kind of work."""
+        self._repeated_by: dict[str | None, list[tuple[int, Row]]] = {}
+        for numbered in enumerate(self.repeated):
+            self._repeated_by.setdefault(numbered[1].against, []).append(numbered)
         self.terms = terms
         self.confidence = terms.confidence
         self.quickness = quickness or quickness_of(readings(rows))
@@ -106,6 +109,7 @@ class Ledger:
         self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
+        self._worst: dict[tuple[tuple[str, ...] | None, Quantity], Interval | None] = {}
         self._spreads: dict[Moments, Spread | None] = {}
         self.varying: set[str] = set()
         """Keys of rows whose chunks vary by themselves, as far as they were asked for: none of them is selected."""
@@ -203,8 +207,15 @@ class Ledger:
         if self._is_counted(what):
             return _EXACT
         against = {row.against for row in rows}
-        own = [repeated for repeated in self.repeated if repeated.against in against]
-        return max(self.noises(own, what) or self.noises(self.repeated, what), key=reach, default=None)
+        own = [row for _, row in sorted(numbered for one in against for numbered in self._repeated_by.get(one, ()))]
+        return self._worst_of(own, what) or self._worst_of(self.repeated, what)
+
+    def _worst_of(self, repeated: Sequence[Row], what: Quantity) -> Interval | None:
+        # A study may have thousands of baselines, and each of its cells asks for the worst of all.
+        key = tuple(row.key for row in repeated) if repeated is not self.repeated else None, what
+        if key not in self._worst:
+            self._worst[key] = max(self.noises(repeated, what), key=reach, default=None)
+        return self._worst[key]
 
     def noises(self, repeated: Iterable[Row], what: Quantity = COST) -> list[Interval]:
         """The ratios of these cells' A/A pairs to themselves, of those that were measured twice in blocks enough."""

@@ -7,10 +7,11 @@ scheduler's next tick makes 4 ms of anything from 1 to 4, and a clock of 10 ms c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tollbar.arrays import np
-from tollbar.records import Outcome, Trial
+from tollbar.records import Chunks, Outcome, Trial
 
 # Of the scheduler, at 1000, 250 and 100 a second.
 _TICKS_NS = (1_000_000, 4_000_000, 10_000_000)
@@ -32,18 +33,24 @@ _FEWEST_AT_WORK = 5
 
 def lattice(trials: Sequence[Trial]) -> str | None:
     """What makes these trials' chunk times multiples of a tick, in words; None where they are none."""
-    chunks = [chunk for t in trials if t.outcome is Outcome.OK for chunk in t.chunks if chunk.operations > 0]
-    if len(chunks) < _FEWEST:
+    columns = [Chunks.of(trial.chunks) for trial in trials if trial.outcome is Outcome.OK]
+    has_worked = [np.array(one.operations) > 0 for one in columns]
+    if sum(map(np.count_nonzero, has_worked)) < _FEWEST:
         return None
+
+    def together(of: Callable[[Chunks], Sequence[int]]) -> np.ndarray:
+        """What chunks in which something was done have of this."""
+        return np.concatenate([np.array(of(one))[own] for one, own in zip(columns, has_worked, strict=True)])
+
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
     for name in names:
-        cpu_ns = np.array([chunk.cpu_ns.get(name, 0) for chunk in chunks])
-        has_worked = np.count_nonzero(cpu_ns) >= _FEWEST_AT_WORK
+        cpu_ns = together(partial(Chunks.paid, components=[name]))
+        is_at_work = np.count_nonzero(cpu_ns) >= _FEWEST_AT_WORK
         step_ns = int(np.gcd.reduce(cpu_ns))
-        if has_worked and step_ns > _COARSE * np.mean(cpu_ns):
+        if is_at_work and step_ns > _COARSE * np.mean(cpu_ns):
             return f"a CPU clock that moves in steps of {_ms(step_ns)}"
-    wall_ns = np.array([chunk.wall_ns for chunk in chunks])
-    cpu_ns = np.array([sum(chunk.cpu_ns.get(name, 0) for name in names) for chunk in chunks])
+    wall_ns = together(lambda one: one.wall_ns)
+    cpu_ns = together(partial(Chunks.paid, components=[*names]))
     # What works while it lasts does not wait: where it ends with a tick, another program had its core in between.
     return next(_waits(wall_ns), None) if np.median(cpu_ns / wall_ns) < _WORKS else None
 

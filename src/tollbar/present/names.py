@@ -30,6 +30,7 @@ _TITLES = {
     "choice": "choice",
     "provider": "provider",
     "op": "operation",
+    "server": "server",
     "users": "users",
     "rate": "arrivals a second",
     "utilisation": "share of a core",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeVar, overload
 
 Key = TypeVar("Key")
@@ -96,28 +95,42 @@ class Chunks(Sequence[Chunk]):
             return [ns or 0 for ns in columns[0]]
         return [sum(filter(None, each)) for each in zip(*columns, strict=True)] if columns else [0] * len(self)
 
-    @cached_property
     def _made(self) -> tuple[Chunk, ...]:
+        # Not kept: they take ten times the memory of the columns.
         each_paid = _by_chunk(self.cpu_ns, len(self))
         each_observed = _by_chunk(self.observed, len(self))
         seen = (self.rounds, self.operations, self.wall_ns, each_paid, each_observed, self.probed, self.made_up)
         return tuple(Chunk(*one) for one in zip(*seen, strict=True))
 
+    def _cut(self, place: slice) -> Chunks:
+        return Chunks(
+            self.rounds[place],
+            self.operations[place],
+            self.wall_ns[place],
+            {name: values[place] for name, values in self.cpu_ns.items()},
+            {key: values[place] for key, values in self.observed.items()},
+            [values[place] for values in self.probes_ns],
+            self.made_up[place],
+        )
+
     def __len__(self) -> int:
         return len(self.operations)
 
     def __iter__(self) -> Iterator[Chunk]:
-        return iter(self._made)
+        return iter(self._made())
 
     @overload
     def __getitem__(self, place: int) -> Chunk: ...
     @overload
     def __getitem__(self, place: slice) -> tuple[Chunk, ...]: ...
     def __getitem__(self, place: int | slice) -> Chunk | tuple[Chunk, ...]:
-        return self._made[place]
+        if isinstance(place, slice):
+            return self._cut(place)._made()
+        one = range(len(self))[place]
+        return self._cut(slice(one, one + 1))._made()[0]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._made == tuple(other)
+        return isinstance(other, Sequence) and self._made() == tuple(other)
 
 
 def _by_chunk(columns: Mapping[Key, Sequence[Number | None]], chunks: int) -> list[dict[Key, Number]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tollbar.records.chunks import Chunk
+from tollbar.records.chunks import Chunk, Chunks
 from tollbar.records.contract import Outcome
 from tollbar.records.load import LoadRecord
 
@@ -78,7 +78,7 @@ class Trial:
     @property
     def wall_ns(self) -> int:
         """Of all its chunks."""
-        return sum(chunk.wall_ns for chunk in self.chunks)
+        return sum(Chunks.of(self.chunks).wall_ns)
 
     @property
     def cpu_ns(self) -> int:

@@ -7,6 +7,7 @@ is known to be a run's own, and a read that goes on for longer than its size exp
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import shutil
 import signal
@@ -15,13 +16,14 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tollbar.errors import TollbarError
+from tollbar.renamed import COLUMNS, COORDINATES, WORDS
 from tollbar.results.directory import RESULTS_FILES
 
 TABLES = """
@@ -95,7 +97,10 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             for one in _files(path):
                 shutil.copyfile(one, folder / one.name, follow_symlinks=False)
             database = reading.watch(stack.enter_context(contextlib.closing(connect(folder / path.name, "rw"))))
-        refuse_other_tables(database, path)
+        if _schema(database) == _schema_of_5():
+            _show_as_today(database)
+        else:
+            refuse_other_tables(database, path)
         yield database
 
 
@@ -126,6 +131,23 @@ def _files(path: Path) -> list[Path]:
     return [one for one in beside if one.exists()]
 
 
+def _show_as_today(database: sqlite3.Connection) -> None:
+    """Have the tables of format 5 read by the names of today, from views that stand before them."""
+    old = {new: name for name, new in COLUMNS.items()}
+    for table, columns in _columns().items():
+        shown = ", ".join(_shown(column, old.get(column, column)) for column in columns)
+        database.execute(f"create temp view {table} as select {shown} from main.{old.get(table, table)} not indexed")
+
+
+def _shown(column: str, old: str) -> str:
+    if column != "coordinates":
+        return f"{old} as {column}"
+    # A quotation mark in a value has a backslash before it, so that only keys are replaced.
+    for name in COORDINATES:
+        old = f"""replace({old}, '"{name}": ', '"{WORDS[name]}": ')"""
+    return f"{old} as {column}"
+
+
 def refuse_other_tables(database: sqlite3.Connection, path: Path) -> None:
     """Raises TollbarError where the schema is not that of a run, to the word."""
     found, expected = _schema(database), _expected()
@@ -138,6 +160,25 @@ def refuse_other_tables(database: sqlite3.Connection, path: Path) -> None:
 def _schema(database: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
     rows = database.execute("select name, type, tbl_name, sql from sqlite_master")
     return frozenset(tuple(" ".join(str(one).split()).lower() for one in row) for row in rows)
+
+
+@cache
+def _columns() -> Mapping[str, tuple[str, ...]]:
+    """The columns of each table of today."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(TABLES)
+        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+        return {name: tuple(one[1] for one in database.execute(f"pragma table_info({name})")) for name in tables}
+
+
+@cache
+def _schema_of_5() -> frozenset[tuple[str, ...]]:
+    earlier = TABLES
+    for old, new in COLUMNS.items():
+        earlier = re.sub(rf"\b{new}\b", old, earlier)
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(earlier)
+        return _schema(database)
 
 
 @cache

@@ -33,6 +33,9 @@ MOST_OTHERWISE = 4 << 20
 MOST_FILES = 2_000
 MOST_TEXTS = 2 << 20
 """Limit of the studies and families of a run together: five times all that ship, and read in 3 s."""
+MOST_STUDIES = 100
+"""Limit of the studies of a run, three times all that ship: to judge and to print so many takes 4 s. `run` begins no
+run of more."""
 # The end of a journal that names a file: SQLite removes that file, wherever it is, once it has read the journal. See
 # "Super-Journal" in the file format of SQLite. A run has one database, and its journals name none.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")

@@ -7,8 +7,8 @@ import gc
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -24,13 +24,15 @@ from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.records.load import MOST
 from tollbar.results import stored
 from tollbar.results.database import SPACES, opened, size_of
-from tollbar.results.directory import RESULTS, check_files, read_text
+from tollbar.results.directory import MOST_STUDIES, RESULTS, check_files, read_text
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.study.definition import Cells
 from tollbar.wire import is_plain
 
-SCHEMA = 5
+SCHEMA = 6
+# Read in words of today; it cannot be resumed.
+FORMAT_5 = 5
 # Formats that are not read any more, and what they lack.
 _NO_CHUNKS = "its trials have no chunks to be judged"
 EARLIER = {
@@ -53,6 +55,12 @@ MOST_OF_VERSION = 40
 def _few(said: object) -> object:
     if isinstance(said, dict) and len(said) > MOST_NAMES:
         raise ValueError(f"more than {MOST_NAMES:,} entries")
+    return said
+
+
+def _few_studies(said: object) -> object:
+    if isinstance(said, dict) and len(said) > MOST_STUDIES:
+        raise ValueError(f"{len(said):,} studies; a run has at most {MOST_STUDIES}")
     return said
 
 
@@ -128,7 +136,7 @@ class _About(_Said):
     providers: Named[_Receipt]
     servers: Named[dict[str, Any]]
     broken: Named[str]
-    studies: Named[_Entry]
+    studies: Annotated[dict[str, _Entry], BeforeValidator(_few_studies)]
     tollbar: str = NOT_STATED
     resumed_with: Listed[str] = []
     best_probe_ns: Positive | None = None
@@ -148,14 +156,11 @@ def read(directory: Path) -> Run:
         database.text_factory = lambda content: printable(content.decode())
         database.row_factory = sqlite3.Row
         present = reach(database)
-        asked = zip(studies(directory), said["studies"].values(), strict=True)
+        asked = [*zip(studies(directory), said["studies"].values(), strict=True)]
+        tables = _tables(database, {one.name for one, _ in asked}, counts)
         read_back = tuple(
             _study(
-                database,
-                one,
-                [look["blocks"] for look in looks(entry["interim_looks"], present.get(one.name))],
-                names,
-                counts,
+                tables, one, [look["blocks"] for look in looks(entry["interim_looks"], present.get(one.name))], names
             )
             for one, entry in asked
         )
@@ -268,15 +273,33 @@ def about(directory: Path) -> dict[str, Any]:
             hint=f"measure again, or judge it with the version that made it: {version}",
         )
     hint = "it was made by another version of Tollbar, or by something else"
-    if schema != SCHEMA:
+    if schema not in (FORMAT_5, SCHEMA):
         raise TollbarError(f"not a run of schema {SCHEMA}", where=str(path), hint=hint)
     assert isinstance(said, dict)
+    if schema == FORMAT_5:
+        said = _looks_renamed(said, "looks", "interim_looks")
     try:
         _About.model_validate(said)
     except ValidationError as error:
         what = f"not as Tollbar writes it: {_why(error)}"
         raise TollbarError(what, where=str(path), hint=hint) from error
-    return said
+    return dict(said)
+
+
+def as_written(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what `run.json` has for what `about` returned, in the words of its format."""
+    return _looks_renamed(said, "interim_looks", "looks") if said["schema"] == FORMAT_5 else said
+
+
+def _looks_renamed(said: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    entries = said.get("studies")
+    if not isinstance(entries, dict):
+        return dict(said)
+    renamed = {
+        name: {new if key == old else key: value for key, value in entry.items()} if isinstance(entry, dict) else entry
+        for name, entry in entries.items()
+    }
+    return {**said, "studies": renamed}
 
 
 def _why(error: ValueError | RecursionError) -> str:
@@ -299,12 +322,20 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     read_before: dict[Path, Family] = {}
     # Runs of earlier versions kept none.
     kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
-    for name, entry in about(directory)["studies"].items():
+    said = about(directory)
+    for name, entry in said["studies"].items():
         if not is_plain(name):
             raise TollbarError(f"no name of a study: `{name}`", where=str(directory / "run.json"))
         path = directory / "studies" / f"{name}.toml"
         try:
-            one = study.read(name, read_text(path), where=str(path), kept=kept, read_before=read_before)
+            one = study.read(
+                name,
+                read_text(path),
+                where=str(path),
+                kept=kept,
+                read_before=read_before,
+                earlier=said["schema"] == FORMAT_5,
+            )
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
         # Runs of earlier versions kept fewer.
@@ -313,55 +344,71 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     return tuple(found)
 
 
-def _study(
-    database: sqlite3.Connection,
-    asked: study.Study,
-    looked: Sequence[int],
-    names: Mapping[str, str],
-    counts: Mapping[str, int],
-) -> StudyRun:
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of a run, each read once: a run may have hundreds of studies, and a query reads a table whole."""
+
+    trials: Mapping[str, Mapping[tuple[str, bool], Sequence[Trial]]]
+    """By study, then by cell and whether they are its repeats'."""
+    set_aside: Mapping[str, Sequence[sqlite3.Row]]
+    cells: Mapping[str, Sequence[sqlite3.Row]]
+    left_out: Mapping[str, Sequence[sqlite3.Row]]
+
+
+def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int]) -> _Tables:
     # Plain tuples: rows that know their columns take half as long again to be read.
     plain = database.cursor()
     plain.row_factory = None
     # Never by an index, which may be of other rows than the table has.
-    observed = stored.rows_of(
-        plain.execute(
-            "select o.trial, o.component, o.metric, o.by_round from observation o join trial t not indexed"
-            " on t.id = o.trial where t.study = ?",
-            (asked.name,),
-        ),
-        counts["observation"],
-    )
-    values = stored.series([by_round for *_, by_round in observed])
-    series: dict[int, dict[tuple[str, str], list[Any]]] = defaultdict(dict)
-    for (number, component, metric, _), by_round in zip(observed, values, strict=True):
-        series[number][component, metric] = by_round
-    trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
+    observed = plain.execute("select trial, component, metric, by_round from observation not indexed")
+    series: dict[int, dict[tuple[str, str], Any]] = defaultdict(dict)
+    for rows in stored.rows_of(observed, counts["observation"]):
+        values = stored.series([by_round for *_, by_round in rows])
+        for (number, component, metric, _), by_round in zip(rows, values, strict=True):
+            series[number][component, metric] = by_round
+    trials: dict[str, dict[tuple[str, bool], list[Trial]]] = {name: defaultdict(list) for name in names}
     read = plain.execute(
         "select id, study, cell, repeat, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes,"
         " steal_ns,"
-        " machine_load, load from trial not indexed where study = ? order by block, batch",
-        (asked.name,),
+        " machine_load, load from trial not indexed order by block, batch"
     )
-    for number, *found in stored.rows_of(read, counts["trial"]):
-        trial = _trial(found, chunks_of(series.get(number, {})))
-        trials[trial.cell, trial.repeat].append(trial)
-    noted = database.execute("select * from set_aside where study = ? order by ord", (asked.name,))
-    set_aside = tuple(_set_aside(found) for found in noted)
+    for rows in stored.rows_of(read, counts["trial"]):
+        for number, *found in rows:
+            if found[0] in names:
+                trial = _trial(found, chunks_of(series.pop(number, {})))
+                trials[trial.study][trial.cell, trial.repeat].append(trial)
+    return _Tables(
+        trials,
+        _by_study(database, "select * from set_aside not indexed order by ord"),
+        _by_study(database, "select * from cell order by position"),
+        _by_study(database, "select study, coordinates, because from left_out not indexed"),
+    )
+
+
+def _by_study(database: sqlite3.Connection, query: str) -> Mapping[str, Sequence[sqlite3.Row]]:
+    found: dict[str, list[sqlite3.Row]] = {}
+    for row in database.execute(query):
+        found.setdefault(row["study"], []).append(row)
+    return found
+
+
+def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]) -> StudyRun:
+    trials = tables.trials[asked.name]
+    set_aside = tuple(map(_set_aside, tables.set_aside.get(asked.name, ())))
     # Tried again, it is set aside no more.
     still = {one.cell: one for one in set_aside if one.tried_again_s is None}
-    rows = tuple(
+    cells = tuple(
         _row(
             found,
             names,
             still.get(found["key"]),
             *(tuple(trials.get((found["key"], repeat), ())) for repeat in (False, True)),
         )
-        for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
+        for found in tables.cells.get(asked.name, ())
     )
-    left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
-    said = tuple((stored.coordinates(at), because) for at, because in left_out)
-    return StudyRun(asked, rows, said, tuple(looked), set_aside)
+    left_out = tables.left_out.get(asked.name, ())
+    said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
+    return StudyRun(asked, cells, said, tuple(looked), set_aside)
 
 
 def _set_aside(found: sqlite3.Row) -> SetAside:

@@ -21,11 +21,12 @@ from tollbar.families import Family, MadeOf
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, StudyPlan
 from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
+from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
-from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
-from tollbar.results.observations import series_of
-from tollbar.results.reading import SCHEMA, about, is_noted, looks, present, reach, read
+from tollbar.results.directory import LOCK, MOST_STUDIES, RESULTS, check_files, open_file
+from tollbar.results.observations import refuse_more, series_of, values_of
+from tollbar.results.reading import SCHEMA, about, as_written, is_noted, looks, present, reach, read
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
 
@@ -37,11 +38,14 @@ class Store:
     directory: Path
     database: sqlite3.Connection
     lock: IO[bytes]
+    values: int = 0
+    """The number of values of all trials, for which there is a limit."""
 
     def record(self, batch: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
         """Keeps all trials of a batch and which cells were set aside because of them, or none of it.
 
-        When this returns they are on the disk.
+        When this returns they are on the disk. Raises TollbarError for more values than a run may have, because a run
+        that is kept must stay readable.
         A batch that was left out, because none of its cells may be measured any more, has none to keep.
         """
         if not batch:
@@ -49,17 +53,25 @@ class Store:
         first = batch[0]
         if any((one.study, one.block, one.batch) != (first.study, first.block, first.batch) for one in batch):
             raise ValueError("trials of more than one batch")
+        series = [[*series_of(trial.chunks)] for trial in batch]
+        counts = [values_of(text) for some in series for _, _, text in some]
+        try:
+            refuse_more(self.values + sum(counts), max(counts, default=0))
+        except ValueError as error:
+            hint = "its results are whole up to here: `tollbar judge` reads them; measure the rest as another run"
+            raise TollbarError(f"the run is full: {error}", where=str(self.directory), hint=hint) from error
         with self._writing() as database:
             started_s = min(trial.started_s for trial in batch)
             database.execute(
                 "insert into batch values (?, ?, ?, ?)", (first.study, first.block, first.batch, started_s)
             )
-            for trial in batch:
-                self._insert(database, trial)
+            for trial, some in zip(batch, series, strict=True):
+                self._insert(database, trial, some)
             for one in set_aside:
                 database.execute(f"insert into set_aside values ({_marks(astuple(one))})", astuple(one))
+        self.values += sum(counts)
 
-    def _insert(self, database: sqlite3.Connection, trial: Trial) -> None:
+    def _insert(self, database: sqlite3.Connection, trial: Trial, series: Sequence[tuple[str, str, str]]) -> None:
         values = (
             None, trial.study, trial.cell, trial.repeat, trial.block, trial.batch, trial.order, trial.started_s,
             trial.outcome, trial.reason, json.dumps(trial.paid_by), trial.memory_bytes, trial.steal_ns,
@@ -68,7 +80,7 @@ class Store:
         number = database.execute(f"insert into trial values ({_marks(values)})", values).lastrowid
         database.executemany(
             "insert into observation values (?, ?, ?, ?)",
-            [(number, component, metric, text) for component, metric, text in series_of(trial.chunks)],
+            [(number, component, metric, text) for component, metric, text in series],
         )
 
     def record_proof(self, proven: Proven) -> None:
@@ -166,6 +178,9 @@ def create(
 
     Raises TollbarError before anything is measured, and then leaves nothing.
     """
+    if len(plan.studies) > MOST_STUDIES:
+        what = f"{len(plan.studies):,} studies; a run has at most {MOST_STUDIES}"
+        raise TollbarError(what, hint="measure them in several runs")
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
     started = datetime.now().astimezone()
     studies = {one.study.name: {"interim_looks": [], **measured_as(one.study)} for one in plan.studies}
@@ -237,13 +252,17 @@ def _keep(family: Family, folder: Path) -> None:
 
 def reopen(directory: Path) -> Store:
     """Take up a run. Raises TollbarError for what is no run, and where another process is writing it."""
-    about(directory)
+    if (schema := about(directory)["schema"]) != SCHEMA:
+        what = f"made by an earlier version: a run of format {schema} is read, and cannot be resumed"
+        raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
     try:
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(_locked(directory))
             # The whole of it, before anything is written into what may be another's database.
             read(directory)
             store = Store(directory, _to_be_written(directory, "rw"), lock)
+            stack.callback(store.database.close)
+            store.values, _ = stored.counted(store.database)
             stack.pop_all()
         return store
     except (OSError, sqlite3.Error) as error:
@@ -252,7 +271,7 @@ def reopen(directory: Path) -> Store:
 
 def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
     """Replaces what `run.json` says under these names. Raises OSError."""
-    write_atomically(directory / "run.json", json.dumps({**about(directory), **changed}, indent=1) + "\n")
+    write_atomically(directory / "run.json", json.dumps(as_written({**about(directory), **changed}), indent=1) + "\n")
 
 
 def note_interim_look(directory: Path) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from tollbar.errors import printable, printable_in
 from tollbar.families import Value
 from tollbar.plan import MOST_COMBINATIONS
 from tollbar.records.load import MOST
+from tollbar.results.observations import packed, refuse_more
 
 # By table and column, the types that SQLite may have of it.
 _TYPES: Mapping[str, Mapping[str, str]] = {
@@ -46,6 +47,9 @@ _LIMITS = {"integer": (-MOST, MOST), "real": (0, MOST)}
 # Documents of JSON in a column: a real one has some kB, and reading one takes some hundred times its size.
 _DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "load")
 MOST_DOCUMENT = 1 << 20
+# All texts of a run together take as much memory as their values.
+_ROWS_AT_ONCE = 200
+_MOST_AS_ONE = 1 << 20
 # Three times those of any cell. What the cells of a study differ in is worked out for each coordinate.
 MOST_COORDINATES = 100
 
@@ -60,12 +64,22 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
     most_bytes = min(pages * page_bytes, files_bytes)
     rows = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
+    # Before any of them is parsed.
+    refuse_more(*counted(database))
     # A batch has a trial at least, and a cell is set aside because of its trials.
     most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("batch", "set_aside"), rows["trial"])
     for table, most_rows in most.items():
         if rows[table] > most_rows:
             raise ValueError(f"{rows[table]:,} rows of a {table}, where a run has {most_rows:,} at most")
     return rows
+
+
+def counted(database: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number of values of a run, and of its longest series: each but the last is followed by a comma."""
+    values = "length(by_round) - length(replace(by_round, ',', '')) + 1"
+    read = f"select coalesce(sum({values}), 0), coalesce(max({values}), 0) from observation not indexed"
+    together, most = database.execute(read).fetchone()
+    return int(together), int(most)
 
 
 def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> int:
@@ -101,12 +115,13 @@ def _is_odd(column: str, kinds: str) -> str:
     return f"({is_odd})"
 
 
-def rows_of(read: sqlite3.Cursor, most: int) -> list[Any]:
-    """Return all rows of a query. Raises ValueError where they are more than the table has."""
-    rows = read.fetchmany(most + 1)
-    if len(rows) > most:
-        raise ValueError("more rows than the table has")
-    return rows
+def rows_of(read: sqlite3.Cursor, most: int) -> Iterator[list[Any]]:
+    """Yield all rows of a query, some at a time. Raises ValueError where they are more than the table has."""
+    while rows := read.fetchmany(_ROWS_AT_ONCE):
+        most -= len(rows)
+        if most < 0:
+            raise ValueError("more rows than the table has")
+        yield rows
 
 
 def series(texts: Sequence[str]) -> list[Any]:
@@ -114,8 +129,10 @@ def series(texts: Sequence[str]) -> list[Any]:
     # Values of other kinds take many times the memory of their text.
     if any(text.rfind("[") != 0 or text.find("]") != len(text) - 1 or "{" in text for text in texts):
         raise ValueError("not a value of each round")
+    if sum(map(len, texts)) > _MOST_AS_ONE:
+        return [packed(json.loads(text)) for text in texts]
     # As one text: tens of thousands of short ones take twice as long to parse.
-    return cast("list[Any]", json.loads(f"[{','.join(texts)}]"))
+    return [packed(values) for values in json.loads(f"[{','.join(texts)}]")]
 
 
 @cache

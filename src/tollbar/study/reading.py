@@ -55,17 +55,19 @@ def read(
     where: str,
     kept: Path | None = None,
     read_before: dict[Path, Family] | None = None,
+    earlier: bool = False,
 ) -> Study:
     """A study from its text. Raises TollbarError that names the file, the key and the nearest right one.
 
     `kept` holds the folders of families as they were when the study was measured: then its families and servers need
     not be here any more. Those among `read_before` are not read again, and those that are read are added there.
+    `earlier`: all of these are in words of an earlier version.
     """
-    wire = parse(text, WireStudy, where=where, known=GONE)
+    wire = parse(text, WireStudy, where=where, known=GONE, earlier=earlier)
     if kept is None:
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
-        family = families.read_family(kept / wire.family, with_answers=False, read_before=read_before)
+        family = families.read_family(kept / wire.family, with_answers=False, read_before=read_before, earlier=earlier)
     wire = _with_server(wire, family)
     load = _load(wire, family, where)
     _check_threads(wire, family, load, where)
