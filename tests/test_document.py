@@ -1,4 +1,4 @@
-"""The JSON document: schema 2, as other programs rely on it."""
+"""The JSON document: schema 3, as other programs rely on it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_document_is_what_it_was() -> None:
 def test_the_document_has_the_form_of_its_schema() -> None:
     """Its number, and every promised key of every entry."""
     found = json.loads(json.dumps(document.of_run(example()), allow_nan=False))
-    assert 2 == found["schema"]
+    assert 3 == found["schema"]
     assert {"schema", "run", "fingerprint", "studies"} <= set(found)
     for study in found["studies"]:
         assert set(study) >= STUDY

@@ -34,7 +34,7 @@ from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
 from tollbar.study import CrossTable
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def of_run(judgement: Judgement) -> dict[str, Any]:

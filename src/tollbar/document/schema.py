@@ -366,7 +366,7 @@ class SourceForm(Form):
 
 
 class DocumentForm(Form):
-    number: Literal[2] = Field(alias="schema")
+    number: Literal[3] = Field(alias="schema")
     """the number of this form"""
     run: str
     """the run's directory"""

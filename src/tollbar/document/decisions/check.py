@@ -78,7 +78,7 @@ class BudgetForm(Form):
 
 
 class Document(Form):
-    number: Literal[2] = Field(alias="schema")
+    number: Literal[3] = Field(alias="schema")
     """the number of this form"""
     file: str
     """what is checked"""
@@ -107,7 +107,7 @@ class Document(Form):
 def document(check: Check) -> Document:
     """The document of a check."""
     return Document(
-        schema=2,
+        schema=3,
         file=str(check.path),
         on=check.on,
         breaks=check.breaks,

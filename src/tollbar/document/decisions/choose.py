@@ -85,7 +85,7 @@ class ContradictionForm(Form):
 
 
 class Document(Form):
-    number: Literal[2] = Field(default=2, alias="schema")
+    number: Literal[3] = Field(default=3, alias="schema")
     """the number of this form"""
     question: str
     """what was asked, in words"""

@@ -129,7 +129,7 @@ class RefusedForm(Form):
 
 
 class Document(Form):
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     """the number of this form"""
     runs: list[GatheredRunForm]
     """those that could be read"""

@@ -133,7 +133,7 @@ class ContradictionForm(Form):
 
 
 class Document(Form):
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     """the number of this form"""
     inventory: str
     """the file"""

@@ -90,7 +90,7 @@ class CheckForm(Form):
 
 
 class Document(Form):
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     """the number of this form"""
     mix: str
     """the file"""

@@ -79,7 +79,7 @@ class MissedForm(Form):
 
 
 class Document(Form):
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     """the number of this form"""
     policies: list[str]
     """the policies that are to be met"""

@@ -71,7 +71,7 @@ class ApartForm(Form):
 
 
 class Document(Form):
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     """the number of this form"""
     old: SideForm
     new: SideForm
