@@ -106,7 +106,7 @@ def figures(kills: int = KILLS, seed: int = SEED) -> Iterator[Figure]:
 def _struck(ground: Ground, way: str, chance: random.Random) -> Kill | None:
     """One fleet; None where it was done before it was struck."""
     (ground.folder / "spin.toml").write_text(SPIN)
-    driver = ground.start("spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", NODES)
+    driver = ground.start("spin.toml", "--blocks", BLOCKS, "--cluster", "ray", "--simulate", NODES)
     kill = Kill(way)
     while not (begun := _measuring(ground)) and driver.poll() is None:
         time.sleep(POLL_S)

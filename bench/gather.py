@@ -39,7 +39,7 @@ def figures() -> Iterator[Figure]:
             cpu = number % PROCESSORS
             machine = fingerprint(f"Example CPU {cpu}", flags=FLAGS[: cpu % len(FLAGS) + 1], kernel=f"6.1.{number}")
             like(first, runs / f"run-{number}", machine, number)
-        done = timed(TOLLBAR, "gather", str(runs), "--output", str(page))
+        done = timed(TOLLBAR, "compare", "--by", "machine", str(runs), "--output", str(page))
         size = page.stat().st_size / 1e6 if page.exists() else float("nan")
         said = next((line for line in done.out.splitlines() if " tolls of " in line), "nothing was gathered")
         yield Figure(
@@ -50,7 +50,7 @@ def figures() -> Iterator[Figure]:
         )
         yield Figure("gather: its page", f"{MEGABYTES_GOAL:.0f} MB", f"{size:.1f} MB", size <= MEGABYTES_GOAL)
         (first / FILE).unlink()
-        done = timed(TOLLBAR, "gather", str(first))
+        done = timed(TOLLBAR, "compare", "--by", "machine", str(first))
         what = "gather: one run that keeps no judgement"
         took = Figure(what, "(for comparison)", f"{done.wall_s:.1f} s", None)
         yield unmeasured(what, f"status {done.status}") if done.status else took

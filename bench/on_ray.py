@@ -49,7 +49,7 @@ def _start(place: Path) -> Figure:
     """From the command to the first batch of the first node, as its journal has it. Raises Unmeasured."""
     began_s = time.time()
     runs = place / "start"
-    _run(place, "spin.toml", "--on", "ray", "--simulate", str(NODES), "--runs", str(runs))
+    _run(place, "spin.toml", "--cluster", "ray", "--simulate", str(NODES), "--runs", str(runs))
     works = _works(runs)
     # The first node alone would be there as soon: of each as many trials as of the others.
     if len(works) != NODES or len({*works}) > 1:
@@ -71,7 +71,7 @@ def _parity(place: Path) -> Figure:
         here, there = place / f"here-{number}", place / f"there-{number}"
         seed = ("--seed", str(number))
         _run(place, "spin.toml", "--runs", str(here), *seed)
-        _run(place, "spin.toml", "--on", "ray", "--simulate", "1", "--runs", str(there), *seed)
+        _run(place, "spin.toml", "--cluster", "ray", "--simulate", "1", "--runs", str(there), *seed)
         (one,), (other,) = (_costs(_runs(folder)) for folder in (here, there))
         ratios += [other[cell] / one[cell] for cell in one]
     found = median(ratios) - 1
@@ -88,7 +88,7 @@ def _quick(place: Path) -> Figure:
     """
     one = _run(place, "quick", "--runs", str(place / "alone"))
     alone_s = max(map(_span_s, _runs(place / "alone")))
-    _run(place, "quick", "--on", "ray", "--simulate", str(NODES), "--runs", str(place / "three"))
+    _run(place, "quick", "--cluster", "ray", "--simulate", str(NODES), "--runs", str(place / "three"))
     what = f"fleet: `quick`, the slowest of {NODES} simulated nodes over a run here, from first batch to last"
     goal = f"at most × {OVER_ONE_GOAL}"
     # A node that ended early would make the slowest quicker.

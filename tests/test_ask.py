@@ -258,7 +258,7 @@ SENTENCE = re.compile(
 
 def test_a_question_is_answered_in_a_sentence(tollbar: Tollbar, tmp_path: Path) -> None:
     """The plan comes first, on standard error; the sentence last; the run and the saved study are ordinary ones."""
-    done = tollbar("ask", "spin", "spin-2", FAKE, "--against", "spin-1", "--for", "2 s", "--save", "mine.toml")
+    done = tollbar("ask", "spin", "spin-2", FAKE, "--baseline", "spin-1", "--for", "2 s", "--save", "mine.toml")
     assert 0 == done.returncode, done.stderr
     assert SENTENCE.fullmatch(done.stdout.splitlines()[-1]), done.stdout
     said = [line.split()[0] for line in done.stderr.splitlines() if line.startswith("  ")]

@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_policies_are_checked_without_measuring(tollbar: Tollbar, folder: Path) -> None:
     """Each finding with its clause and its source, the same each time; status 1, and no run is made."""
-    done = tollbar("check", "policy", "--on", "2026-12-31")
+    done = tollbar("check", "policy", "--date", "2026-12-31")
     said = " ".join(done.stdout.split())
     assert 1 == done.returncode
     for words in (
@@ -88,8 +88,8 @@ def test_policies_are_checked_without_measuring(tollbar: Tollbar, folder: Path) 
         "cannot be said to meet",
     ):
         assert words in said
-    assert done.stdout == tollbar("check", "policy", "--on", "2026-12-31").stdout
-    later = " ".join(tollbar("check", "policy", "--on", "2027-01-01").stdout.split())
+    assert done.stdout == tollbar("check", "policy", "--date", "2026-12-31").stdout
+    later = " ".join(tollbar("check", "policy", "--date", "2027-01-01").stdout.split())
     assert "front breaks ours-2026 (4.2): key-exchange x25519 is not approved" in later
     assert "its exception ended on 2026-12-31 (until release 9) and counts no more" in later
     assert not (folder / "runs").exists()
@@ -112,11 +112,11 @@ def test_a_bad_standing_that_nothing_asks_about_is_said(tollbar: Tollbar, folder
 def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path) -> None:
     """It would carry a change that it was not meant for."""
     (folder / "tollbar.toml").write_text(USES.replace('"x25519"', '"x25519mlkem768"'))
-    said = " ".join(tollbar("check", "policy", "--on", "2026-12-31").stdout.split())
+    said = " ".join(tollbar("check", "policy", "--date", "2026-12-31").stdout.split())
     assert "front meets ours-2026 (4.2), and does not need its exception, which is until 2026-12-31." in said
-    assert "does not need" not in tollbar("check", "policy", "--on", "2027-01-01").stdout
+    assert "does not need" not in tollbar("check", "policy", "--date", "2027-01-01").stdout
     for on, until in (("2026-12-31", ["2026-12-31"]), ("2027-01-01", [])):
-        _, front = json.loads(tollbar("check", "policy", "--on", on, "--json").stdout)["uses"]
+        _, front = json.loads(tollbar("check", "policy", "--date", on, "--json").stdout)["uses"]
         rules = [rule for one in front["policies"] for rule in one["rules"] if rule["rule"] == "groups"]
         assert until == [rule["exception_not_needed"] for rule in rules]
         assert {"meets"} >= {rule["verdict"] for rule in rules}
@@ -124,7 +124,7 @@ def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path)
 
 def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar, folder: Path) -> None:
     """Markdown, one JSON document and a page, of the same findings."""
-    markdown = tollbar("check", "policy", "--markdown", "--page", "check.html").stdout
+    markdown = tollbar("check", "policy", "--markdown", "--output", "check.html").stdout
     assert "| archive | sha-1 | standing acceptable | breaks |" in markdown
     assert "its standing fell from acceptable to broken" in (folder / "check.html").read_text()
     said = json.loads(tollbar("check", "policy", "--json").stdout)
@@ -175,7 +175,7 @@ NOTHING = {
     "no such file": (USES, ("policy", "tolbar.toml"), "did you mean `tollbar.toml`?"),
     "a misspelt part": (USES, ("polcy",), "did you mean `policy`?"),
     "two files": (USES, ("one.toml", "two.toml"), "one file, not 2"),
-    "no day": (USES, ("policy", "--on", "2030"), "did you mean `2030-01-01`?"),
+    "no day": (USES, ("policy", "--date", "2030"), "did you mean `2030-01-01`?"),
     "no time": (USES, ("--for", "long"), "--for long"),
     "not TOML": ("[uses", (), "not TOML"),
 }

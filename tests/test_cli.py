@@ -84,7 +84,7 @@ def test_a_library_that_is_no_libcrypto_is_refused(tollbar: Tollbar) -> None:
 
 def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
     """A report into a directory that is not there is an error in words, and the run is as it was."""
-    done = tollbar("report", fake_runs / "one", "--to", tmp_path / "none" / "report.html")
+    done = tollbar("report", fake_runs / "one", "--output", tmp_path / "none" / "report.html")
     assert 2 == done.returncode
     assert "cannot be written: No such file or directory" in done.stderr
 

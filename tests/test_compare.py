@@ -76,7 +76,7 @@ EVERY, FEW = "spin-%", ("delete from trial where block > 0", "delete from batch 
 # Without a trial there is no batch either.
 NOTHING = (*failed(EVERY), "delete from batch")
 ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement in failed(choice))
-COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could show it"
+COST_HINT = "hint: `--metric cost` looks at CPU time itself, of which 1 row could show it"
 
 
 @pytest.mark.share(4)
@@ -91,8 +91,8 @@ COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could sh
         (failed("spin-2"), (), (), 0, "1 of 2 rows could have shown it."),
         # Nothing could tell: no ratio is left, too few blocks, or nothing was measured in either run.
         (ALONE, ALONE, (), 3, COST_HINT),
-        (ALONE, ALONE, ("--of", "cost"), 0, "1 of 1 row could have shown it."),
-        (FEW, FEW, ("--of", "cost"), 3, "No row could have shown a rise by more than 30 %"),
+        (ALONE, ALONE, ("--metric", "cost"), 0, "1 of 1 row could have shown it."),
+        (FEW, FEW, ("--metric", "cost"), 3, "No row could have shown a rise by more than 30 %"),
         (NOTHING, NOTHING, (), 3, "No row could have shown a rise by more than 30 %"),
     ],
 )
@@ -147,6 +147,6 @@ def test_what_is_not_compared_has_not_passed(
     done = tollbar("compare", *runs, "--fail-above", "90%")
     assert 1 == done.returncode
     assert "Not compared, and so not judged: 3 rows of both runs." in " ".join(done.stdout.split())
-    by_cost = tollbar("compare", *runs, "--fail-above", "900%", "--of", "cost")
+    by_cost = tollbar("compare", *runs, "--fail-above", "900%", "--metric", "cost")
     assert (0, False) == (by_cost.returncode, "not judged" in by_cost.stdout)
     assert 0 == tollbar("compare", *runs).returncode

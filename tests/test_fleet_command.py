@@ -26,18 +26,24 @@ vary     = { op = ["request"] }
 load     = {}
 """
 BAD = {
-    ("spin", "--on", "rey"): "no such engine: `rey`",
-    ("spin", "--on", "ray:nowhere"): "no address of a cluster",
-    ("spin", "--on", "ray:127.0.0.1:9"): "no cluster there",
-    ("spin", "--on", "ray:a..b:6379"): "no cluster there",
-    ("theirs", "--on", "ray"): "`url`: a server of yours is asked from one machine",
-    ("spin", "--on", "ray", "--simulate", "0"): "from 1 to 16 nodes",
-    ("spin", "--on", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
-    ("spin", "--on", "ray", "--nodes", "web"): "a label and its value",
-    ("no-such-study", "--on", "ray"): "no such study",
-    ("spin", "--on", "ray", "--roles", "web=10.1.2.3"): "`--roles`: each node of a fleet measures the whole by itself",
-    ("--url", "http://localhost:1/", "--on", "ray"): "is asked from one machine",
-    ("--resume", "runs/none", "--on", "ray"): "not a fleet",
+    ("spin", "--cluster", "rey"): "no such engine: `rey`",
+    ("spin", "--cluster", "ray:nowhere"): "no address of a cluster",
+    ("spin", "--cluster", "ray:127.0.0.1:9"): "no cluster there",
+    ("spin", "--cluster", "ray:a..b:6379"): "no cluster there",
+    ("theirs", "--cluster", "ray"): "`url`: a server of yours is asked from one machine",
+    ("spin", "--cluster", "ray", "--simulate", "0"): "from 1 to 16 nodes",
+    ("spin", "--cluster", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
+    ("spin", "--cluster", "ray", "--nodes", "web"): "a label and its value",
+    ("no-such-study", "--cluster", "ray"): "no such study",
+    (
+        "spin",
+        "--cluster",
+        "ray",
+        "--roles",
+        "web=10.1.2.3",
+    ): "`--roles`: each node of a fleet measures the whole by itself",
+    ("--url", "http://localhost:1/", "--cluster", "ray"): "is asked from one machine",
+    ("--resume", "runs/none", "--cluster", "ray"): "not a fleet",
 }
 
 
@@ -46,7 +52,7 @@ def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Pa
     """Ray would wait for it for ever."""
     ray_is_there()
     (tmp_path / "spin.toml").write_text(spin(1))
-    words, environment = [command(), "run", "spin.toml", "--on", "ray"], {**os.environ, "RAY_ADDRESS": address}
+    words, environment = [command(), "run", "spin.toml", "--cluster", "ray"], {**os.environ, "RAY_ADDRESS": address}
     done = forked.run(words, tmp_path, environment)
     assert 2 == done.returncode, done.stderr
     assert f"RAY_ADDRESS={address}" in " ".join(done.stderr.split())
@@ -85,7 +91,7 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     """What is wrong with a cluster takes nothing of a fleet that was begun before."""
     fleets = begun(place)
     fleets.write()
-    words = [command(), "run", "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
+    words = [command(), "run", "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]
     assert 2 == forked.run(words, place).returncode
     assert (fleets.directory / fleet.FILE).exists()
 
@@ -97,7 +103,7 @@ def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, 
     """Its nodes would go on with what they were told before, and it would be passed over in silence."""
     fleets = begun(place)
     fleets.write()
-    typed = [command(), "run", *words, "--resume", str(fleets.directory), "--on", "ray:127.0.0.1:9"]
+    typed = [command(), "run", *words, "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]
     done = forked.run(typed, place)
     assert (2, True) == (done.returncode, "has its studies and its options already" in done.stderr)
 

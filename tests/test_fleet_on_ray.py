@@ -96,7 +96,7 @@ def states(ground: Ground) -> dict[str, str]:
 def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Ground) -> None:
     """A node loses its power: the other measures; the node alone is gone on with; then all is gathered."""
     listening_before = listening("self")
-    driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", "2")
+    driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--cluster", "ray", "--simulate", "2")
     until(lambda: home(ground).get("node-1"), driver)
     ground.under_way(driver)
     before = home(ground)["node-1"]
@@ -125,7 +125,7 @@ def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Grou
 @pytest.mark.share(0)
 def test_a_driver_that_is_killed_leaves_nothing_but_what_is_home(ground: Ground) -> None:
     """SIGKILL of the command ends the cluster, the nodes and their runs; what is home is an ordinary run."""
-    driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", "1")
+    driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--cluster", "ray", "--simulate", "1")
     until(lambda: home(ground).get("node-1"), driver)
     ground.under_way(driver)
     driver.kill()

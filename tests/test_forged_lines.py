@@ -101,7 +101,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "export cells": ("export", "RUN", "--per", "cell"),
     "export cells as markdown": ("export", "RUN", "--per", "cell", "--format", "markdown"),
     "choose": ("choose", "spin", "--run", "RUN"),
-    "gather": ("gather", "RUN", "OTHER"),
+    "gather": ("compare", "--by", "machine", "RUN", "OTHER"),
 }
 
 

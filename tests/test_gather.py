@@ -319,7 +319,7 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
 )
 def test_unusable_arguments_are_one_line(tollbar: Tollbar, arguments: list[str], said: str) -> None:
     """What is wrong and where, before anything is read."""
-    done = tollbar("gather", *arguments)
+    done = tollbar("compare", "--by", "machine", *arguments)
     assert 2 == done.returncode
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -329,7 +329,7 @@ def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) 
     """A document of its schema, Markdown, rows in Parquet, and a page with a link to that of the run."""
     (own_run / "report.html").write_text("<!doctype html>")
     rows, page = tmp_path / "rows.parquet", tmp_path / "page.html"
-    done = tollbar("gather", own_run.parent, "--json", "--output", page, "--parquet", rows)
+    done = tollbar("compare", "--by", "machine", own_run.parent, "--json", "--output", page, "--parquet", rows)
     said = json.loads(done.stdout)
     assert {"runs", "machines", "tolls", "patterns", "shuffled", "refused", "schema"} == set(said)
     tolls = {(toll["cell"]["choice"], toll["cell"]["provider"], toll["cell"]["bytes"]): toll for toll in said["tolls"]}
@@ -340,7 +340,7 @@ def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) 
     assert len(table) == sum(len(place["runs"]) for toll in said["tolls"] for place in toll["on"])
     assert {"sha-256"} == {row["over_choice"] for row in table}
     assert 'href="runs/one/report.html"' in page.read_text("utf-8")
-    markdown = tollbar("gather", own_run.parent, "--markdown").stdout
+    markdown = tollbar("compare", "--by", "machine", own_run.parent, "--markdown").stdout
     assert "| SHA-1" in markdown
     assert "saves" in markdown
 
@@ -348,7 +348,7 @@ def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_has_room(tollbar: Tollbar, own_run: Path, width: int) -> None:
     """Tables are as wide as it is."""
-    done = tollbar("gather", own_run, env={"COLUMNS": str(width)})
+    done = tollbar("compare", "--by", "machine", own_run, env={"COLUMNS": str(width)})
     assert max(map(len, done.stdout.splitlines())) <= width
     assert "SHA-512" in done.stdout
 

@@ -264,7 +264,7 @@ def _state(run: Path) -> str:
 def test_refused_runs_give_status_1(tollbar: Tollbar, own_run: Path, tmp_path: Path) -> None:
     """Each is a row, and what is left is told."""
     _schema(Path(shutil.copytree(own_run, tmp_path / "runs" / "old")))
-    done = tollbar("gather", tmp_path / "runs")
+    done = tollbar("compare", "--by", "machine", tmp_path / "runs")
     assert 1 == done.returncode
     assert "Refused" in done.stdout
     assert "before version 5 of the run format" in done.stdout

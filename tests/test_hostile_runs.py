@@ -221,7 +221,7 @@ READERS: Mapping[str, Sequence[str]] = {
     "choose": ["choose", "digest", "--run", "RUN"],
     "price": ["price", "INVENTORY", "--run", "RUN"],
     "size": ["size", "MIX", "--run", "RUN", "--for", "0s"],
-    "show --of": ["show", "rsa-apis", "--of", "RUN"],
+    "show --run": ["show", "rsa-apis", "--run", "RUN"],
     "plan --resume": ["plan", "--resume", "RUN"],
     "run --resume": ["run", "--resume", "RUN"],
 }

@@ -15,7 +15,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "no inventory": ("price", ("`tollbar price` needs an inventory", "tollbar price bom.json")),
     "no mix": ("size", ("needs a mix", "docs/mix.toml")),
     "one run": ("compare A", ("`tollbar compare` needs two runs", "compare runs/ONE runs/OTHER")),
-    "no folders": ("gather", ("needs the folders of runs",)),
+    "no folders": ("compare", ("needs runs, or folders of runs",)),
     "no family": ("new", ("`tollbar new` needs a family", "tollbar new digest")),
     "no run": ("export", ("needs a run",)),
     "another tool's option": ("ask digest sha-256 --vs blake3", ("no option `--vs`", "did you mean `--against`?")),

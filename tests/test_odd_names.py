@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "a library": ["plan", "right.toml", "--library", "{}"],
     "run on": ["run", "--resume", "{}"],
     "judge": ["judge", "{}"],
-    "gather": ["gather", "{}"],
+    "compare by machine": ["compare", "--by", "machine", "{}"],
     "upgrade": ["upgrade", "./{}", "./{}"],
 }
 

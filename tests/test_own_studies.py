@@ -145,9 +145,9 @@ def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
 def test_new_writes_a_file_once(tollbar: Tollbar, tmp_path: Path) -> None:
     """Standard output unless a file is named; a file that is there is not written over."""
     assert study.begun("digest") == tollbar("new", "digest").stdout
-    assert 0 == tollbar("new", "digest", "--to", "mine.toml").returncode
+    assert 0 == tollbar("new", "digest", "--output", "mine.toml").returncode
     assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")
-    again = tollbar("new", "mac", "--to", "mine.toml")
+    again = tollbar("new", "mac", "--output", "mine.toml")
     assert 2 == again.returncode
     assert "is there already" in again.stderr
     assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")

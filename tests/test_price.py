@@ -403,7 +403,7 @@ def test_the_command_answers_without_measuring(tollbar: Tollbar, tmp_path: Path,
     }
     content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [component]}
     (tmp_path / "cbom.json").write_text(json.dumps(content), "utf-8")
-    options = ["--policy", "asvs-level-2", "--for", "0s", "--page", "page.html", *layout]
+    options = ["--policy", "asvs-level-2", "--for", "0s", "--output", "page.html", *layout]
     done = tollbar("price", "cbom.json", *options)
     assert 0 == done.returncode, done.stderr
     assert "\x1b" not in done.stdout
@@ -438,7 +438,7 @@ def test_bad_input_is_one_line(tollbar: Tollbar, tmp_path: Path) -> None:
         (["none.json"], "No such file"),
         (["bad.json"], "XML"),
         ([sample, "--policy", "asvs-levl-2"], "did you mean"),
-        ([sample, "--on", "2032-01"], "2032-01-01"),
+        ([sample, "--date", "2032-01"], "2032-01-01"),
         ([sample, "--run", "nowhere"], "nowhere"),
     ):
         done = tollbar("price", *arguments)

@@ -188,7 +188,7 @@ def test_rows_are_written_in_every_form(tmp_path: Path, capsys: pytest.CaptureFi
         fault = refused(results.write, lambda: rows[:1], form, tmp_path / "gone" / "rows")
         assert ("cannot be written", str(tmp_path / "gone" / "rows")) == (fault.what.split(":")[0], fault.where)
     fault = refused(results.write, lambda: rows, "parquet", None)
-    assert ("parquet is written to a file", "say which with --to FILE.parquet") == (fault.what, fault.hint)
+    assert ("parquet is written to a file", "say which with --output FILE.parquet") == (fault.what, fault.hint)
     fault = refused(results.export, None, "markdown", None)
     assert "export cells, with --per cell" == fault.hint
 

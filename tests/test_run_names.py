@@ -33,7 +33,7 @@ def test_a_study_and_folders_of_any_name_are_measured_and_read(tollbar: Tollbar,
     ):
         done = tollbar(*words)
         assert 0 == done.returncode, (words, done.stderr)
-    gathered = json.loads(tollbar("gather", folder, "--json").stdout)
+    gathered = json.loads(tollbar("compare", "--by", "machine", folder, "--json").stdout)
     assert [run.name] == [Path(one["run"]).name for one in gathered["runs"]]
     # Nothing is made under a name that was cut short.
     assert {run.name, "c#?%25[1]&mode=memory.toml"} == {one.name for one in folder.iterdir()}
@@ -118,7 +118,7 @@ def test_show_notes_a_look_at_the_run_that_it_shows(tollbar: Tollbar, tmp_path: 
     claim = 'says = "?"\nof = { choice = "sha-512" }\nover = { choice = "sha-256" }\nmetric = "cost"\nratio = 2.0\n'
     text = f'source = "security-design-choices"\n{DIGESTS}\n[[claim]]\n{claim}'
     made = run_of(tmp_path / "runs", fingerprint("Example CPU 1"), cost(), text=text)
-    for words in ([], ["--of", made]):
+    for words in ([], ["--run", made]):
         about = json.loads((made / "run.json").read_text())
         about["studies"]["digests"]["interim_looks"] = []
         (made / "run.json").write_text(json.dumps(about))

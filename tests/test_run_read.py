@@ -33,7 +33,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     chunks = len(rows)
     lines = tollbar("export", one).stdout.splitlines()
     assert 1 + chunks == len(lines)
-    assert 0 == tollbar("export", one, "--format", "parquet", "--to", tmp_path / "chunks.parquet").returncode
+    assert 0 == tollbar("export", one, "--format", "parquet", "--output", tmp_path / "chunks.parquet").returncode
     assert chunks == parquet.read_table(tmp_path / "chunks.parquet").num_rows
 
 
@@ -53,7 +53,7 @@ def test_cells_are_exported_with_what_was_found_of_them(tollbar: Tollbar, fake_r
     assert (1 + len(rows), list(double)) == (len(written), written[0].split(","))
     table = tollbar("export", one, "--per", "cell", "--format", "markdown").stdout.splitlines()
     assert (2 + len(rows), {table[0].count("|")}) == (len(table), {line.count("|") for line in table})
-    assert 0 == tollbar("export", one, "--per", "cell", "--format", "parquet", "--to", tmp_path / "p").returncode
+    assert 0 == tollbar("export", one, "--per", "cell", "--format", "parquet", "--output", tmp_path / "p").returncode
     assert double["ratio"] == parquet.read_table(tmp_path / "p").to_pylist()[2]["ratio"]
     refused = tollbar("export", one, "--format", "markdown")
     assert (2, True) == (refused.returncode, "--per cell" in refused.stderr)

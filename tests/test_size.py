@@ -310,7 +310,7 @@ def test_the_command_answers_in_every_layout(tollbar: Tollbar, tmp_path: Path) -
     measured_ = tollbar(*shlex.split(question)[1:], "--for", "1s", "--json")
     assert 0 == measured_.returncode, measured_.stderr
     (folder,) = (tmp_path / "runs").iterdir()
-    done = tollbar(*asked, "--run", folder, "--json", "--page", "page.html")
+    done = tollbar(*asked, "--run", folder, "--json", "--output", "page.html")
     assert 0 == done.returncode, done.stderr
     found = json.loads(done.stdout)
     assert 0 < found["cores"]["interval"][0] < found["cores"]["interval"][1]

@@ -272,11 +272,11 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     assert "warning: runs/9999-damaged is passed over: " in passed_over
     assert f"of the run {of.relative_to(tmp_path)}" in passed_over
     shutil.rmtree(damaged)
-    told = json.loads(tollbar("show", "rsa-apis", "--of", of, "--json").stdout)
+    told = json.loads(tollbar("show", "rsa-apis", "--run", of, "--json").stdout)
     assert ["Twice the work costs twice as much"] == [one["says"] for one in told["claims"]]
     assert told["claims"][0]["ratio"] == pytest.approx(2.0, rel=0.2)
     assert ["rsa-apis"] == told["studies"]
-    assert "not measured" in tollbar("show", "rsa-apis", "--of", other).stdout
+    assert "not measured" in tollbar("show", "rsa-apis", "--run", other).stdout
 
 
 @pytest.mark.parametrize(
@@ -284,11 +284,11 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     [
         (["show", "rsa-api"], "did you mean `rsa-apis`"),
         (["show", "people"], ", ".join(SOURCES)),
-        (["show", "digests", "--of", "runs/none"], "`--of` is of a source's page"),
+        (["show", "digests", "--run", "runs/none"], "`--run` is of a source's page"),
         (["show", "security-design-choices", "md5"], "is shown whole"),
         (["show", "security-design-choices", "--library", "libcrypto.so.3"], "is shown whole"),
         (["show", "source"], "did you mean `sources`"),
-        (["show", "rsa-apis", "--of", "nowhere"], "not a run"),
+        (["show", "rsa-apis", "--run", "nowhere"], "not a run"),
     ],
 )
 def test_a_wrong_name_is_told_the_right_ones(tollbar: Tollbar, arguments: list[str], words: str) -> None:

@@ -121,8 +121,8 @@ COMMANDS: dict[str, Sequence[str]] = {
     "export cells": ("export", "RUN", "--per", "cell"),
     "export cells as markdown": ("export", "RUN", "--per", "cell", "--format", "markdown"),
     "export as JSON": ("export", "RUN", "--format", "json"),
-    "gather": ("gather", "RUN", "OTHER"),
-    "gather as markdown": ("gather", "RUN", "--markdown"),
+    "gather": ("compare", "--by", "machine", "RUN", "OTHER"),
+    "gather as markdown": ("compare", "--by", "machine", "RUN", "--markdown"),
     "resume": ("run", "--resume", "RUN", "--blocks", "x"),
     "size": ("size", "RUN/run.json", "--run", "RUN"),
     "price": ("price", "RUN/run.json", "--run", "RUN"),
@@ -161,7 +161,7 @@ WORDS = {
     "an option": ["run", f"--{POISON}"],
     "a study": ["run", f"./{POISON}.toml"],
     "a run": ["judge", POISON],
-    "a folder": ["gather", POISON],
+    "a folder": ["compare", POISON],
     "a mix": ["size", POISON],
     "an inventory": ["price", POISON],
     "a choice": ["show", "digests", POISON],
@@ -231,7 +231,7 @@ def test_own_words_with_colours_are_no_reason_to_refuse_a_run(fake_runs: Path, t
     _column("update trial set outcome = 'failed', reason = '\x1b[31mno\x1b[0m' where block < 1")(fake_runs / "one")
     reasons = {t.reason for one in results.read(fake_runs / "one").studies for r in one.rows for t in r.all_trials}
     assert {None, "\N{REPLACEMENT CHARACTER}[31mno\N{REPLACEMENT CHARACTER}[0m"} == reasons
-    done = tollbar("gather", fake_runs / "one")
+    done = tollbar("compare", "--by", "machine", fake_runs / "one")
     assert "a control character" not in done.stdout
 
 

@@ -299,7 +299,7 @@ def test_an_upgrade_of_nothing_from_command_to_page(tollbar: Tollbar, tmp_path: 
     copied.mkdir()
     shutil.copy(str(system.path), copied / "libcrypto.so.3")
     page = tmp_path / "upgrade.html"
-    done = tollbar("upgrade", "libcrypto", str(copied), "digest", "--for", "4s", "--json", "--page", str(page))
+    done = tollbar("upgrade", "libcrypto", str(copied), "digest", "--for", "4s", "--json", "--output", str(page))
     assert done.returncode in (0, 3), done.stderr
     said = json.loads(done.stdout)
     assert 6 == len(said["changes"])

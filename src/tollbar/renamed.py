@@ -12,6 +12,7 @@ WORDS: Mapping[str, str] = {
     "is-rehearsal": "is-self-test",
     "stretch": "span",
     "--no-rehearse": "--no-self-test",
+    "gather": "compare",
     "rehearsal": "self-test",
     "rehearsal-uneven": "self-test-uneven",
     "rehearsal-parts": "self-test-parts",
@@ -27,7 +28,7 @@ WORDS: Mapping[str, str] = {
     "client-cpu-typical": "client-cpu-all",
     "wall-typical": "wall-all",
 }
-"""Keys, settings, studies, options and metrics."""
+"""Keys, settings, studies, commands, options and metrics."""
 
 COLUMNS: Mapping[str, str] = {"heat": "batch", "twin": "repeat", "server": "server_version"}
 """Tables and columns of the results of a run of format 5."""

@@ -32,12 +32,11 @@ COMMANDS = {
     ),
     "verify": ("verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),
     "judge": ("runs:judge", "Judge a run again, without measuring."),
-    "compare": ("runs:compare", "Set two runs' costs and ratios side by side: what has changed?"),
+    "compare": ("compare:compare", "Compare runs: what changed on one machine, or the tolls of several machines."),
     "check": (
         "check:check",
         "Check whether what a project uses still meets its policies, and costs no more than its budgets allow.",
     ),
-    "gather": ("gather:gather", "Set the tolls of many runs side by side, by machine."),
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
     "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),
@@ -142,9 +141,8 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
 NEEDS: Mapping[str, tuple[str, str]] = {
     "ask": ("a family and its choices", "ask digest sha-256 blake3"),
     "choose": ("a family", "choose digest --policy asvs-level-2"),
-    "compare": ("two runs", "compare runs/ONE runs/OTHER"),
+    "compare": ("runs, or folders of runs", "compare runs/ONE runs/OTHER"),
     "export": ("a run", "export runs/NAME --format json"),
-    "gather": ("the folders of runs", "gather runs/ONE runs/OTHER"),
     "judge": ("a run", "judge runs/NAME"),
     "new": ("a family", "new digest"),
     "price": ("an inventory", "price bom.json --policy asvs-level-2"),
@@ -155,10 +153,14 @@ NEEDS: Mapping[str, tuple[str, str]] = {
 }
 """Arguments that a command needs, and an example of its use."""
 ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("--vs", "--versus", "--baseline", "--base", "--compare-with"), ("--against",)),
+    **dict.fromkeys(("--vs", "--versus", "--baseline", "--base", "--compare-with"), ("--baseline", "--against")),
+    "--against": ("--baseline",),
+    "--on": ("--cluster", "--date"),
+    "--of": ("--metric", "--run"),
+    **dict.fromkeys(("--to", "--page"), ("--output",)),
     **dict.fromkeys(("--for", "--time", "--duration", "--seconds"), ("--for", "--within")),
     **dict.fromkeys(("--policies", "--profile"), ("--policy",)),
-    **dict.fromkeys(("--output", "--out", "--out-dir"), ("--runs",)),
+    **dict.fromkeys(("--output", "--out", "--out-dir"), ("--output", "--runs")),
     **dict.fromkeys(("--iterations", "--repeat"), ("--blocks",)),
     "--format": ("--json", "--markdown"),
     "--no-rehearse": ("--no-self-test",),

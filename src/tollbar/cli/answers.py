@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from pydantic import BaseModel
@@ -20,29 +20,39 @@ if TYPE_CHECKING:
     from tollbar.present.blocks import Brief
     from tollbar.results import Run
 
+TableFormat = Literal["terminal", "markdown", "json"]
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a decision's answer is laid out. What is not printed as Markdown or JSON is the terminal's."""
+    """How a decision's answer is laid out."""
 
+    format: TableFormat = "terminal"
+    """`terminal`, `markdown` or `json`."""
     markdown: Annotated[bool, Parameter(negative="")] = False
-    """Print Markdown, for a pull request."""
+    """Print Markdown, for a pull request: short for `--format markdown`."""
     json: AsJson = False
-    """Print one JSON document instead of tables."""
-    page: Path | None = None
+    """Print one JSON document instead of tables: short for `--format json`."""
+    page: Annotated[Path | None, Parameter(name="--output")] = None
     """A file to write the answer to as one self-contained page too; what it held before is gone."""
 
     def __post_init__(self) -> None:
-        if self.markdown and self.json:
-            raise TollbarError("`--markdown` and `--json`: one of them is printed")
+        layout_of(self.format, markdown=self.markdown, json=self.json)
         if self.page is not None:
-            check_is_writable("--page", self.page)
+            check_is_writable("--output", self.page)
 
 
 DEFAULT_LAYOUT = Layout()
+
+
+def layout_of(format: TableFormat, *, markdown: bool, json: bool) -> TableFormat:
+    """Return the layout that these options ask for. Raises TollbarError for two of them."""
+    asked = {one for one, is_asked in (("markdown", markdown), ("json", json)) if is_asked} | ({format} - {"terminal"})
+    if len(asked) > 1:
+        raise TollbarError(f"{' and '.join(f'`{one}`' for one in sorted(asked))} cannot be combined", where="--format")
+    return "json" if "json" in asked else "markdown" if "markdown" in asked else "terminal"
 
 
 def check_is_writable(option: str, file: Path) -> None:
@@ -57,9 +67,10 @@ def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Lay
 
     `document_of` makes its JSON document, where that is asked for.
     """
-    if layout.json:
+    shown = layout_of(layout.format, markdown=layout.markdown, json=layout.json)
+    if shown == "json":
         console.print_json(document_of().model_dump(mode="json", by_alias=True))
-    elif layout.markdown:
+    elif shown == "markdown":
         console.show_brief_markdown(answer)
     else:
         console.show_brief(answer)

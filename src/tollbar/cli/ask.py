@@ -42,7 +42,7 @@ def ask(
     family: str | None = None,
     /,
     *words: str,
-    against: str | None = None,
+    against: Annotated[str | None, Parameter(name="--baseline")] = None,
     for_: Annotated[str | None, Parameter(name="--for")] = None,
     precision: str | None = None,
     save: Path | None = None,

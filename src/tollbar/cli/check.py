@@ -31,7 +31,7 @@ POLICY, TOLLS = "policy", "tolls"
 
 def check(
     *words: str,
-    on: str | None = None,
+    on: Annotated[str | None, Parameter(name="--date")] = None,
     strict: Annotated[bool, Parameter(negative="")] = False,
     accept: Annotated[bool, Parameter(negative="")] = False,
     for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
@@ -44,7 +44,7 @@ def check(
     docs/choosing.md has the keys of a `tollbar.toml`.
 
     tollbar check policy
-    tollbar check policy --on 2030-01-01
+    tollbar check policy --date 2030-01-01
     tollbar check tolls services/tollbar.toml --for 2min --markdown
     tollbar check --accept
 

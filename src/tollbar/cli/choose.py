@@ -41,7 +41,7 @@ def choose(
     *words: str,
     policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     threat: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    on: str | None = None,
+    on: Annotated[str | None, Parameter(name="--date")] = None,
     run: Path | None = None,
     for_: Annotated[str | None, Parameter(name="--for")] = None,
     seed: int | None = None,
@@ -56,7 +56,7 @@ def choose(
 
     tollbar choose digest --policy asvs-level-2
     tollbar choose tls server=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
-    tollbar choose signature --policy tr-02102 --on 2032-01-01
+    tollbar choose signature --policy tr-02102 --date 2032-01-01
     tollbar choose storage --threat administrator=partly --run runs/2026-11-21-101500-storage-today-sqlite
 
     Parameters

@@ -1,4 +1,4 @@
-"""`tollbar run --on ray`: the studies on each node of a cluster, and what their runs say side by side."""
+"""`tollbar run --cluster ray`: the studies on each node of a cluster, and what their runs say side by side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollbar.present.page import Page
 
 PAGE = "fleet.html"
 NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
-OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--on` asks it from this one")
+OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--cluster` asks it from this one")
 
 
 def is_fleet(directory: Path | None) -> bool:
@@ -45,7 +45,7 @@ def run_on(
             hint = "leave studies, `--simulate`, and what the run was told before out"
             raise TollbarError("a fleet that is resumed has its studies and its options already", hint=hint)
         if not is_fleet(options.resume):
-            hint = "without `--on` a single run is gone on with"
+            hint = "without `--cluster` a single run is gone on with"
             raise TollbarError(f"not a fleet: it has no {fleet.FILE}", where=str(options.resume), hint=hint)
         fleets = fleet.take_up(options.resume)
         fleets.fleet.on = on or fleets.fleet.on

@@ -143,7 +143,7 @@ def show(
     /,
     *words: str,
     toml: Annotated[bool, Parameter(negative="")] = False,
-    of: Path | None = None,
+    of: Annotated[Path | None, Parameter(name="--run")] = None,
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
@@ -159,7 +159,7 @@ def show(
     tollbar show tls-post-quantum nginx x25519
     tollbar show digests --toml > my-study.toml
     tollbar show security-design-choices
-    tollbar show rsa-apis --of runs/2026-11-21-101500-rsa-apis
+    tollbar show rsa-apis --run runs/2026-11-21-101500-rsa-apis
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def show(
             hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",
         )
     if of is not None and (source is None or words or toml):
-        raise TollbarError("`--of` is of a source's page", hint=f"the sources are {', '.join(study.sources())}")
+        raise TollbarError("`--run` is of a source's page", hint=f"the sources are {', '.join(study.sources())}")
     if toml:
         return _show_text(name, words)
     if source is not None and (of is not None or not study.is_named(name)):

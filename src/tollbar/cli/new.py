@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from tollbar import console, study
 from tollbar.cli.options import write_anew
 from tollbar.errors import ExitStatus
 
 
-def new(family: str, /, *, to: Path | None = None) -> ExitStatus:
+def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:
     """Write a study of your own to begin with, with a comment beside every key.
 
     It runs as it is; what is behind a `#` is as by default.
 
     tollbar new digest
-    tollbar new tls --to my-study.toml
+    tollbar new tls --output my-study.toml
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def price(
     *,
     policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
-    on: str | None = None,
+    on: Annotated[str | None, Parameter(name="--date")] = None,
     for_: Annotated[str | None, Parameter(name="--for")] = None,
     library: Libraries = (),
     across_methods: Annotated[bool, Parameter(negative="")] = False,
@@ -55,7 +55,7 @@ def price(
 
     tollbar price cbom.json --policy tr-02102-2026-01 --run runs/2026-11-21-101500-set
     tollbar price cbom.json --policy cnsa-2.0-2024-12 --policy asvs-level-2-5.0.0 --for 40s
-    tollbar price cbom.json --policy tr-02102-2026-01 --on 2032-01-01 --for 0s --markdown
+    tollbar price cbom.json --policy tr-02102-2026-01 --date 2032-01-01 --for 0s --markdown
     cbom-generator | tollbar price - --policy asvs-level-2 --for 0s --fail
 
     Parameters

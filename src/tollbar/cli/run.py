@@ -35,7 +35,7 @@ FLEET = "fleet.json"
 def run(
     *studies: str,
     options: Options = DEFAULTS,
-    on: str | None = None,
+    on: Annotated[str | None, Parameter(name="--cluster")] = None,
     nodes: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     simulate: int | None = None,
 ) -> ExitStatus:
@@ -50,7 +50,7 @@ def run(
     tollbar run --url https://localhost:8443/path --users 1 --users 16
     tollbar run sign-in-today --roles web=192.0.2.7,database=192.0.2.8
     tollbar run --url https://localhost:8443/ --against http://localhost:8080/ --server-pid 4711
-    tollbar run digests --on ray        on each node of a cluster (docs/many-machines.md)
+    tollbar run digests --cluster ray        on each node of a cluster (docs/many-machines.md)
 
     Parameters
     ----------

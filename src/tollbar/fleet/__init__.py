@@ -38,13 +38,15 @@ def check_can(on: str, simulate: int | None) -> None:
     """Raises TollbarError for an engine that is none, or is not installed."""
     engine, _, _ = on.partition(":")
     if engine not in ENGINES:
-        raise TollbarError(f"no such engine: `{engine}`", where=f"--on {on}", hint=f"known: {', '.join(ENGINES)}")
+        raise TollbarError(f"no such engine: `{engine}`", where=f"--cluster {on}", hint=f"known: {', '.join(ENGINES)}")
     if simulate is not None and not 1 <= simulate <= MOST_SIMULATED:
         raise TollbarError(f"from 1 to {MOST_SIMULATED} nodes", where=f"--simulate {simulate}")
     if simulate is not None and on != engine:
-        raise TollbarError("a simulated cluster has an address of its own", where=f"--on {on}", hint=f"--on {engine}")
+        raise TollbarError(
+            "a simulated cluster has an address of its own", where=f"--cluster {on}", hint=f"--cluster {engine}"
+        )
     if find_spec("ray") is None:
-        raise TollbarError("Ray is not installed", where=f"--on {on}", hint="pip install 'tollbar[ray]'")
+        raise TollbarError("Ray is not installed", where=f"--cluster {on}", hint="pip install 'tollbar[ray]'")
 
 
 # Each is a raylet with its agents: a fifth of a gigabyte.

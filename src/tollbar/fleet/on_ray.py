@@ -43,7 +43,7 @@ class Cluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Where tokens are on by default for a cluster, they are for what joins it.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-        where = f"--on ray:{address}" if address else "--on ray"
+        where = f"--cluster ray:{address}" if address else "--cluster ray"
         if address is None:
             address, where = _found_here(where)
         _check_reached(address, where)

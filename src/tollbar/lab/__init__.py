@@ -83,6 +83,7 @@ def begin(
 def take_up(directory: Path, asked: Sequence[Study], places: Sequence[Place] = ()) -> tuple[Plan, Store]:
     """A run to be resumed, of these studies. Raises TollbarError where what it would measure has changed."""
     said = results.about(directory)
+    results.refuse_resumption(directory, said)
     began_with, now = said.get("roles", {}), {place.role: place.address for place in places}
     if began_with != now:
         roles = ",".join(f"{role}={address}" for role, address in began_with.items())

@@ -8,7 +8,7 @@ Nothing that was measured is thrown away.
 
 from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, free_names, write
-from tollbar.results.reading import about, present, read, studies
+from tollbar.results.reading import about, present, read, refuse_resumption, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.store import Store, create, measured_as, note_interim_look, reopen, update_about
 
@@ -27,6 +27,7 @@ __all__ = [
     "note_interim_look",
     "present",
     "read",
+    "refuse_resumption",
     "reopen",
     "studies",
     "update_about",

@@ -100,7 +100,7 @@ def _text(value: object) -> str:
 
 def _parquet(rows: Rows, to: Path | None) -> None:
     if to is None:
-        raise TollbarError("parquet is written to a file", hint="say which with --to FILE.parquet")
+        raise TollbarError("parquet is written to a file", hint="say which with --output FILE.parquet")
     try:
         import pyarrow
         import pyarrow.parquet

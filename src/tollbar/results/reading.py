@@ -286,6 +286,13 @@ def about(directory: Path) -> dict[str, Any]:
     return dict(said)
 
 
+def refuse_resumption(directory: Path, said: Mapping[str, Any]) -> None:
+    """Raises TollbarError for a run of an earlier format, which is read and not written."""
+    if said["schema"] != SCHEMA:
+        what = f"made by an earlier version: a run of format {said['schema']} is read, and cannot be resumed"
+        raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
+
+
 def as_written(said: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what `run.json` has for what `about` returned, in the words of its format."""
     return _looks_renamed(said, "interim_looks", "looks") if said["schema"] == FORMAT_5 else said

@@ -26,7 +26,7 @@ from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
 from tollbar.results.directory import LOCK, MOST_STUDIES, RESULTS, check_files, open_file
 from tollbar.results.observations import refuse_more, series_of, values_of
-from tollbar.results.reading import SCHEMA, about, as_written, is_noted, looks, present, reach, read
+from tollbar.results.reading import SCHEMA, about, as_written, is_noted, looks, present, reach, read, refuse_resumption
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
 
@@ -252,9 +252,7 @@ def _keep(family: Family, folder: Path) -> None:
 
 def reopen(directory: Path) -> Store:
     """Take up a run. Raises TollbarError for what is no run, and where another process is writing it."""
-    if (schema := about(directory)["schema"]) != SCHEMA:
-        what = f"made by an earlier version: a run of format {schema} is read, and cannot be resumed"
-        raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
+    refuse_resumption(directory, about(directory))
     try:
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(_locked(directory))

@@ -335,7 +335,7 @@ class _Asked:
                 return self._with_parameters(_choice(self.family, self.against))
             name, values = _coordinate(self.family, self.against)
             if len(values) > 1:
-                raise TollbarError("one value to compare with", where=f"--against {self.against}")
+                raise TollbarError("one value to compare with", where=f"--baseline {self.against}")
             return {name: values[0]}
         named = self._meant(self.choices)
         if len(named) > 1:

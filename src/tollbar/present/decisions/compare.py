@@ -154,7 +154,7 @@ def by_cost_lines(comparison: Comparison, above: float) -> list[str]:
     rows = comparison.tellable("cost", above)
     if comparison.tellable("ratio", above) or not rows:
         return []
-    return [f"hint: `--of cost` looks at CPU time itself, of which {counted(rows, 'row')} could show it"]
+    return [f"hint: `--metric cost` looks at CPU time itself, of which {counted(rows, 'row')} could show it"]
 
 
 def _gone(comparison: Comparison, study: str, row: Row) -> str:

@@ -1,0 +1,141 @@
+"""`tollbar compare`: what changed between two runs of a machine, or the tolls of many runs by machine."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tollbar import console, document, gathering, machine, report, results
+from tollbar.cli.answers import AsJson, Layout, TableFormat, check_is_writable, command_line, layout_of, show_answer
+from tollbar.cli.options import read_share
+from tollbar.cli.runs import judged_run
+from tollbar.document.decisions.gather import document as document_of_machines
+from tollbar.document.decisions.gather import toll_rows
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.files import is_file
+from tollbar.judge import Changed
+from tollbar.judge.comparison import compare as compare_judgements
+from tollbar.present.decisions.compare import by_cost_lines, headlines, increase_lines
+from tollbar.present.decisions.gather import gather_answer, gather_page
+
+By = Literal["change", "machine"]
+
+
+def compare(
+    run: Path,
+    /,
+    *runs: Path,
+    by: By | None = None,
+    fail_above: str | None = None,
+    of: Annotated[Changed, Parameter(name="--metric")] = "ratio",
+    across_machines: Annotated[bool, Parameter(negative="")] = False,
+    across_methods: Annotated[bool, Parameter(negative="")] = False,
+    output: Path | None = None,
+    parquet: Path | None = None,
+    format: TableFormat = "terminal",
+    markdown: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> ExitStatus:
+    """Compare runs. Of two runs of one machine: what changed. Of all others: the tolls side by side, by machine.
+
+    tollbar compare runs/before runs/after --fail-above 5%
+    tollbar compare here/runs there/runs --output machines.html
+
+    Two runs are compared row by row, whatever the version of a library. Machines are compared by ratios alone, because
+    times of two machines mean little. A run that cannot be believed is refused, with the reason, and gives status 1.
+
+    Parameters
+    ----------
+    run
+        A run's directory, or a folder with runs in it.
+    runs
+        More of them.
+    by
+        `change` compares two runs row by row, `machine` any number side by side; default: `change` for two runs of one
+        machine.
+    fail_above
+        A share, such as 5%: end with status 1 if a row rose by more, its whole interval beyond it, or was measured in
+        the first run and not in the second, or is not compared; with status 3 if no row could have shown it. It needs
+        two runs.
+    of
+        The quantity that `--fail-above` compares: the `ratio` to the baseline of the same run, or the `cost`, which
+        also rises where the machine is slower today.
+    across_machines
+        Compare two runs row by row, even though they were measured on different machines.
+    across_methods
+        Compare runs that were measured by different versions of the method.
+    output
+        A file to write the comparison of machines to, as one self-contained page. An existing file is replaced.
+    parquet
+        A file to write a row for each toll of each run to; needs pyarrow.
+    format
+        `terminal`, `markdown` or `json`.
+    markdown
+        Print Markdown, for a pull request: short for `--format markdown`.
+    json
+        Print one JSON document instead of tables: short for `--format json`.
+    """
+    layout = layout_of(format, markdown=markdown, json=json)
+    above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
+    all_runs = (run, *runs)
+    by = by or ("change" if above is not None or across_machines else _usual(all_runs))
+    if by == "machine":
+        if above is not None or across_machines:
+            option = "--fail-above" if above is not None else "--across-machines"
+            raise TollbarError(f"`{option}` compares two runs row by row", hint="leave out `--by machine`")
+        return _by_machine(all_runs, layout, output, parquet, across_methods=across_methods)
+    if len(all_runs) != 2:
+        what = f"two runs can be compared row by row, and there are {len(all_runs)}"
+        raise TollbarError(what, hint="`--by machine` compares any number side by side")
+    for option, file in (("--output", output), ("--parquet", parquet)):
+        if file is not None:
+            raise TollbarError(f"`{option}` is of a comparison by machine", hint="add `--by machine`")
+    one, other = all_runs
+    judged = [judged_run(each) for each in (one, other)]
+    comparison = compare_judgements(*judged, across_machines=across_machines, across_methods=across_methods)
+    found = () if above is None else comparison.increases(above, of)
+    notes = [] if above is None else increase_lines(comparison, found, above, of)
+    if above is not None and of == "ratio" and not found:
+        notes += by_cost_lines(comparison, above)
+    if layout == "json":
+        console.print_json(document.of_comparison(comparison, found, above))
+    elif layout == "markdown":
+        console.show_comparison_markdown(comparison, notes, headlines(judged))
+    else:
+        console.show_comparison(comparison, notes)
+    if above is None:
+        return ExitStatus.DONE
+    if found or comparison.gone or comparison.unjudged(of):
+        return ExitStatus.SOME_FAILED
+    return ExitStatus.DONE if comparison.tellable(of, above) else ExitStatus.CANNOT_TELL
+
+
+def _usual(runs: Sequence[Path]) -> By:
+    """Return how these runs are compared where the command line does not say. Raises TollbarError."""
+    if len(runs) != 2 or not all(is_file(run / "run.json") for run in runs):
+        return "machine"
+    first, second = (results.about(run)["fingerprint"] for run in runs)
+    return "machine" if machine.differences(first, second) else "change"
+
+
+def _by_machine(
+    runs: Sequence[Path], layout: TableFormat, output: Path | None, parquet: Path | None, *, across_methods: bool
+) -> ExitStatus:
+    for option, file in (("--output", output), ("--parquet", parquet)):
+        if file is not None:
+            check_is_writable(option, file)
+    gathered = gathering.gather(gathering.read(runs, across_methods=across_methods))
+    answer = gather_answer(gathered, everything=layout == "markdown")
+    show_answer(answer, lambda: document_of_machines(gathered), Layout(format=layout))
+    if output is not None:
+        report.write_page(gather_page(gathered, shlex.join(command_line()), output), output)
+        console.say(f"  page       {output}")
+    if parquet is not None:
+        results.write(lambda: toll_rows(gathered), "parquet", parquet)
+        console.say(f"  rows       {parquet}")
+    is_whole = not gathered.unusable and not any(run.refused for run in gathered.runs)
+    return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
