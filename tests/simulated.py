@@ -20,11 +20,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import disturbed
 import numpy as np
-from disturbed import Kind, Work
 
+import disturbed
 import share
+from disturbed import Kind, Work
 from tollbar import libraries, measure, plan, results, study
 from tollbar.judge.quotients import listed
 from tollbar.measure import batch, members, probe, rounds

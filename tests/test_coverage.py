@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from disturbed import Disturbance, Kind, Work, gamma, lognormal, pareto
 
 import share
+from disturbed import Disturbance, Kind, Work, gamma, lognormal, pareto
 from simulated import CHOICES, PROBE_NS, START_S, Lab
 from tollbar import __version__
 from tollbar.judge import Judgement, Toll, Verdict, judge

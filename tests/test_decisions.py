@@ -75,7 +75,7 @@ def test_the_page_has_all_of_it_and_asks_for_nothing(tmp_path: Path, capsys: pyt
 
 def test_what_cannot_be_shown_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     """Two layouts at once, and a page where there is no folder."""
-    with pytest.raises(TollbarError, match="one of them"):
+    with pytest.raises(TollbarError, match="cannot be combined"):
         Layout(markdown=True, json=True)
     for path in (tmp_path, tmp_path / "none" / "answer.html"):
         with pytest.raises(TollbarError, match="no file that can be written"):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from disturbed import Disturbance, Kind, Work, lognormal
 
+from disturbed import Disturbance, Kind, Work, lognormal
 from simulated import CHAIN_NS, FINGERPRINT, PROBE_NS, PROCESSOR, Lab
 from test_coverage import MACHINES
 from tollbar.judge import StudyJudgement, judge

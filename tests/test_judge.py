@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from disturbed import Disturbance, Kind, Work, pareto
 from hypothesis import given
 from hypothesis import strategies as st
 
 import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
+from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study

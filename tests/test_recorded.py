@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disturbed import Disturbance, Kind, Work, pareto
 
 import builders
+from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
 from tollbar import stats
 from tollbar.judge import Verdict

@@ -13,13 +13,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from disturbed import Disturbance, Kind, Work, gamma
 from hypothesis import given
 from hypothesis import strategies as st
 
 import share
 import simulated
 from conftest import Tollbar
+from disturbed import Disturbance, Kind, Work, gamma
 from simulated import PROBE_NS, Lab
 from tollbar import results
 from tollbar.judge import judge

@@ -109,7 +109,7 @@ def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.Capt
     assert "only in other" not in text
     assert "Median relative difference of the ratios 0.00 %; 100 % of intervals overlap." in text
     found = document.of_comparison(comparison)
-    assert (2, [upgrade], [2, 0]) == (found["schema"], found["upgrades"], found["studies"][0]["without_partner"])
+    assert (3, [upgrade], [2, 0]) == (found["schema"], found["upgrades"], found["studies"][0]["without_partner"])
     assert {"ratios", "intervals", "other"} < set(found["studies"][0]["tolls"][0])
 
 

@@ -49,6 +49,14 @@ COMMANDS = {
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and run the self-test."),
 }
 
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Measure": ("run", "ask", "upgrade"),
+    "Decide": ("choose", "tune", "size", "price", "check"),
+    "Look": ("list", "show", "plan", "judge", "compare", "report", "export"),
+    "Set up": ("doctor", "new", "verify"),
+}
+"""The commands as the first page of help has them."""
+
 ABOUT = (
     "Measure what each security design choice costs on this machine, beside what it protects against.",
     "Start with `tollbar run`: one condensed study for each family, in about a minute.",
@@ -266,10 +274,17 @@ def _first_page() -> str:
         "--version": "The version of Tollbar.",
         COMPLETION: "Have the shell complete commands, options and their values (--shell bash, zsh or fish).",
     }
-    lines = {name: line for name, (_, line) in COMMANDS.items()} | options
-    table = [fill(f"{name:<11} {line}", width, subsequent_indent=" " * 12) for name, line in lines.items()]
+    groups = {title: {name: COMMANDS[name][1] for name in names} for title, names in GROUPS.items()}
+    tables = [_table(title, lines, width) for title, lines in {**groups, "Options": options}.items()]
     texts = [fill(text, width) for text in (*ABOUT, EXIT_STATUSES)]
-    return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], "\n".join(table), texts[-1]])
+    return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], *tables, texts[-1]])
+
+
+def _table(title: str, lines: Mapping[str, str], width: int) -> str:
+    from textwrap import fill
+
+    rows = [fill(f"  {name:<11} {line}", width, subsequent_indent=" " * 14) for name, line in lines.items()]
+    return "\n".join([title, *rows])
 
 
 def _command(arguments: Sequence[str]) -> ExitStatus:

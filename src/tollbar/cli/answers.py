@@ -44,15 +44,15 @@ class Layout:
             check_is_writable("--output", self.page)
 
 
-DEFAULT_LAYOUT = Layout()
-
-
 def layout_of(format: TableFormat, *, markdown: bool, json: bool) -> TableFormat:
     """Return the layout that these options ask for. Raises TollbarError for two of them."""
     asked = {one for one, is_asked in (("markdown", markdown), ("json", json)) if is_asked} | ({format} - {"terminal"})
     if len(asked) > 1:
         raise TollbarError(f"{' and '.join(f'`{one}`' for one in sorted(asked))} cannot be combined", where="--format")
     return "json" if "json" in asked else "markdown" if "markdown" in asked else "terminal"
+
+
+DEFAULT_LAYOUT = Layout()
 
 
 def check_is_writable(option: str, file: Path) -> None:

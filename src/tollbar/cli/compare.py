@@ -40,7 +40,7 @@ def compare(
     markdown: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> ExitStatus:
-    """Compare runs. Of two runs of one machine: what changed. Of all others: the tolls side by side, by machine.
+    """Compare runs: what changed on one machine, or the tolls of several machines.
 
     tollbar compare runs/before runs/after --fail-above 5%
     tollbar compare here/runs there/runs --output machines.html
