@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -172,10 +173,19 @@ def _typed(command: Callable[..., object]) -> list[str]:
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         is_option = parameter.kind is parameter.KEYWORD_ONLY
         shared = dataclasses.is_dataclass(parameter.annotation) and is_option
-        names = [field.name for field in dataclasses.fields(parameter.annotation)] if shared else [parameter.name]
-        words = [name.rstrip("_").replace("_", "-") for name in names]
-        typed += [f"--{word}" if is_option else word.upper() for word in words]
+        if shared:
+            hints = get_type_hints(parameter.annotation, include_extras=True)
+            options = {field.name: hints[field.name] for field in dataclasses.fields(parameter.annotation)}
+        else:
+            options = {parameter.name: parameter.annotation}
+        typed += [_option(name, hint) if is_option else name.upper() for name, hint in options.items()]
     return typed
+
+
+def _option(name: str, hint: object) -> str:
+    """The option of a parameter: as its annotation has it, or else by its own name."""
+    named = [name for one in getattr(hint, "__metadata__", ()) for name in getattr(one, "name", None) or ()]
+    return str(named[0]) if named else f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def test_a_command_imports_nothing_that_only_a_report_or_an_export_needs() -> None:
