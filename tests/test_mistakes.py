@@ -14,15 +14,14 @@ from tollbar import families, policies
 MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "no inventory": ("price", ("`tollbar price` needs an inventory", "tollbar price bom.json")),
     "no mix": ("size", ("needs a mix", "docs/mix.toml")),
-    "one run": ("compare A", ("`tollbar compare` needs two runs", "compare runs/ONE runs/OTHER")),
     "no folders": ("compare", ("needs runs, or folders of runs",)),
     "no family": ("new", ("`tollbar new` needs a family", "tollbar new digest")),
     "no run": ("export", ("needs a run",)),
-    "another tool's option": ("ask digest sha-256 --vs blake3", ("no option `--vs`", "did you mean `--against`?")),
-    "another tool's option with a value": ("ask digest sha-256 --baseline=blake3", ("did you mean `--against`?",)),
+    "another tool's option": ("ask digest sha-256 --vs blake3", ("no option `--vs`", "did you mean `--baseline`?")),
+    "another tool's option with a value": ("ask digest sha-256 --against=blake3", ("did you mean `--baseline`?",)),
     "an option of another command": ("tune argon2id --for 5s", ("no option `--for`", "did you mean `--within`?")),
     "another tool's option to tune": ("tune argon2id --time 250ms", ("did you mean `--within`?",)),
-    "another tool's format": ("price bom.json --format json", ("did you mean `--json`?",)),
+    "an option of before": ("price bom.json --page bom.html", ("did you mean `--output`?",)),
     "a signature with another digest": (
         "choose signature es512 --for 0s",
         ("no such choice", "did you mean `ecdsa-p521`"),
