@@ -10,6 +10,7 @@ import pytest
 
 from tollbar import plan, sizing, study
 from tollbar.cli import COMMANDS
+from tollbar.present import glossary
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -98,3 +99,8 @@ def test_the_mix_that_readme_sizes_is_the_documented_one() -> None:
     text = (ROOT / "docs" / "mix.toml").read_text("utf-8")
     assert text.split("\n", 1)[1] in (ROOT / "docs" / "choosing.md").read_text("utf-8")
     assert ["logins", "requests", "handshakes"] == [term.name for term in sizing.read(ROOT / "docs" / "mix.toml").terms]
+
+
+def test_the_glossary_is_the_one_of_a_report() -> None:
+    assert glossary.markdown() == (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    assert len(glossary.words()) <= 30

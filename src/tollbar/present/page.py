@@ -43,6 +43,7 @@ from tollbar.present.cpu import (
 from tollbar.present.crosstables import study_tables
 from tollbar.present.effects import EFFECTS, effects, effects_section
 from tollbar.present.factors import factors_listing, factors_section, told_apart
+from tollbar.present.glossary import glossary_section
 from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.present.load import (
     load_section,
@@ -137,6 +138,7 @@ def page(judgement: Judgement) -> Page:
             *(_study(judgement, study, said) for study, said in ordered),
             Section("How and on what it was measured", tuple(_how(judgement)), "how"),
             Section("Do it again", _again(judgement.run), "again"),
+            glossary_section(),
         )
     ]
     names = "names what to take: the usual choice, or what protects as it does"
