@@ -202,7 +202,7 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
         if row.settings.get("certificate") and (proof := facts.contradiction(["tls-proof"])):
             # Which certificate it has is what is contradicted.
             return Mapped(reason=proof, at_best=tuple(_less_certificate(one) for one in found if isinstance(one, Use)))
-        absent = tuple(one for one in (*found, row.beyond, facts.cut_tag()) if isinstance(one, str))
+        absent = tuple(one for one in (*found, row.beyond, facts.cut_tag(), *facts.doubtful()) if isinstance(one, str))
         uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
         return _level(_agreed(uses, facts), facts) if uses else Mapped(reason=absent[0])
     raise AssertionError("the last row fits all")
