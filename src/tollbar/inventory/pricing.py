@@ -290,6 +290,13 @@ def _has_parameters(use: Use) -> bool:
     )
 
 
+def _from_best(priced: Priced) -> tuple[int, int, int]:
+    """The order of uses that break a policy: the fewest rules, then the best standing, then the most strength."""
+    family, cell = priced.use.family, priced.use.coordinates
+    standing, strength = family.standing_of(cell), family.strength_of(cell)
+    return len(priced.found.broken), -STANDINGS.index(standing), -(strength or 0)
+
+
 class _Market:
     """What there is to choose from, by family, worked out once."""
 
@@ -310,7 +317,7 @@ class _Market:
         may_be = [self._less_uncounted(self.priced(use, platform), what.counts) for use in what.at_best]
         if not may_be or any(one.found.ruling is not Ruling.BREAKS for one in may_be):
             return ()
-        return (min(may_be, key=lambda one: len(one.found.broken)),)
+        return (min(may_be, key=_from_best),)
 
     def _asked_instead(self, use: Use) -> str:
         """Return the words on what the policies ask for that is no choice of the family."""
