@@ -173,9 +173,9 @@ def test_the_first_line_counts_what_no_policy_refuses() -> None:
         ("HMAC", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("SHA-2", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("DES Quux", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
-        # Larger than all that were measured: by its own strength.
+        # Larger than all that were measured: by its own strength, and by a list without RSA of any size.
         ("RSA-15360-SHA256", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
-        ("RSA-15360-SHA256", "cnsa-2.0-2024-12", Ruling.CANNOT_SAY),
+        ("RSA-15360-SHA256", "cnsa-2.0-2024-12", Ruling.BREAKS),
         ("ECDSA-secp256k1", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("RIPEMD-160", "asvs-level-2-5.0.0", Ruling.BREAKS),
     ],

@@ -106,7 +106,7 @@ class Facts:
         """The sentences about lengths that are not among those of what is judged."""
         for row in table().length:
             for value in self.found.get(row.fact, {}):
-                if not names.takes_number(row.accepted, int(value)):
+                if not (row.accepted and names.takes_number(row.accepted, int(value))):
                     yield row.sentence.format(value=value)
         most = int(sizes.of_hash(self.values[DIGEST])) // 8 if _is_sized(self.values.get(DIGEST, "")) else _MOST_SALT
         for salt in self.found.get("salt", {}) if self.values.get("padding") == "pss" else ():

@@ -238,7 +238,7 @@ def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[in
     """Give each number the next slot that takes it. Return the facts, and the numbers that no slot takes."""
     given: dict[str, str] = {}
     left = []
-    ahead = list(_vocabulary().numbers.get(slots, ()))
+    ahead = list(_vocabulary().numbers.get(_same_numbers(slots), ()))
     for number in numbers:
         place = next((place for place, (_, takes) in enumerate(ahead) if takes_number(takes, number)), None)
         if place is None:
@@ -255,13 +255,17 @@ def fact_of_key(algorithm: str, key: str) -> str | None:
 
     The key is in lower case, without separators.
     """
-    keyed = _vocabulary().keyed
+    keyed, algorithm = _vocabulary().keyed, _same_numbers(algorithm)
     return keyed.get(algorithm, keyed.get(class_of(algorithm), {})).get(key)
 
 
 def has_slots(slots: str) -> bool:
     """Whether the vocabulary says what numbers mean there."""
-    return slots in _vocabulary().numbers
+    return _same_numbers(slots) in _vocabulary().numbers
+
+
+def _same_numbers(algorithm: str) -> str:
+    return _vocabulary().same_numbers.get(algorithm, algorithm)
 
 
 def takes_number(takes: str, number: int) -> bool:
@@ -303,6 +307,7 @@ class _Vocabulary(wire.Wire):
     parameter: _Group
     whole: dict[str, dict[str, str]]
     keyed: dict[str, dict[str, str]]
+    same_numbers: dict[str, str] = Field(alias="same-numbers")
     numbers: dict[str, tuple[tuple[str, str], ...]]
 
 

@@ -19,7 +19,7 @@ from tollbar.inventory.parts import Asset
 from tollbar.inventory.reading import Inventory
 from tollbar.inventory.replacing import Cost, Offer
 from tollbar.inventory.table import Counts
-from tollbar.inventory.unmeasured import CHOICE
+from tollbar.inventory.unmeasured import CHOICE, is_of_list
 from tollbar.judge.choosing import Candidate, Reason, Wanted, candidate
 from tollbar.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
 from tollbar.results import Run
@@ -284,7 +284,8 @@ def _is_bad(what: Mapped) -> bool:
 
 def _has_parameters(use: Use) -> bool:
     """Return whether each parameter of a choice is given, such as the passes of Argon2id."""
-    return all(
+    is_by_parameters = use.family.choices[str(use.coordinates[CHOICE])].is_set_by_study
+    return not is_by_parameters or all(
         name in use.coordinates or name not in use.family.parameters
         for name in settings_at(use.family, use.coordinates)
     )
@@ -437,6 +438,15 @@ def _found(wanted: Wanted, use: Use) -> Candidate:
 
 
 def _is_unlisted(reason: Reason, use: Use) -> bool:
-    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it."""
+    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it.
+
+    A list without any choice of the algorithm refuses all of it.
+    """
     lists = reason.rule.only if reason.rule else {}
-    return any(one.is_listed and one.coordinate in lists for one in use.unmeasured)
+    absent = reason.rule.absent if reason.rule else ()
+    return any(
+        one.is_listed
+        and one.coordinate in lists
+        and is_of_list(one, lists[one.coordinate], families.families()[use.family.name], absent)
+        for one in use.unmeasured
+    )

@@ -44,7 +44,7 @@ class Row(wire.Wire):
 
 class Length(wire.Wire):
     fact: str
-    accepted: str
+    accepted: str = ""
     sentence: str
 
 
