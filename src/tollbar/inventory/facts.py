@@ -102,6 +102,11 @@ class Facts:
             else None
         )
 
+    @property
+    def is_negated(self) -> bool:
+        """Whether a word may make the name that of an asset without a part."""
+        return any(word.lower() in _NEGATIONS for _, word in self.left)
+
     def doubtful(self) -> Iterator[str]:
         """The sentences about lengths that are not among those of what is judged."""
         for row in table().length:
@@ -131,7 +136,10 @@ class Facts:
 
     def absent(self) -> str:
         """Return the sentence about an algorithm that is known, and that Tollbar does not have."""
-        return f"{shown(self._written) or self.values.get(ALGORITHM, 'it')} is not among Tollbar's choices"
+        digest = "" if ALGORITHM in self.values else self.values.get(DIGEST, "")
+        is_written = digest in ("", *names.read(self._written).values(DIGEST)) or digest in table().hash_families
+        written = shown(self._written) if is_written or names.read(self._written).left else digest
+        return f"{written or self.values.get(ALGORITHM, 'it')} is not among Tollbar's choices"
 
     def _add(self, name: str, value: str, property_: str) -> None:
         self.found.setdefault(name, {}).setdefault(value, property_)
@@ -191,7 +199,13 @@ class Facts:
             if name is None:
                 continue
             if property_ == "curve":
-                for bits in () if name.values("curve") else name.numbers:
+                if name.values("curve"):
+                    continue
+                # A size alone; any other text is a name that is not known.
+                if name.facts or not _IS_SIZE.fullmatch(texts["curve"]):
+                    self.left += [] if name.left else [(property_, texts["curve"])]
+                    continue
+                for bits in name.numbers:
                     self._add("field", str(bits), property_)
                 continue
             if property_ == "size" and names.class_of(algorithm) == "mac":
@@ -280,6 +294,8 @@ class Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
+_IS_SIZE = re.compile(r"\s*[0-9]+[\s_-]*(?:bits?)?\s*", re.IGNORECASE)
+_NEGATIONS = frozenset({"without", "no", "not", "non", "never"})
 # scrypt's cost as its power of two: `ln=17`.
 _LOGARITHM = "log2-n"
 _MOST_POWER = 32

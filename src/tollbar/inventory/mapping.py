@@ -182,6 +182,8 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             continue
         if contradiction := facts.contradiction((*row.where, *row.needs)):
             return Mapped(reason=contradiction, at_best=_any_of(row, facts, known))
+        if facts.is_negated:
+            return Mapped(reason=facts.left_over(row))
         if row.cannot_say:
             filled = [one for one in row.at_best if facts.filled(one)]
             at_best = _may_be(filled, row.settings, facts, known, agrees=False)
