@@ -36,6 +36,7 @@ ASVS = "asvs-level-2-5.0.0"
         ("ECDSA", {"ellipticCurve": "bls/BLS12-381"}, "in its curve is not known here", "not given"),
         ("GOST R 34.11-94", {}, "is not among", "streebog"),
         ("AES-128-CBC without MAC", {}, "`without` in its name is not known here", "a MAC made of"),
+        ("RSA-3072 is not used", {}, "`not` in its name is not known here", "`is`"),
         ("SHA-256 without MAC", {}, "`without` in its name is not known here", "a MAC made of"),
     ],
 )
@@ -47,8 +48,18 @@ def test_a_sentence_is_about_the_name_that_is_given(
     assert has_not not in one
 
 
-def test_tea_of_tetra_is_another_cipher() -> None:
-    assert "cipher tea" not in words(found("TEA1"))
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [("TEA1", "cipher tea1"), ("GeMSS", "signature gemss"), ("SIDH", "key-exchange sidh"),
+     ("Oakley-EC2N-3", "? Oakley-EC2N-3 is not among Tollbar's choices")],
+)  # fmt: skip
+def test_an_algorithm_is_not_called_by_the_name_of_another(name: str, choice: str) -> None:
+    assert [choice] == words(found(name))
+
+
+@pytest.mark.parametrize("name", ["ECDHE-RSA-AES192-SHA384", "ECDHE-RSA-AES256-SHA384"])
+def test_the_size_of_a_cipher_is_no_curve_of_another_algorithm(name: str) -> None:
+    assert () == line(algorithm(name), ASVS).uses
 
 
 @pytest.mark.parametrize("version", ["1.4", "2.0", "latest"])

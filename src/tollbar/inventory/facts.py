@@ -80,8 +80,7 @@ class Facts:
     def left_over(self, row: Row) -> str | None:
         """Return the sentence about a part of a name that the choice does not account for; None: there is none."""
         if self.left:
-            property_, word = self.left[0]
-            return f"`{shown(word)}` in its {_PROPERTIES.get(property_, property_)} is not known here"
+            return _unknown(*self.left[0])
         templates = (*row.choices, *(one for some in row.settings.values() for one in some))
         used = {*row.where, *row.needs, *row.agree, *(field for one in templates for field in fields(one))}
         for name in _COUNTED:
@@ -102,10 +101,12 @@ class Facts:
             else None
         )
 
-    @property
-    def is_negated(self) -> bool:
-        """Whether a word may make the name that of an asset without a part."""
-        return any(word.lower() in _NEGATIONS for _, word in self.left)
+    def negated(self) -> str | None:
+        """Return the sentence about a word by which the asset may be one without a part of its name; None: none is."""
+        if not {ALGORITHM, DIGEST} & self.values.keys():
+            return None
+        found = ((property_, word) for property_, word in self.left if word.lower() in _NEGATIONS)
+        return next((_unknown(*one) for one in found), None)
 
     def doubtful(self) -> Iterator[str]:
         """The sentences about lengths that are not among those of what is judged."""
@@ -379,6 +380,10 @@ _BARE = {"sha": "sha-1", "blake2b": "blake2b-512", "blake2s": "blake2s-256"}
 def _bits(fact: str, number: str) -> str:
     """Return the bits of a tag, which a small number gives in octets; other facts are returned unchanged."""
     return str(8 * int(number)) if fact == "tag" and int(number) <= _MOST_OCTETS else number
+
+
+def _unknown(property_: str, word: str) -> str:
+    return f"`{shown(word)}` in its {_PROPERTIES.get(property_, property_)} is not known here"
 
 
 def _is_sized(digest: str) -> bool:

@@ -182,8 +182,8 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             continue
         if contradiction := facts.contradiction((*row.where, *row.needs)):
             return Mapped(reason=contradiction, at_best=_any_of(row, facts, known))
-        if facts.is_negated:
-            return Mapped(reason=facts.left_over(row))
+        if (negated := facts.negated()) is not None:
+            return Mapped(reason=negated)
         if row.cannot_say:
             filled = [one for one in row.at_best if facts.filled(one)]
             at_best = _may_be(filled, row.settings, facts, known, agrees=False)
@@ -237,7 +237,9 @@ def _level(found: Mapped, facts: Facts) -> Mapped:
 def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
     """Return the choices that a row makes of each value of a fact that is contradicted; none if one is no choice."""
     made: dict[str, list[str]] = {}
-    for template in row.choices or row.at_best:
+    # What a number means is decided by the algorithm: of several nothing is known.
+    of_several = row.at_best if len(facts.found.get(ALGORITHM, {})) < 2 else ()
+    for template in row.choices or of_several:
         for name in fields(template):
             for value in _readings(name, facts) if name != ALGORITHM else ():
                 if all(one in facts.values for one in fields(template)):
