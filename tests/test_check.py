@@ -359,3 +359,50 @@ def test_uses_of_which_nothing_true_can_be_said_are_refused(tmp_path: Path, name
     with pytest.raises(TollbarError) as error:
         read_project(path)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("choice", "setting", "line"),
+    [
+        ("argon2id", "", None),
+        ("scrypt", 'n = "2^17"', None),
+        ("pbkdf2-sha-256", "", None),
+        ("bcrypt", "", "deprecated at best"),
+        ("pbkdf2-sha-1", "", "deprecated at best"),
+        ("argon2id", 'memory = "1 MiB"', "disallowed at best"),
+        ("argon2id", 'memory = "1 MiB", passes = 1, lanes = 1', "disallowed"),
+    ],
+)
+def test_parameters_that_are_not_given_have_not_the_worst_standing(
+    tollbar: Tollbar, tmp_path: Path, choice: str, setting: str, line: str | None
+) -> None:
+    path = tmp_path / "tollbar.toml"
+    path.write_text(f'[uses.u]\nfamily = "password-hash"\nchoice = "{choice}"\nsetting = {{ {setting} }}\n')
+    answer = " ".join(tollbar("check", "policy", str(path)).stdout.split())
+    assert ("its standing is" in answer) is (line is not None)
+    assert line is None or f"u: its standing is {line}; no policy here asks for one." in answer
+
+
+def test_a_rule_on_standings_does_not_refuse_what_is_not_given(tollbar: Tollbar, tmp_path: Path) -> None:
+    policy = OURS.partition("[[rule]]")[0] + '[[rule]]\nid = "good"\nclause = "1"\n'
+    policy += 'family = "password-hash"\nstanding = "acceptable"\n'
+    (tmp_path / "ours.toml").write_text(policy)
+    path = tmp_path / "tollbar.toml"
+    for setting, ruling in (("", "cannot say"), ('memory = "1 MiB"', "breaks")):
+        use = f'family = "password-hash"\nchoice = "argon2id"\nsetting = {{ {setting} }}\n'
+        path.write_text(f'policy = ["ours.toml"]\n[uses.u]\n{use}')
+        found = json.loads(tollbar("check", "policy", str(path), "--json").stdout)
+        assert ruling == found["uses"][0]["verdict"]
+
+
+def test_static_rsa_is_not_had_with_a_certificate_of_another_key(tollbar: Tollbar, tmp_path: Path) -> None:
+    """RFC 5246, section 7.4.2."""
+    path = tmp_path / "tollbar.toml"
+    setting = 'key-exchange = "rsa", certificate = "ecdsa-p256"'
+    path.write_text(f'[uses.u]\nfamily = "tls"\nchoice = "tls-1.2"\nsetting = {{ {setting} }}\n')
+    assert "key exchange `rsa` needs a certificate with an RSA key" in tollbar("check", "policy", str(path)).stderr
+    path.write_text(path.read_text().replace("ecdsa-p256", "rsa-2048"))
+    assert "needs a certificate" not in tollbar("check", "policy", str(path)).stderr
+    nearest = tollbar("choose", "tls", "tls-1.2", "key-exchange=rsa", "--policy", "bcp195", "--for", "0s").stdout
+    assert "rsa-2048" in nearest
+    assert "ecdsa" not in nearest.replace("rsa-2048+ecdsa-p256", "")

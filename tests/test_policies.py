@@ -172,3 +172,25 @@ def test_an_edition_that_is_extended_says_nothing_before_its_day(tmp_path: Path)
     assert expected == (before.ruling, before.missing)
     assert Ruling.BREAKS is judged(ours, digest, {"choice": "sha-224"}, on).ruling
     assert Ruling.BREAKS is judged(ours, digest, {"choice": "md5"}, date(2025, 5, 30)).ruling
+
+
+@pytest.mark.parametrize(
+    ("choice", "setting", "ruling"),
+    [
+        ("argon2id", {"memory": 1 << 20}, "breaks"),
+        ("argon2id", {"memory": 46 << 20}, "cannot say"),
+        ("argon2id", {"passes": 1}, "cannot say"),
+        ("scrypt", {"n": 1024}, "breaks"),
+        ("scrypt", {"r": 1}, "breaks"),
+        ("scrypt", {"p": 1}, "cannot say"),
+        ("scrypt", {"n": 1 << 17, "p": 1}, "cannot say"),
+        ("scrypt", {"n": 1 << 15, "p": 1}, "breaks"),
+        ("pbkdf2-sha-256", {"iterations": 1000}, "breaks"),
+    ],
+)
+def test_one_parameter_that_is_too_small_for_each_set_breaks_the_rule(
+    choice: str, setting: dict[str, int], ruling: str
+) -> None:
+    asked = policy("asvs-level-2-5.0.0")
+    cell = {"choice": choice, **setting}
+    assert ruling == judged(asked, families()["password-hash"], cell, date(2026, 11, 23)).ruling

@@ -173,9 +173,9 @@ def test_the_first_line_counts_what_no_policy_refuses() -> None:
         ("HMAC", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("SHA-2", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("DES Quux", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
-        # Larger than all that were measured: by its own strength.
+        # Larger than all that were measured: by its own strength, and by a list without RSA of any size.
         ("RSA-15360-SHA256", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
-        ("RSA-15360-SHA256", "cnsa-2.0-2024-12", Ruling.CANNOT_SAY),
+        ("RSA-15360-SHA256", "cnsa-2.0-2024-12", Ruling.BREAKS),
         ("ECDSA-secp256k1", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("RIPEMD-160", "asvs-level-2-5.0.0", Ruling.BREAKS),
     ],
@@ -299,3 +299,9 @@ def test_advice_that_an_asset_does_not_follow_is_printed_and_in_the_document() -
     (table,) = brief(told).listings[0].tables
     assert "against advice: " in " ".join(str(cell.small) for cell in table.rows[0])
     assert [] == document(judged(algorithm("HMAC-SHA-256"))).lines[0].uses[0].advice
+
+
+@pytest.mark.parametrize("policy", ["asvs-level-2-5.0.0", "sp800-131a-2024-11"])
+def test_the_best_of_the_choices_that_an_asset_may_be_is_shown(policy: str) -> None:
+    found = line(algorithm("DSA"), policy)
+    assert "dsa-2048" == found.uses[0].use.coordinates["choice"]

@@ -106,7 +106,8 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
     if len(files) > 1:
         raise TollbarError(f"one file, not {len(files)}: {', '.join(files)}", hint="`policy` or `tolls` comes first")
     path = Path(files[0] if files else policies.NAME)
-    if not is_file(path):
+    # A folder is refused as such where it is read.
+    if not is_file(path) and not is_folder(path):
         neighbours = [str(one) for one in path.parent.glob("*.toml")] if is_folder(path.parent) else []
         hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *neighbours]) if files else EXAMPLE
         raise TollbarError("there is no such file", where=str(path), hint=hint)

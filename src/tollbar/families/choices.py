@@ -50,7 +50,7 @@ class Choice:
         return "by its settings" if self.is_set_by_study else self.standing.words
 
     def at(self, coordinates: Mapping[str, Value]) -> Choice:
-        """The choice with the standing and the authority that it has with these parameters."""
+        """The choice with the standing and the authority that it has with these parameters, at best."""
         if not self.levels:
             return self
         parameters = {**coordinates, **self.setting}
@@ -87,5 +87,5 @@ class Level:
     authority: tuple[Authority, ...]
 
     def is_met(self, parameters: Mapping[str, Value]) -> bool:
-        """Whether each of these parameters is as large as the level wants it."""
-        return all(int(parameters.get(name, 0)) >= least for name, least in self.at_least.items())
+        """Whether each of these parameters is as large as the level wants it; one that is not given may be."""
+        return all(int(parameters[name]) >= least for name, least in self.at_least.items() if name in parameters)

@@ -90,7 +90,10 @@ class Family:
         return (choice, *self.values_at(coordinates))
 
     def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
-        """The worst standing among a cell's parts: what is broken in one of them is broken."""
+        """The worst standing among a cell's parts: what is broken in one of them is broken.
+
+        Parameters and settings that are not given are taken to be good ones: it is the best standing that the cell has.
+        """
         found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
         return Standing.NULL if Standing.NULL in found else min(found, key=WORST_FIRST.index)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from string import Formatter
@@ -80,8 +80,7 @@ class Facts:
     def left_over(self, row: Row) -> str | None:
         """Return the sentence about a part of a name that the choice does not account for; None: there is none."""
         if self.left:
-            property_, word = self.left[0]
-            return f"`{shown(word)}` in its {_PROPERTIES.get(property_, property_)} is not known here"
+            return _unknown(*self.left[0])
         templates = (*row.choices, *(one for some in row.settings.values() for one in some))
         used = {*row.where, *row.needs, *row.agree, *(field for one in templates for field in fields(one))}
         for name in _COUNTED:
@@ -102,6 +101,25 @@ class Facts:
             else None
         )
 
+    def negated(self) -> str | None:
+        """Return the sentence about a word by which the asset may be one without a part of its name; None: none is."""
+        if not {ALGORITHM, DIGEST} & self.values.keys():
+            return None
+        found = ((property_, word) for property_, word in self.left if word.lower() in _NEGATIONS)
+        return next((_unknown(*one) for one in found), None)
+
+    def doubtful(self) -> Iterator[str]:
+        """The sentences about lengths that are not among those of what is judged."""
+        for row in table().length:
+            for value in self.found.get(row.fact, {}):
+                if not (row.accepted and names.takes_number(row.accepted, int(value))):
+                    yield row.sentence.format(value=value)
+        most = int(sizes.of_hash(self.values[DIGEST])) // 8 if _is_sized(self.values.get(DIGEST, "")) else _MOST_SALT
+        for salt in self.found.get("salt", {}) if self.values.get("padding") == "pss" else ():
+            if int(salt) > most:
+                # FIPS 186-5, section 5.4 (g).
+                yield f"its salt has {salt} bytes: more than its hash has"
+
     @property
     def is_alone(self) -> bool:
         """Whether an algorithm or a hash is known by its own name alone."""
@@ -119,7 +137,10 @@ class Facts:
 
     def absent(self) -> str:
         """Return the sentence about an algorithm that is known, and that Tollbar does not have."""
-        return f"{shown(self._written) or self.values.get(ALGORITHM, 'it')} is not among Tollbar's choices"
+        digest = "" if ALGORITHM in self.values else self.values.get(DIGEST, "")
+        is_written = digest in ("", *names.read(self._written).values(DIGEST)) or digest in table().hash_families
+        written = shown(self._written) if is_written or names.read(self._written).left else digest
+        return f"{written or self.values.get(ALGORITHM, 'it')} is not among Tollbar's choices"
 
     def _add(self, name: str, value: str, property_: str) -> None:
         self.found.setdefault(name, {}).setdefault(value, property_)
@@ -154,6 +175,7 @@ class Facts:
             read["parameter"] = replace(read["parameter"], numbers=())
         self._hide_digests()
         self._number(read, texts)
+        self._compare_sets()
 
     def _is_label(self, texts: Mapping[str, str], read: Mapping[str, Name]) -> bool:
         """Return whether the name is anybody's, and the object identifier or the family says what the asset is."""
@@ -178,9 +200,18 @@ class Facts:
             if name is None:
                 continue
             if property_ == "curve":
-                for bits in () if name.values("curve") else name.numbers:
+                if name.values("curve"):
+                    continue
+                # A size alone; any other text is a name that is not known.
+                if name.facts or not _IS_SIZE.fullmatch(texts["curve"]):
+                    self.left += [] if name.left else [(property_, texts["curve"])]
+                    continue
+                for bits in name.numbers:
                     self._add("field", str(bits), property_)
                 continue
+            if property_ == "size" and names.class_of(algorithm) == "mac":
+                for bits in name.numbers:
+                    self._add("key-bits", str(bits), property_)
             for key, number in name.keyed:
                 fact_name = names.fact_of_key(algorithm, key)
                 if fact_name == _LOGARITHM:
@@ -209,6 +240,16 @@ class Facts:
         for less, some in table().hash_families.items():
             if less in found and any(is_like(one, pattern) for one in found if one != less for pattern in some):
                 del found[less]
+
+    def _compare_sets(self) -> None:
+        """A curve that is not of the set that the inventory names is another one than the curve of its name."""
+        curves, algorithm = self.found.get("curve", {}), next(iter(self.found.get(ALGORITHM, {})), "")
+        is_of_curves = curves or "group" in self.found or algorithm in _BY_CURVE
+        for name, property_ in self.found.pop("curve-set", {}).items():
+            if not is_of_curves:
+                self.left.append((property_, name))
+            elif curves and not any(is_like(one, pattern) for one in curves for pattern in table().curve_sets[name]):
+                self._add("curve", name, property_)
 
     def _size_digests(self) -> None:
         """`SHA` of 256 bits is SHA-256; a size that a hash does not have contradicts it."""
@@ -254,24 +295,44 @@ class Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
+_IS_SIZE = re.compile(r"\s*[0-9]+[\s_-]*(?:bits?)?\s*", re.IGNORECASE)
+_NEGATIONS = frozenset({"without", "no", "not", "non", "never"})
 # scrypt's cost as its power of two: `ln=17`.
 _LOGARITHM = "log2-n"
 _MOST_POWER = 32
 # A tag of more has bits.
 _MOST_OCTETS = 16
+# The bytes of the longest hash.
+_MOST_SALT = 64
+_BY_CURVE = frozenset({"ec", "ecdsa", "ecdh", "ecgdsa", "mqv", "ecies"})
 _BY_PASSWORD = "pbes"
 # The cipher of encryption by a password.
 _ENCLOSED = "enclosed"
 _LISTS = frozenset({"algorithms", "functions", "identifiers"})
 # The properties that are names, with the facts that are read of each.
 _FACTS = frozenset(
-    {ALGORITHM, DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "made", "parameter", "bits"}
+    {
+        ALGORITHM,
+        DIGEST,
+        "mode",
+        "padding",
+        "curve",
+        "group",
+        "use",
+        "purpose",
+        "made",
+        "parameter",
+        "bits",
+        "curve-set",
+        "export",
+        "mask",
+    }
 )
 _NAMES = {
     "name": _FACTS,
     "family": frozenset({ALGORITHM, DIGEST, "padding", "use"}),
     "parameter": _FACTS,
-    "curve": frozenset({"curve"}),
+    "curve": frozenset({"curve", "curve-set"}),
     "mode": frozenset({"mode"}),
     "padding": frozenset({"padding"}),
     "oid": _FACTS,
@@ -279,7 +340,7 @@ _NAMES = {
 }
 # No word of these may be left over.
 _WHOLE = frozenset({"name", "parameter"})
-_COUNTED = (DIGEST, "mode", "padding", "curve", "group", "parameter", "purpose", "bits")
+_COUNTED = (DIGEST, "mode", "padding", "curve", "group", "parameter", "purpose", "bits", "export")
 # The properties of which each fact must be a part of the choice.
 _OF_ALGORITHMS = frozenset({"name", "parameter", "oid", "mode", "curve"})
 # Paddings that nothing else has; that of blocks is written for anything.
@@ -319,6 +380,14 @@ _BARE = {"sha": "sha-1", "blake2b": "blake2b-512", "blake2s": "blake2s-256"}
 def _bits(fact: str, number: str) -> str:
     """Return the bits of a tag, which a small number gives in octets; other facts are returned unchanged."""
     return str(8 * int(number)) if fact == "tag" and int(number) <= _MOST_OCTETS else number
+
+
+def _unknown(property_: str, word: str) -> str:
+    return f"`{shown(word)}` in its {_PROPERTIES.get(property_, property_)} is not known here"
+
+
+def _is_sized(digest: str) -> bool:
+    return sizes.of_hash(digest).isdigit()
 
 
 def _slots(algorithm: str, digests: Sequence[str]) -> str:

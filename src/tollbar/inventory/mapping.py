@@ -182,10 +182,13 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             continue
         if contradiction := facts.contradiction((*row.where, *row.needs)):
             return Mapped(reason=contradiction, at_best=_any_of(row, facts, known))
+        if (negated := facts.negated()) is not None:
+            return Mapped(reason=negated)
         if row.cannot_say:
             filled = [one for one in row.at_best if facts.filled(one)]
             at_best = _may_be(filled, row.settings, facts, known, agrees=False)
-            return Mapped(reason=row.cannot_say.format_map(facts.of(row.where)), at_best=at_best, counts=row.counts)
+            sentence = row.cannot_say.format_map({**facts.of(row.where), "absent": facts.absent()})
+            return Mapped(reason=sentence, at_best=at_best, counts=row.counts)
         if (reason := facts.left_over(row)) is not None:
             # A cipher with anything besides is no better than itself.
             is_cipher = facts.values.get("family") == "cipher"
@@ -202,10 +205,20 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
         if row.settings.get("certificate") and (proof := facts.contradiction(["tls-proof"])):
             # Which certificate it has is what is contradicted.
             return Mapped(reason=proof, at_best=tuple(_less_certificate(one) for one in found if isinstance(one, Use)))
-        absent = tuple(one for one in (*found, row.beyond, facts.cut_tag()) if isinstance(one, str))
+        absent = tuple(one for one in (*found, row.beyond, facts.cut_tag(), *facts.doubtful()) if isinstance(one, str))
         uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
-        return _level(_agreed(uses, facts), facts) if uses else Mapped(reason=absent[0])
+        return (
+            _level(_agreed(uses, facts), facts)
+            if uses
+            else Mapped(reason=absent[0], at_best=_no_better_than(row, facts, known))
+        )
     raise AssertionError("the last row fits all")
+
+
+def _no_better_than(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
+    """Return the choices that are judged in the place of one that no family has."""
+    named = _may_be(row.choices, row.settings, facts, known)
+    return named or _may_be(row.at_best, row.settings, facts, known)
 
 
 def _less_certificate(use: Use) -> Use:
@@ -224,14 +237,16 @@ def _level(found: Mapped, facts: Facts) -> Mapped:
 def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
     """Return the choices that a row makes of each value of a fact that is contradicted; none if one is no choice."""
     made: dict[str, list[str]] = {}
-    for template in row.choices or row.at_best:
+    # What a number means is decided by the algorithm: of several nothing is known.
+    of_several = row.at_best if len(facts.found.get(ALGORITHM, {})) < 2 else ()
+    for template in row.choices or of_several:
         for name in fields(template):
             for value in _readings(name, facts) if name != ALGORITHM else ():
                 if all(one in facts.values for one in fields(template)):
                     made.setdefault(value, []).append(template.format_map({**facts.values, name: value}))
     uses: list[Use] = []
     for some in made.values():
-        found = [_use(one, row.settings, facts, known) for one in some]
+        found = [_use(one, row.settings, facts, known, is_at_best=True) for one in some]
         kept = [one for one in found if isinstance(one, Use)]
         if not kept or (row.choices and len(kept) < len(found)):
             return ()
@@ -265,16 +280,25 @@ def _may_be(
     for template in templates:
         pattern = template.format_map({**dict.fromkeys(fields(template), "*"), **facts.values})
         family_name, choice = pattern.split(" ", 1)
-        fitting = [name for name in known[family_name].choices if is_like(name, choice)] if "*" in choice else [choice]
+        fitting = _fitting(known[family_name], choice) if "*" in choice else [choice]
         if not fitting and family_name == "cipher" and "bits" not in facts.values:
             # No lab has it in any size of a key: each is judged.
             fitting = [choice.replace("*", size, 1) for size in _KEY_SIZES]
-        made = (_use(f"{family_name} {name}", with_, facts, known) for name in fitting)
+        made = (_use(f"{family_name} {name}", with_, facts, known, is_at_best=True) for name in fitting)
         found += [one for one in made if isinstance(one, Use)]
     if not agrees:
         return tuple(found)
     agreed = _agreed(tuple(found), facts)
     return agreed.uses or agreed.at_best
+
+
+def _fitting(family: Family, pattern: str) -> list[str]:
+    """Return the choices of a pattern: measured ones, and those that an authority may approve.
+
+    A choice with parameters of its own, `argon2id-owasp-19m`, is one of the choice whose parameters may be any.
+    """
+    measured = [one.name for one in family.choices.values() if not one.setting]
+    return [name for name in (*measured, *unmeasured.listed(family)) if is_like(name, pattern)]
 
 
 def _agreed(uses: tuple[Use, ...], facts: Facts) -> Mapped:
@@ -299,7 +323,14 @@ def _is_broken_in_all(uses: Sequence[Use], primitive: str) -> bool:
     )
 
 
-def _use(said: str, with_: Mapping[str, Sequence[str]], facts: Facts, known: Mapping[str, Family]) -> Use | str:
+def _use(
+    said: str,
+    with_: Mapping[str, Sequence[str]],
+    facts: Facts,
+    known: Mapping[str, Family],
+    *,
+    is_at_best: bool = False,
+) -> Use | str:
     family_name, choice = said.format_map(facts.values).split(" ", 1)
     if family_name not in known:
         return facts.absent()
@@ -307,7 +338,7 @@ def _use(said: str, with_: Mapping[str, Sequence[str]], facts: Facts, known: Map
     met: list[Unmeasured] = []
     if choice not in family.choices:
         one = unmeasured.find(family, unmeasured.CHOICE, choice)
-        if one is None:
+        if one is None or (one.is_judged_only and not is_at_best):
             return facts.absent() if facts.is_alone else f"Tollbar's family {family_name} has no {choice}"
         family = one.added_to(family)
         met.append(one)

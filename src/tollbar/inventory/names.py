@@ -24,13 +24,27 @@ CLASSES = (
     "cipher", "mac", "kdf", "password", "sign-on", "rsa", "signature", "exchange", "key", "drbg", "other",
 )  # fmt: skip
 """Groups of algorithms, as the vocabulary has them."""
-_PLAIN_FACTS = (DIGEST, "mode", "padding", "curve", "group", "use", "purpose", "made", "parameter")
-# The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message.
+_PLAIN_FACTS = (
+    DIGEST,
+    "mode",
+    "padding",
+    "curve",
+    "group",
+    "use",
+    "purpose",
+    "made",
+    "parameter",
+    "curve-set",
+    "export",
+)
+# The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message, and any of SHA's is as good.
 _MASK = "mgf1"
+_OF_MASKS = ("sha-", "sha3-", "shake")
 # A number that is compared is none that the name gives: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
 _KEYED = re.compile(
-    r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z_-]{0,19})(?:=|(:) ?)(2\^)?([0-9]{1,10})(?: ?([KMG]iB))?(?![0-9A-Za-z])"
+    r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z_-]{0,19})(?:=|(:) ?)(2\^)?(0x[0-9A-Fa-f]{1,12}|[0-9]{1,10})"
+    r"(?: ?([KMG]iB))?(?![0-9A-Za-z])"
 )
 _UNITS = {"": 1, "KiB": 1, "MiB": 1 << 10, "GiB": 1 << 20}
 """In KiB, as numbers of memory without a unit are."""
@@ -153,6 +167,8 @@ def _plain_numbers(text: str) -> str:
 
 def _number(power: str | None, digits: str, unit: str | None) -> str:
     """Return a number that has a key: `2^17` is 131072, and `64MiB` is 65536, of KiB."""
+    if digits.startswith("0x"):
+        return str(int(digits, 16))
     if power:
         return str(1 << int(digits)) if int(digits) <= _MOST_POWER else f"2^{digits}"
     return str(int(digits) * _UNITS[unit or ""])
@@ -173,11 +189,13 @@ def _fits(one: _Spelling | None, squeezed: str, places: list[int], at: int, to: 
 
 
 def _of_message(facts: list[Fact]) -> Iterator[Fact]:
-    """The facts without the hash that follows a mask generation function."""
+    """The facts, in which the hash that follows a mask generation function is the one of the mask, if it is a fact."""
     is_mask = False
     for one in facts:
         if is_mask and one.name == DIGEST:
             is_mask = False
+            if not (one.value == "sha" or one.value.startswith(_OF_MASKS)):
+                yield Fact("mask", one.value, one.written)
             continue
         is_mask = is_mask or one.value == _MASK
         yield one
@@ -220,9 +238,9 @@ def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[in
     """Give each number the next slot that takes it. Return the facts, and the numbers that no slot takes."""
     given: dict[str, str] = {}
     left = []
-    ahead = list(_vocabulary().numbers.get(slots, ()))
+    ahead = list(_vocabulary().numbers.get(_same_numbers(slots), ()))
     for number in numbers:
-        place = next((place for place, (_, takes) in enumerate(ahead) if _takes(takes, number)), None)
+        place = next((place for place, (_, takes) in enumerate(ahead) if takes_number(takes, number)), None)
         if place is None:
             left.append(number)
             continue
@@ -237,16 +255,21 @@ def fact_of_key(algorithm: str, key: str) -> str | None:
 
     The key is in lower case, without separators.
     """
-    keyed = _vocabulary().keyed
+    keyed, algorithm = _vocabulary().keyed, _same_numbers(algorithm)
     return keyed.get(algorithm, keyed.get(class_of(algorithm), {})).get(key)
 
 
 def has_slots(slots: str) -> bool:
     """Whether the vocabulary says what numbers mean there."""
-    return slots in _vocabulary().numbers
+    return _same_numbers(slots) in _vocabulary().numbers
 
 
-def _takes(takes: str, number: int) -> bool:
+def _same_numbers(algorithm: str) -> str:
+    return _vocabulary().same_numbers.get(algorithm, algorithm)
+
+
+def takes_number(takes: str, number: int) -> bool:
+    """Return whether a number is among these spans: `1-15 17`."""
     spans = (one.partition("-") for one in takes.split())
     return any(int(low) <= number <= int(high or low) for low, _, high in spans)
 
@@ -279,9 +302,12 @@ class _Vocabulary(wire.Wire):
     use: _Group
     purpose: _Group
     made: _Group
+    curve_set: _Group = Field(alias="curve-set")
+    export: _Group
     parameter: _Group
     whole: dict[str, dict[str, str]]
     keyed: dict[str, dict[str, str]]
+    same_numbers: dict[str, str] = Field(alias="same-numbers")
     numbers: dict[str, tuple[tuple[str, str], ...]]
 
 

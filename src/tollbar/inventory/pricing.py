@@ -19,7 +19,7 @@ from tollbar.inventory.parts import Asset
 from tollbar.inventory.reading import Inventory
 from tollbar.inventory.replacing import Cost, Offer
 from tollbar.inventory.table import Counts
-from tollbar.inventory.unmeasured import CHOICE
+from tollbar.inventory.unmeasured import CHOICE, is_of_list
 from tollbar.judge.choosing import Candidate, Reason, Wanted, candidate
 from tollbar.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
 from tollbar.results import Run
@@ -284,10 +284,18 @@ def _is_bad(what: Mapped) -> bool:
 
 def _has_parameters(use: Use) -> bool:
     """Return whether each parameter of a choice is given, such as the passes of Argon2id."""
-    return all(
+    is_by_parameters = use.family.choices[str(use.coordinates[CHOICE])].is_set_by_study
+    return not is_by_parameters or all(
         name in use.coordinates or name not in use.family.parameters
         for name in settings_at(use.family, use.coordinates)
     )
+
+
+def _from_best(priced: Priced) -> tuple[int, int, int]:
+    """The order of uses that break a policy: the fewest rules, then the best standing, then the most strength."""
+    family, cell = priced.use.family, priced.use.coordinates
+    standing, strength = family.standing_of(cell), family.strength_of(cell)
+    return len(priced.found.broken), -STANDINGS.index(standing), -(strength or 0)
 
 
 class _Market:
@@ -310,7 +318,7 @@ class _Market:
         may_be = [self._less_uncounted(self.priced(use, platform), what.counts) for use in what.at_best]
         if not may_be or any(one.found.ruling is not Ruling.BREAKS for one in may_be):
             return ()
-        return (min(may_be, key=lambda one: len(one.found.broken)),)
+        return (min(may_be, key=_from_best),)
 
     def _asked_instead(self, use: Use) -> str:
         """Return the words on what the policies ask for that is no choice of the family."""
@@ -430,6 +438,15 @@ def _found(wanted: Wanted, use: Use) -> Candidate:
 
 
 def _is_unlisted(reason: Reason, use: Use) -> bool:
-    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it."""
+    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it.
+
+    A list without any choice of the algorithm refuses all of it.
+    """
     lists = reason.rule.only if reason.rule else {}
-    return any(one.is_listed and one.coordinate in lists for one in use.unmeasured)
+    absent = reason.rule.absent if reason.rule else ()
+    return any(
+        one.is_listed
+        and one.coordinate in lists
+        and is_of_list(one, lists[one.coordinate], families.families()[use.family.name], absent)
+        for one in use.unmeasured
+    )

@@ -184,6 +184,9 @@ def _version(document: _Document, where: str) -> str:
     version = scalar(document.spec_version)
     if version in VERSIONS:
         return str(version)
+    if isinstance(version, int | float):
+        what = f"it has no `specVersion` that is a text; {version} is a number"
+        raise TollbarError(what, where=where, hint=f'such as `"specVersion": "{VERSIONS[0]}"`')
     # To convert one adds no cryptography to it.
     what = f"CycloneDX {_version_words(document)} has no inventory of cryptography that is known here"
     raise TollbarError(what, where=where, hint=formats.HINT)

@@ -112,6 +112,6 @@ def _keys(found: Found, algorithm: str, of_material: Sequence[int]) -> None:
 def _parameters(found: Found) -> None:
     """Add the level that is not the parameter set's own: `SLH-DSA-SHA2-128s` with 192."""
     own = [size[0] for one in found.get("parameter", {}) if (size := _SIZE.search(one))]
-    for level, property_ in found.pop("level", {}).items():
+    for level, property_ in (found.pop("level", {}) if own else found.get("level", {})).items():
         if any(size != level for size in own):
             _add(found, "parameter", level, property_)

@@ -42,6 +42,12 @@ class Row(wire.Wire):
     counts: Counts = Counts.ALL
 
 
+class Length(wire.Wire):
+    fact: str
+    accepted: str = ""
+    sentence: str
+
+
 class Table(wire.Wire):
     reads: dict[str, tuple[str, ...]]
     says_nothing: dict[str, _Patterns]
@@ -49,6 +55,8 @@ class Table(wire.Wire):
     hides: dict[str, str]
     hash_families: dict[str, tuple[str, ...]]
     curve_sizes: dict[str, tuple[int, ...]]
+    curve_sets: dict[str, tuple[str, ...]]
+    length: tuple[Length, ...]
     key_sizes: dict[str, tuple[int, ...]]
     agrees: dict[str, tuple[str, ...]]
     arcs: dict[str, str]

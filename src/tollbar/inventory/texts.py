@@ -116,7 +116,9 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
             said.pop("name", None)
             said = {**more, **said, **({"name": name} if name else {})}
     if asset.kind == "algorithm":
-        said["name"] = _less_code_point(said.get("name", ""))
+        # Some tools have the identifier as the name.
+        name = said.get("name", "")
+        said["name"] = table().oid.get(plain_oid(name)) or _less_code_point(name)
         # Some tools list a cipher suite as an algorithm.
         said["suite"] = said["name"]
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}

@@ -7,18 +7,21 @@ setting, so that policies judge it as any other; it never meets a policy, becaus
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from tollbar import wire
-from tollbar.families import Family, SettingValue, Standing
+from tollbar.families import Family, SettingValue, Standing, fits
+from tollbar.inventory.table import table
 from tollbar.patterns import is_like
 
 _TABLE = Path(__file__).with_name("unmeasured.toml")
 CHOICE = "choice"
-_SIZE = "{size}"
+_SIZE, _CURVE, _NOTHING = "{size}", "{curve}", "{nothing}"
+# The strength of the smallest measured curve, and the least that SP 800-131A allows.
+_LEAST_CURVE, _LEAST = 128, 112
 # Digits of a size that is a size: longer ones would be no key's.
 _MOST_DIGITS = 5
 _LONGEST_ABBREVIATION = 5
@@ -38,7 +41,9 @@ class Unmeasured:
     standing: Standing
     because: str
     is_listed: bool
-    """Whether an authority may approve it, so that a list without it refuses nothing."""
+    """Whether an authority may approve it, so that a list with others of its algorithm refuses nothing."""
+    is_judged_only: bool = False
+    """Whether an asset is not called so, and only judged as no better."""
 
     def added_to(self, family: Family) -> Family:
         """Return a copy of the family that has it."""
@@ -48,12 +53,13 @@ class Unmeasured:
             values = (*(setting.values or ()), self.value)
             added = replace(setting, values=values, about={**setting.about, self.value: known})
             return replace(family, settings={**family.settings, self.coordinate: added})
-        near = family.choices[self.no_better_than or [*_of_size(family, self.value)][-1]]
+        near = family.choices[self.no_better_than or _likest(family, self.value)]
+        is_near = self.strength is None and self.no_better_than is not None
         choice = replace(
             near,
             name=self.value,
             title=self.title,
-            strength=near.strength if self.strength is None else self.strength,
+            strength=near.strength if is_near else self.strength,
             strength_from=None,
             standing=self.standing,
             authority=(),
@@ -62,7 +68,14 @@ class Unmeasured:
             levels=(),
             setting={},
         )
-        return replace(family, choices={**family.choices, self.value: choice})
+        # The parameters of the choice that it is like are its own.
+        settings = {
+            name: replace(one, only={**one.only, CHOICE: (*one.only[CHOICE], self.value)})
+            if CHOICE in one.only and fits({CHOICE: one.only[CHOICE]}, {CHOICE: near.name})
+            else one
+            for name, one in family.settings.items()
+        }
+        return replace(family, choices={**family.choices, self.value: choice}, settings=settings)
 
     @property
     def title(self) -> str:
@@ -75,7 +88,7 @@ class Unmeasured:
     @property
     def sentence(self) -> str:
         """The sentence that keeps it from meeting a policy."""
-        return f"Tollbar's family {self.family} does not measure {self.title}, and no rule names it: {self.because}"
+        return f"Tollbar's family {self.family} does not measure {self.title}: {self.because}"
 
 
 def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
@@ -87,8 +100,11 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
         if row.no_better_than == _SIZE:
             if size is None:
                 return None
-            larger = [name for name, bits in _of_size(family, value).items() if bits > size]
-            standing = _standing(size, family.choices[larger[0]].standing if larger else Standing.ACCEPTABLE)
+            sizes = _of_size(family, value)
+            larger = [name for name, bits in sizes.items() if bits > size]
+            # One that is larger than all has the standing of the largest, which may be disallowed in any size.
+            near = larger[0] if larger else [*sizes][-1]
+            standing = _standing(size, family.choices[near].standing)
             return Unmeasured(
                 family.name,
                 coordinate,
@@ -99,15 +115,77 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
                 row.because,
                 row.listed,
             )
+        if row.no_better_than in (_CURVE, _NOTHING):
+            strength = _of_curve(value) if row.no_better_than == _CURVE else row.strength
+            is_weak = strength is not None and strength < _LEAST_CURVE
+            return Unmeasured(
+                family.name,
+                coordinate,
+                value,
+                _least_curve(family, value) if is_weak and row.no_better_than == _CURVE else None,
+                strength,
+                Standing(row.standing) if strength is None or strength >= _LEAST else Standing.DISALLOWED,
+                row.because,
+                row.listed,
+                row.judged_only,
+            )
         near = row.no_better_than.replace("{1}", value.split("-")[1] if "{1}" in row.no_better_than else "")
         known = near in (family.choices if coordinate == CHOICE else family.settings[coordinate].values or ())
         standing = Standing(row.standing)
         return (
-            Unmeasured(family.name, coordinate, value, near, row.strength, standing, row.because, row.listed)
+            Unmeasured(
+                family.name, coordinate, value, near, row.strength, standing, row.because, row.listed, row.judged_only
+            )
             if known
             else None
         )
     return None
+
+
+def listed(family: Family) -> list[str]:
+    """Return the unmeasured choices of a family that an authority may approve, as far as they are named."""
+    rows = _rows().get((family.name, CHOICE), ())
+    return [row.pattern for row in rows if row.listed and not set(row.pattern) & set("*?[")]
+
+
+def is_of_list(one: Unmeasured, patterns: Sequence[str], family: Family, absent: Sequence[str] = ()) -> bool:
+    """Return whether a list has others of the same algorithm: then it need not refuse this one.
+
+    `absent` are values that the list names and the family does not have.
+    """
+    if one.coordinate != CHOICE:
+        return True
+    algorithm = algorithm_of(one.value)
+    known = [name for name in family.choices if any(is_like(name, pattern) for pattern in patterns)]
+    return any(algorithm_of(name) == algorithm for name in (*known, *absent))
+
+
+def algorithm_of(choice: str) -> str:
+    """Return the algorithm of a choice: `ml-kem` of `ml-kem-768`, `dh` of `ffdhe2048`."""
+    for algorithm, patterns in _whole().algorithm.items():
+        if any(is_like(choice, pattern) for pattern in patterns):
+            return algorithm
+    return choice.partition("-")[0]
+
+
+def _likest(family: Family, value: str) -> str:
+    """Return the measured choice that is most like a stronger one: the strongest of its algorithm."""
+    known = [one for one in family.choices.values() if one.standing is not Standing.NULL]
+    same = [one for one in known if algorithm_of(one.name) == algorithm_of(value)]
+    return max(same or known, key=lambda one: one.strength or 0).name
+
+
+def _of_curve(value: str) -> int | None:
+    """Return the strength of a curve, half of the bits of its field: of `ecdsa-sect193`, and of `ecdsa-192-bits`."""
+    curve = value.partition("-")[2]
+    sizes = table().curve_sizes.get(curve, ())
+    digits = curve.removesuffix("-bits")
+    bits = sizes[0] if sizes else int(digits) if digits.isascii() and digits.isdigit() else None
+    return None if bits is None or len(str(bits)) > _MOST_DIGITS else bits // 16 * 8
+
+
+def _least_curve(family: Family, value: str) -> str:
+    return next(name for name in family.choices if is_like(name, f"{value.partition('-')[0]}-p*"))
 
 
 def _of_size(family: Family, value: str) -> Mapping[str, int]:
@@ -154,9 +232,11 @@ class _Row(wire.Wire):
     standing: str
     because: str
     listed: bool = False
+    judged_only: bool = False
 
 
 class _Table(wire.Wire):
+    algorithm: dict[str, tuple[str, ...]]
     choice: tuple[_Row, ...]
 
 
@@ -168,6 +248,10 @@ def _rows() -> Mapping[tuple[str, str], list[_Row]]:
     return found
 
 
-@cache
 def _table() -> tuple[_Row, ...]:
-    return wire.read(_TABLE, _Table).choice
+    return _whole().choice
+
+
+@cache
+def _whole() -> _Table:
+    return wire.read(_TABLE, _Table)

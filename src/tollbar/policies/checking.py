@@ -159,7 +159,7 @@ class CheckedUse:
     threats: Mapping[str, Found]
     """Of each threat, whether it is mitigated as far as it is to be, and what is missing."""
     standing: Standing
-    """Today's."""
+    """Today's; where parameters are not given, the best that it may be."""
     fell: Part | None
     """Where that is worse than what was written down: the choice or the value that has it, with who says so."""
 

@@ -186,7 +186,7 @@ def _standing(least: Standing, family: Family, cell: Cell) -> Found:
     standing = family.standing_of(cell)
     if is_worse(standing, least):
         return Ruling.BREAKS, f"{standing.words}, below {least.words}"
-    unknown = _without(family, cell, lambda value: value.standing is not None)
+    unknown = open_for_standing(family, cell)
     return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
 
 
@@ -233,9 +233,10 @@ def _at_least(rule: Rule, family: Family, parameters: Cell) -> Found:
     unknown = sorted({name for one in wanted for name in one if name not in parameters})
     if any(all(n in parameters and int(parameters[n]) >= int(least) for n, least in one.items()) for one in wanted):
         return _MET
-    if unknown:
+    # Of parameters that are not given each may be large enough, unless a given one is too small for every set.
+    if any(all(n not in parameters or int(parameters[n]) >= int(least) for n, least in one.items()) for one in wanted):
         return Ruling.CANNOT_SAY, _not_given(unknown)
-    names = dict.fromkeys(name for one in wanted for name in one)
+    names = dict.fromkeys(name for one in wanted for name in one if name in parameters)
     has = _words(family, {name: parameters[name] for name in names})
     asked = " or ".join(_words(family, one) for one in wanted)
     return Ruling.BREAKS, f"{has}: less than {asked}"

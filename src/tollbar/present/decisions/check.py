@@ -144,7 +144,8 @@ def _besides(use: CheckedUse) -> Iterator[str]:
     if use.missing:
         yield f"{name} cannot be judged: {use.missing}."
     if use.is_bad_unasked:
-        yield f"{name}: its standing is {use.standing.words}; no policy here asks for one."
+        best = "" if use.is_standing_sure else " at best"
+        yield f"{name}: its standing is {use.standing.words}{best}; no policy here asks for one."
 
 
 def _rule(of: Finding) -> str:
