@@ -6,7 +6,8 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,12 +23,13 @@ from conftest import Tollbar
 from disturbed import Disturbance, Kind, Work, gamma
 from simulated import PROBE_NS, Lab
 from tollbar import results
-from tollbar.judge import judge
+from tollbar.judge import Toll, judge
 from tollbar.measure import rounds
+from tollbar.moments import without_slices
 from tollbar.records import ChunkRecord, Observed, SliceRecord
 from tollbar.runner import Session, Stopped, engine
 from tollbar.runner import session as session_module
-from tollbar.stats import Moments, Visit, cost, ratio
+from tollbar.stats import Interval, Moments, Visit, cost, ratio
 from tollbar.warming import trend
 
 TASK: dict[str, Any] = {
@@ -198,6 +200,55 @@ def test_quiet_slices_are_found_where_no_chunk_is_quiet(name: str) -> None:
     assert sliced.std(axis=0).max() < 0.012
     whole, _ = _errors(SPELLS[name], math.inf)
     assert abs(whole.mean(axis=0)).max() > 0.02
+
+
+def _found(kind: Kind, works: Sequence[Work], runs: int, blocks: int = 4) -> list[dict[str, Toll]]:
+    """Return the tolls of some runs, by choice."""
+    found = []
+    for seed in range(runs):
+        with Lab(kind, works, seed, blocks=blocks, between_s=0.2, slices=True) as lab:
+            lab.measure(blocks)
+            (study,) = judge(lab.look()).studies
+        found.append({toll.row.choice: toll for toll in study.tolls})
+    return found
+
+
+def _ratios(found: Sequence[dict[str, Toll]], choice: str) -> list[Interval]:
+    return [ratio for one in found if (ratio := one[choice].ratio) is not None]
+
+
+def _bias(ratios: Sequence[Interval], truth: float) -> float:
+    return float(np.mean([math.log(one.estimate / truth) for one in ratios]))
+
+
+def test_a_chunk_that_lost_its_slices_is_known_by_its_length() -> None:
+    """Also where another process of its cell has none at all; a single slice is as long as the others."""
+    sliced = np.array([0, 0, 0, 1, 2]), np.array([0.5, 0.5, 0.7, 5.0, 0.6])
+    none = np.array([0, 1]), np.array([5.0, 7.0])
+    assert [[False, False, False, True, False], [True, True]] == [
+        one.tolist() for one in without_slices([sliced, none])
+    ]
+    assert [[False, False]] == [one.tolist() for one in without_slices([none])]
+    assert [] == without_slices([])
+
+
+def test_chunks_that_lost_their_slices_are_not_quiet() -> None:
+    """Quiet ends say little of 5 ms: with two of three chunks whole such a ratio came out 3.6 % too high."""
+    kind = replace(SPELLS["a third quiet"], preempted=0.7)
+    ratios = _ratios(_found(kind, [BASELINE, SUFFERS], RUNS), "spin-1-again")
+    assert {Moments.UNDISTURBED} == {one.moments for one in ratios}
+    assert abs(_bias(ratios, 2.0)) < 0.015
+
+
+def test_a_long_chunk_without_its_slices_is_not_quiet() -> None:
+    """Nobody probed the core during it: its slices were to do so."""
+    kind = replace(SPELLS["a third quiet"], preempted=1.0)
+    with Lab(kind, [BASELINE, SUFFERS], 1, blocks=4, between_s=0.2, slices=True) as lab:
+        lab.measure(4)
+        trials = [trial for row in lab.look().studies[0].rows for trial in row.all_trials]
+    long_ns = rounds.PROBED_EVERY * 5e6
+    probed = {(chunk.wall_ns > long_ns, len(chunk.probes_ns or ())) for trial in trials for chunk in trial.chunks}
+    assert {(False, 2), (True, 3)} == probed
 
 
 STUDY = """

@@ -13,7 +13,7 @@ from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, su
 from tollbar.judge.selection import unselected
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
-from tollbar.moments import Quickness, quickness_of
+from tollbar.moments import Quickness, quickness_of, without_slices
 from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.spread import Spread, shared
@@ -72,7 +72,9 @@ class _Told:
     chunks: Chunks
     operations: np.ndarray
     rounds: np.ndarray
+    wall_ns: np.ndarray
     quiet: np.ndarray
+    """Whether the probes next to it were quick."""
     first: np.ndarray
     """Whether it was its round's first try."""
 
@@ -258,12 +260,13 @@ class Ledger:
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
         """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
         made = []
-        for trial in trials:
-            told = self._told_of(trial)
-            if told.chunks:
-                costs = np.array(amount(trial, told.chunks), float)
-                operations = told.operations if is_per_operation else np.ones(len(costs), int)
-                made.append(Visit(trial.block, trial.heat, told.rounds, costs, operations, told.quiet, told.first))
+        each = [(trial, told) for trial in trials if (told := self._told_of(trial)).chunks]
+        whole = without_slices([(told.rounds, told.wall_ns) for _, told in each])
+        for (trial, told), without in zip(each, whole, strict=True):
+            costs = np.array(amount(trial, told.chunks), float)
+            operations = told.operations if is_per_operation else np.ones(len(costs), int)
+            quiet = told.quiet & ~without
+            made.append(Visit(trial.block, trial.heat, told.rounds, costs, operations, quiet, told.first))
         return tuple(made)
 
     def _told_of(self, trial: Trial) -> _Told:
@@ -277,6 +280,7 @@ class Ledger:
                 chunks,
                 np.array(chunks.operations, int),
                 np.array(chunks.rounds, int),
+                np.array(chunks.wall_ns, float),
                 np.array([probes is not None and max(probes) <= longest_ns for probes in chunks.probed], bool),
                 ~np.array(chunks.made_up, bool),
             )
