@@ -134,6 +134,19 @@ def test_a_chunk_weighs_as_much_with_slices_as_without() -> None:
     assert math.isclose(4.0, found.estimate)
 
 
+def test_blocks_weigh_by_their_operations() -> None:
+    """Where one has 20 quiet chunks and the others as many quiet slices, it is nearly all that there is."""
+    rounds_of, ones = np.arange(20), np.ones(20, bool)
+    costs = np.random.default_rng(1).lognormal(0.0, 0.01, 4)
+    visits = [
+        Visit(block, 0, rounds_of, np.full(20, operations * costs[block]), np.full(20, operations), ones, ones)
+        for block, operations in enumerate((50, 5, 5, 5))
+    ]
+    found = cost(visits, Moments.UNDISTURBED), cost(visits, Moments.AS_DISTURBED)
+    # Kish's number less one is 65² / 2575 - 1 = 0.6, and one at least.
+    assert [1.0, 3.0] == [one.freedom for one in found if one]
+
+
 def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
     """A round's cost is the mean over its quiet slices, as if it had been one chunk."""
     numbers, blocks = np.repeat(range(5), 2), range(4)
