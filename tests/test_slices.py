@@ -19,14 +19,16 @@ from hypothesis import strategies as st
 
 import share
 import simulated
+from builders import trial
 from conftest import Tollbar
 from disturbed import Disturbance, Kind, Work, gamma
 from simulated import PROBE_NS, Lab
 from tollbar import results
-from tollbar.judge import Toll, judge
+from tollbar.judge import Toll, Verdict, judge
+from tollbar.judge.grain import grain_of
 from tollbar.measure import rounds
 from tollbar.moments import without_slices
-from tollbar.records import ChunkRecord, Observed, SliceRecord
+from tollbar.records import RUNNER, Chunk, ChunkRecord, Observed, SliceRecord
 from tollbar.runner import Session, Stopped, engine
 from tollbar.runner import session as session_module
 from tollbar.stats import Interval, Moments, Visit, cost, ratio
@@ -184,8 +186,8 @@ SPELLS = {
     name: Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(busy_s)))),), best_probe_ns=PROBE_NS)
     for name, busy_s in (("a third quiet", 0.002), ("an eighth quiet", 0.008))
 }
-BASELINE, SUFFERS, HARDLY_SUFFERS = Work(100_000.0), Work(200_000.0, suffers=1.3), Work(700_000.0, suffers=0.7)
-RUNS = share.of(6, 24)
+BASELINE, SUFFERS, HARDLY_SUFFERS = Work(100_000.0), Work(200_000.0, suffers=1.3), Work(250_000.0, suffers=0.7)
+RUNS = share.of(12, 24)
 
 
 def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
@@ -197,7 +199,7 @@ def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
                 lab.measure(4)
                 (study,) = judge(lab.look()).studies
             tolls = [toll for toll in study.tolls if toll.row.key != toll.against.key]
-            for toll, truth in zip(tolls, (2.0, 7.0), strict=True):
+            for toll, truth in zip(tolls, (2.0, 2.5), strict=True):
                 assert toll.ratio is not None
                 errors.append(math.log(toll.ratio.estimate / truth))
                 moments.append(toll.ratio.moments)
@@ -209,7 +211,7 @@ def test_quiet_slices_are_found_where_no_chunk_is_quiet(name: str) -> None:
     """Ratios of work that suffers differently are right by slices, and off by several per cent by whole chunks."""
     sliced, moments = _errors(SPELLS[name], rounds.SLICE_S)
     assert {Moments.UNDISTURBED} == set(moments)
-    assert abs(sliced.mean(axis=0)).max() < 0.008
+    assert abs(sliced.mean(axis=0)).max() < 0.01
     assert sliced.std(axis=0).max() < 0.012
     whole, _ = _errors(SPELLS[name], math.inf)
     assert abs(whole.mean(axis=0)).max() > 0.02
@@ -248,8 +250,10 @@ def test_a_chunk_that_lost_its_slices_is_known_by_its_length() -> None:
 def test_chunks_that_lost_their_slices_are_not_quiet() -> None:
     """Quiet ends say little of 5 ms: with two of three chunks whole such a ratio came out 3.6 % too high."""
     kind = replace(SPELLS["a third quiet"], preempted=0.7)
-    ratios = _ratios(_found(kind, [BASELINE, SUFFERS], RUNS), "spin-1-again")
-    assert {Moments.UNDISTURBED} == {one.moments for one in ratios}
+    found = _ratios(_found(kind, [BASELINE, SUFFERS], RUNS), "spin-1-again")
+    ratios = [one for one in found if one.moments is Moments.UNDISTURBED]
+    # In few runs fewer than four blocks have quiet slices on both sides.
+    assert len(ratios) >= 0.8 * RUNS
     assert abs(_bias(ratios, 2.0)) < 0.015
 
 
@@ -262,6 +266,50 @@ def test_a_long_chunk_without_its_slices_is_not_quiet() -> None:
     long_ns = rounds.PROBED_EVERY * 5e6
     probed = {(chunk.wall_ns > long_ns, len(chunk.probes_ns or ())) for trial in trials for chunk in trial.chunks}
     assert {(False, 2), (True, 3)} == probed
+
+
+# Slices of one operation of 0.7 ms, two of 3 ms, and the whole chunk of a platform's runner.
+UNLIKE_GRAIN = [Work(700_000.0), Work(3_000_000.0), Work(100_000.0, slices=False)]
+
+
+@pytest.mark.parametrize("name", SPELLS)
+def test_unlike_grain_is_no_difference_of_cost(name: str) -> None:
+    """Probes that lie further apart miss more of a neighbour: ratios of equal work came out 1 to 14 % too high."""
+    found = _found(SPELLS[name], [BASELINE, *UNLIKE_GRAIN], RUNS)
+    for choice, work in zip(simulated.CHOICES[1:], UNLIKE_GRAIN, strict=False):
+        ratios, truth = _ratios(found, choice), work.ns / BASELINE.ns
+        assert RUNS == len(ratios)
+        if work.ns > 1e6 or not work.slices:
+            assert {Moments.AS_DISTURBED} == {one.moments for one in ratios}
+        assert abs(_bias(ratios, truth)) < 0.008
+        assert sum(one.low <= truth <= one.high for one in ratios) >= RUNS - 1
+    assert {Verdict.COSTS, Verdict.SAVES}.isdisjoint(one[simulated.CHOICES[3]].verdict for one in found)
+
+
+def test_unlike_grain_is_undisturbed_where_quiet_lasts() -> None:
+    """On an idle machine all ratios are, and next to a neighbour that comes for 20 ms."""
+    neighbour = Disturbance(((0.0, gamma(0.1)), (0.4, gamma(0.02, 8.0))))
+    for kind in (Kind((), best_probe_ns=PROBE_NS), Kind((neighbour,), best_probe_ns=PROBE_NS)):
+        found = _found(kind, [BASELINE, *UNLIKE_GRAIN], 2)
+        ratios = [ratio for choice in simulated.CHOICES[:4] for ratio in _ratios(found, choice)]
+        assert {Moments.UNDISTURBED} == {one.moments for one in ratios}
+
+
+def test_grain_is_learned_from_probes_alone() -> None:
+    """Of ten windows of two slices between quick probes one has a slow probe, of half as much again."""
+    quick, slow = 20_000.0, 30_000.0
+    chunks = [
+        Chunk(number, 5, 500_000, {RUNNER: 500_000}, {}, (before, after))
+        for number in range(200)
+        for before, after in itertools.pairwise((quick, slow if number % 10 == 0 else quick, quick))
+    ]
+    trials = [replace(trial(1.0, block=block), chunks=tuple(chunks)) for block in range(4)]
+    grain = grain_of(trials, 23_000.0)
+    # One inner point of three by Simpson's rule: 4 / 6 of a tenth of a half.
+    assert math.isclose(0.5 * 0.1 * 4 / 6, grain.missed[1])
+    assert math.isclose(1_022_000, grain.lasts_ns[1], rel_tol=0.001)
+    assert math.isclose(grain.missed[1] * 500 / 1022, grain.missed_in_slice, rel_tol=0.001)
+    assert 0.0 == grain_of([], 23_000.0).missed_in(np.array([5e6]), np.ones(1))
 
 
 STUDY = """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from tollbar import stats
 from tollbar.arrays import np
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.judge.grain import Grain, grain_of
 from tollbar.judge.selection import unselected
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
@@ -34,6 +35,9 @@ _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
 }
+# The largest difference between what probes miss of two cells that a ratio may have, in `worth`. No interval holds this
+# bias; a fifth of what matters moves no verdict by itself.
+_MOST_MISSED = 0.2
 # Units of what runners observe and the machine's neighbours change.
 _TIMES = ("ns/op", "us")
 
@@ -113,6 +117,7 @@ class Ledger:
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
         self._worst: dict[tuple[tuple[str, ...] | None, Quantity], Interval | None] = {}
         self._spreads: dict[Moments, Spread | None] = {}
+        self._missed: dict[str, float] = {}
         self.varying: set[str] = set()
         """Keys of rows whose chunks vary by themselves, as far as they were asked for: none of them is selected."""
 
@@ -138,7 +143,7 @@ class Ledger:
 
     def undisturbed(self, row: Row) -> Interval | None:
         """Nanoseconds per operation while the core is left alone, as far as it was; None where nothing was measured."""
-        return self._best(self._cost, row)
+        return self._best((row,), self._cost, row)
 
     def typical(self, row: Row) -> Interval | None:
         """Nanoseconds per operation as disturbed; None where nothing was measured."""
@@ -147,16 +152,16 @@ class Ledger:
     def undisturbed_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
         """One cell's undisturbed cost over another's; a baseline's over itself is its twin's over its own.
 
-        None where no block has both. Where the core was not left alone in blocks enough it is the ratio as disturbed,
-        and says so.
+        None where no block has both. Where the core was not left alone in blocks enough, or probes miss more of one
+        side than of the other, it is the ratio as disturbed, and says so.
         """
-        return self._best(self._ratio, row, against, confidence or self.confidence)
+        return self._best((row, against), self._ratio, row, against, confidence or self.confidence)
 
     def crossing(self, at: Sequence[float], line: Sequence[Row], level: Row) -> Interval | None:
         """Where the line through the costs of cells that stand `at` these places falls to that of `level`."""
         visits = [self.visits(row) for row in line]
         found = partial(stats.crossing, at, visits, self.visits(level), confidence=self.confidence)
-        return self._best(found)
+        return self._best((*line, level), found)
 
     def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
         """What is judged of one cell beside another: by the study's cost, if nothing else is said.
@@ -192,12 +197,13 @@ class Ledger:
         """
         of = [self.visits(row) for row in rows]
         found = partial(stats.added, of, weights, confidence=self.confidence)
-        return self._best(found) if moments is None else found(moments)
+        return self._best(rows, found) if moments is None else found(moments)
 
     def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
         """One weighted sum of these cells' costs over another; None as `added`."""
         of = [self.visits(row) for row in rows]
-        return self._best(lambda moments: stats.ratio_of_sums(of, above, below, moments, confidence=self.confidence))
+        found = partial(stats.ratio_of_sums, of, above, below, confidence=self.confidence)
+        return self._best(rows, found)
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
         """The twins that say what noise may do to a ratio of these cells: those of their baselines, and of their kind.
@@ -260,14 +266,17 @@ class Ledger:
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
         """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
         made = []
-        each = [(trial, told) for trial in trials if (told := self._told_of(trial)).chunks]
-        whole = without_slices([(told.rounds, told.wall_ns) for _, told in each])
-        for (trial, told), without in zip(each, whole, strict=True):
+        for trial, told, quiet in self._told_by(trials):
             costs = np.array(amount(trial, told.chunks), float)
             operations = told.operations if is_per_operation else np.ones(len(costs), int)
-            quiet = told.quiet & ~without
             made.append(Visit(trial.block, trial.heat, told.rounds, costs, operations, quiet, told.first))
         return tuple(made)
+
+    def _told_by(self, trials: Iterable[Trial]) -> list[tuple[Trial, _Told, np.ndarray]]:
+        """A cell's trials with chunks that went well, what these tell, and which of them are quiet."""
+        each = [(trial, told) for trial in trials if (told := self._told_of(trial)).chunks]
+        whole = without_slices([(told.rounds, told.wall_ns) for _, told in each])
+        return [(trial, told, told.quiet & ~without) for (trial, told), without in zip(each, whole, strict=True)]
 
     def _told_of(self, trial: Trial) -> _Told:
         """The chunks of a trial that went well, and what they tell whatever they spent."""
@@ -336,17 +345,20 @@ class Ledger:
             typical = self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)
         else:
             own = self._visits_by(row.twins if row is against else row.trials, what)
-            best, typical = self._best_ratio(own, self._visits_by(against.trials, what), what)
+            others = self._visits_by(against.trials, what)
+            best, typical = self._best_ratio(own, others, what, is_even=self.is_even((row, against)))
         if what.is_inverse:
             return best.inverse if best else None, typical.inverse if typical else None
         return best, typical
 
-    def _best_ratio(self, own: Visits, others: Visits, what: Quantity) -> tuple[Interval | None, Interval | None]:
+    def _best_ratio(
+        self, own: Visits, others: Visits, what: Quantity, *, is_even: bool
+    ) -> tuple[Interval | None, Interval | None]:
         """What is counted, and what only a stretch shows, is of all moments."""
         if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
             return None, None
         typical = stats.ratio(own, others, Moments.AS_DISTURBED, confidence=self.confidence)
-        if what.is_noticed or self._is_counted(what) or not self.quickness.was_ever_quiet:
+        if what.is_noticed or self._is_counted(what) or not is_even or not self.quickness.was_ever_quiet:
             return typical, typical
         return stats.best(stats.ratio(own, others, Moments.UNDISTURBED, confidence=self.confidence), typical), typical
 
@@ -372,9 +384,38 @@ class Ledger:
         observed = self._observed(what)
         return observed is not None and observed.unit not in _TIMES
 
-    def _best(self, of: Callable[..., Interval | None], *what: object) -> Interval | None:
-        """Undisturbed, where the core was left alone in blocks enough; else as disturbed."""
-        undisturbed = of(Moments.UNDISTURBED, *what) if self.quickness.was_ever_quiet else None
+    @cached_property
+    def grain(self) -> Grain:
+        """How much of a neighbour the probes at a chunk's ends miss, by how long it lasts."""
+        trials = (trial for row in self.rows for trial in row.all_trials)
+        return grain_of(trials, self._longest_quick_ns)
+
+    def is_even(self, rows: Sequence[Row]) -> bool:
+        """Whether probes miss about as much of a neighbour in each of these cells, or in one as in a slice.
+
+        If not, their quiet costs are not of the same moments.
+        """
+        if len({row.key for row in rows}) == 1 and len(rows) > 1:
+            return True
+        missed = [self.missed(row) for row in rows]
+        if len(missed) == 1:
+            missed.append(self.grain.missed_in_slice)
+        return max(missed) - min(missed) <= _MOST_MISSED * self.terms.worth
+
+    def missed(self, row: Row) -> float:
+        """Return how much of a neighbour the probes next to a cell's quiet chunks miss, as a share of its cost."""
+        if row.key not in self._missed:
+            own = self._measured(row)
+            found = self._told_by(own.trials) if own else []
+            lasts_ns = [told.wall_ns[quiet] for _, told, quiet in found] or [np.zeros(0)]
+            operations = [told.operations[quiet] for _, told, quiet in found] or [np.zeros(0)]
+            self._missed[row.key] = self.grain.missed_in(np.concatenate(lasts_ns), np.concatenate(operations))
+        return self._missed[row.key]
+
+    def _best(self, rows: Sequence[Row], of: Callable[..., Interval | None], *what: object) -> Interval | None:
+        """Undisturbed, where the core of these cells was left alone in blocks enough; else as disturbed."""
+        is_quiet = self.quickness.was_ever_quiet and self.is_even(rows)
+        undisturbed = of(Moments.UNDISTURBED, *what) if is_quiet else None
         if undisturbed is not None and undisturbed.is_bounded:
             return undisturbed
         return stats.best(undisturbed, of(Moments.AS_DISTURBED, *what))
@@ -402,7 +443,8 @@ class Ledger:
         """The ratio with an interval by its own variance alone."""
         key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
-            own, others = self.sides(row, against)
+            is_told = moments is Moments.AS_DISTURBED or self.is_even((row, against))
+            own, others = self.sides(row, against) if is_told else ((), ())
             self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
         return self._ratios[key]
 

@@ -152,7 +152,7 @@ def _costs_of(
 ) -> Iterator[Measurement]:
     typical = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
     quiet = stats.cost(visits, Moments.UNDISTURBED, confidence=ledger.confidence)
-    undisturbed = stats.best(quiet, typical) if ledger.quickness.was_ever_quiet else typical
+    undisturbed = stats.best(quiet, typical) if ledger.quickness.was_ever_quiet and ledger.is_even((row,)) else typical
     yield from _costs(row, metric, undisturbed, typical, component)
 
 
