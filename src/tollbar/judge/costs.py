@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -11,7 +12,7 @@ from tollbar.arrays import np
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
 from tollbar.judge.grain import Grain, grain_of
-from tollbar.judge.selection import unselected
+from tollbar.judge.selection import falls, unselected
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
 from tollbar.moments import Quickness, quickness_of, without_slices
@@ -36,7 +37,7 @@ _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "latency-p50": lambda load: load.latency_at(0.50),
 }
 # The largest difference between what probes miss of two cells that a ratio may have, in `worth`. No interval holds this
-# bias; a fifth of what matters moves no verdict by itself.
+# bias; a fifth of what matters moves no verdict by itself. The same of costs that quiet moments select.
 _MOST_MISSED = 0.2
 # Units of what runners observe and the machine's neighbours change.
 _TIMES = ("ns/op", "us")
@@ -77,8 +78,12 @@ class _Told:
     operations: np.ndarray
     rounds: np.ndarray
     wall_ns: np.ndarray
+    begins: np.ndarray
+    """Whether the probe before it was quick."""
+    ends: np.ndarray
+    """The same of the probe after it."""
     quiet: np.ndarray
-    """Whether the probes next to it were quick."""
+    """The same of all its probes."""
     first: np.ndarray
     """Whether it was its round's first try."""
 
@@ -124,8 +129,9 @@ class Ledger:
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
         if row.key not in self._visits:
-            found = self.visits_of(own.trials) if (own := self._measured(row)) else ()
-            self._visits[row.key] = unselected(found)
+            trials = own.trials if (own := self._measured(row)) else ()
+            found = self.visits_of(trials)
+            self._visits[row.key] = self._unselected(found, trials)
             if self._visits[row.key] is not found:
                 self.varying.add(row.key)
         return self._visits[row.key]
@@ -133,8 +139,17 @@ class Ledger:
     def twins(self, row: Row) -> Visits:
         """The same of a baseline's trials beside itself."""
         if row.key not in self._twins:
-            self._twins[row.key] = unselected(self.visits_of(own.twins)) if (own := self._measured(row)) else ()
+            trials = own.twins if (own := self._measured(row)) else ()
+            self._twins[row.key] = self._unselected(self.visits_of(trials), trials)
         return self._twins[row.key]
+
+    def _unselected(self, visits: Visits, trials: Sequence[Trial]) -> Visits:
+        """These trials' visits without quiet chunks, if those would be the cheap ones."""
+        if not visits:
+            return visits
+        told = [self._told_of(trial) for trial in trials]
+        begins, ends = (np.concatenate(some) for some in ([one.begins for one in told], [one.ends for one in told]))
+        return unselected(visits, falls(begins, ends), _MOST_MISSED * self.terms.worth)
 
     def _measured(self, row: Row) -> Row | None:
         """The study's own row of this cell, where it was measured."""
@@ -285,12 +300,15 @@ class Ledger:
             chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
             if min(chunks.operations, default=1) < 1:
                 chunks = Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
+            probed = [one or (math.nan,) for one in chunks.probed]
             found = self._told[id(trial)] = _Told(
                 chunks,
                 np.array(chunks.operations, int),
                 np.array(chunks.rounds, int),
                 np.array(chunks.wall_ns, float),
-                np.array([probes is not None and max(probes) <= longest_ns for probes in chunks.probed], bool),
+                np.array([one[0] <= longest_ns for one in probed], bool),
+                np.array([one[-1] <= longest_ns for one in probed], bool),
+                np.array([max(one) <= longest_ns for one in probed], bool),
                 ~np.array(chunks.made_up, bool),
             )
         return found
