@@ -313,6 +313,21 @@ def test_selection_is_by_the_length_of_quiet() -> None:
     assert 0.0 == falls(np.ones(9, bool), np.ones(9, bool)) == falls(~np.ones(9, bool), np.ones(9, bool))
 
 
+def test_the_share_of_quiet_time_is_of_time() -> None:
+    """Work goes faster in quiet moments, so that their share of the readings is larger: 65 % where it is half."""
+    heavy = Kind((Disturbance(((0.0, gamma(0.02)), (0.6, gamma(0.02)))),), best_probe_ns=PROBE_NS)
+    printed, true = [], []
+    for seed in range(4):
+        with Lab(heavy, [BASELINE, Work(200_000.0)], seed, blocks=4, between_s=0.2, slices=True) as lab:
+            lab.measure(4)
+            printed.append(judge(lab.look()).studies[0].trust.left_alone or 0.0)
+        path = lab.machine.path
+        before = path.ends_s < lab.machine.now_s
+        lasts = np.diff(path.ends_s, prepend=0.0)[before]
+        true.append(lasts[path.levels[before] == 0].sum() / lasts.sum())
+    assert abs(np.mean(printed) - np.mean(true)) < 0.06
+
+
 def test_grain_is_learned_from_probes_alone() -> None:
     """Of ten windows of two slices between quick probes one has a slow probe, of half as much again."""
     quick, slow = 20_000.0, 30_000.0

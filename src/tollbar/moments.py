@@ -132,11 +132,6 @@ class Quickness:
         """Whether the core was left alone when a probe took so long."""
         return probe_ns <= self.longest_quick_ns
 
-    def share_of(self, readings: Sequence[float]) -> float | None:
-        """The share of these readings that are quick; None where there are none."""
-        longest_ns = self.longest_quick_ns
-        return sum(ns <= longest_ns for ns in readings) / len(readings) if readings else None
-
 
 def quickness_of(
     readings: Sequence[float], best_ns: float | None = None, by_chain_ns: float | None = None

@@ -500,15 +500,14 @@ def _unseen(what: Quantity) -> str:
 _EXACT = Interval(1.0, 1.0, 1.0, 1.0, 0)
 
 
-def readings(rows: Iterable[Row], *, unselected: bool = False) -> list[float]:
-    """Nanoseconds of the probes beside these rows' chunks; or of those alone for which no moment was waited for."""
+def readings(rows: Iterable[Row]) -> list[float]:
+    """Nanoseconds of the probes beside these rows' chunks."""
     return [
         probe_ns
         for row in rows
         for trial in row.all_trials
-        for chunks in (Chunks.of(trial.chunks),)
-        for probes_ns, is_made_up in zip(chunks.probed, chunks.made_up, strict=True)
-        if probes_ns and not (unselected and is_made_up)
+        for probes_ns in Chunks.of(trial.chunks).probed
+        if probes_ns
         # Those within a long chunk are its slowest, which say less of all moments.
         for probe_ns in (probes_ns[0], probes_ns[-1])
     ]
