@@ -46,7 +46,7 @@ class Trust:
     left_alone: float | None = None
     """The share of unselected moments in which the core was left alone; None: no core was probed."""
     never_left_alone: int = 0
-    """Of these: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
+    """Of these: those whose core was left alone in too few blocks, or for too short, so that costs are as disturbed."""
     varying: tuple[str, ...] = ()
     """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
     slower_than_known: float | None = None

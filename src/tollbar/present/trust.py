@@ -90,8 +90,11 @@ def as_disturbed(study: StudyJudgement, ratio: Interval | None) -> str | None:
     if study.trust.slower_than_known:
         return "as disturbed: always measured beside a busy neighbour"
     if study.trust.varying:
-        return "as disturbed: its core was left alone in too few blocks, or its operations vary (see the warnings)"
-    return "as disturbed: its core was left alone in too few blocks"
+        return (
+            "as disturbed: its core was left alone in too few blocks or for too short, or its operations vary (see the"
+            " warnings)"
+        )
+    return "as disturbed: its core was left alone in too few blocks, or for too short"
 
 
 def suffers_words(toll: Toll) -> str | None:
