@@ -38,7 +38,7 @@ test: setup browser servers runtimes ## Tests, of combinations and moments a sha
 
 # Of each simulated machine 400 runs of 4, 6 and 12 blocks, for what METHOD.md says of intervals: after a change of how runs
 # are measured or judged. Some hours.
-coverage: setup ## Long simulations: how often intervals cover, on machines of eleven kinds
+coverage: setup ## Long simulations: how often intervals cover, on machines of fourteen kinds
 	TOLLBAR_WHOLE=1 $(BIN)/pytest -n 2 -m coverage
 
 quick: setup ## Tests that start nothing and simulate little, for while you write

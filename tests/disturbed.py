@@ -36,6 +36,8 @@ class Work:
     """The share of its trials that fail."""
     rarely: tuple[float, float] = (0.0, 0.0)
     """The share of its processes that cost more for life, and how much more, as a share."""
+    slices: bool = True
+    """Whether its runner can slice, which a platform's cannot."""
 
     @property
     def mean_ns(self) -> float:
@@ -104,6 +106,8 @@ class Kind:
     """Standard deviation of a machine's own quotient of probe and chain from the listed one, in logarithms."""
     is_listed: bool = True
     """Whether the shipped table has its processor."""
+    preempted: float = 0.0
+    """The share of chunks in which another program has the core for a moment, so that they come back without slices."""
     reading_noise: tuple[float, float] = (0.01, 0.07)
     """What a reading lies above the quickest by itself, in logarithms: anything between these."""
 

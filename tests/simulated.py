@@ -45,6 +45,8 @@ PROCESSOR = listed()[0]
 FINGERPRINT = {"cpu": PROCESSOR.cpu, "family": f"{PROCESSOR.family}/1"}
 CHAIN_NS = PROBE_NS / PROCESSOR.quotient
 ASKING_S = 0.00004
+# How long another program has the core in a chunk that loses its slices to it, at the least that the engine tells.
+WAITED_S = 0.00003
 # Before a session is ready.
 START_S = 0.02
 _CORE = 0
@@ -185,7 +187,7 @@ class _Session:
     def ready(self, limit_s: float) -> Ready:
         self._machine.sleep(START_S)
         work = self._work
-        slices = work is not None and self._machine.slices
+        slices = work is not None and work.slices and self._machine.slices
         return Ready(provider="virtual", operation_ns=work.mean_ns if work else PROBE_NS, slices=slices)
 
     def finish(self) -> Record:
@@ -209,14 +211,16 @@ class _Session:
             raise Stopped(failed("it fell over"))
         self._chunks += 1
         slower = self._luck * (1.0 + kind.jitter * source.exponential())
-        if slice_s and not seconds:
+        is_preempted = bool(slice_s and kind.preempted and source.random() < kind.preempted)
+        if slice_s and not seconds and not is_preempted:
             return self._sliced(work, operations, slice_s, slower)
         until_s = machine.now_s + seconds
         path = machine.path
         fits_ns = (path.done_by(until_s, work.suffers) - path.done_by(machine.now_s, work.suffers)) * 1e9 / slower
         number, spent_ns = self._operations(work, fits_ns, operations)
         self._done += number
-        return _record(number, machine.spend(spent_ns * slower / 1e9, work.suffers, meanwhile))
+        took_s = machine.spend(spent_ns * slower / 1e9, work.suffers, meanwhile)
+        return _record(number, took_s, WAITED_S if is_preempted else 0.0)
 
     def _probe_s(self) -> float:
         low, high = self._machine.kind.reading_noise
@@ -270,10 +274,11 @@ class _Session:
         return work.ns * (number + grown) + lumps * work.lump_ns
 
 
-def _record(operations: int, took_s: float) -> ChunkRecord:
+def _record(operations: int, took_s: float, waited_s: float = 0.0) -> ChunkRecord:
     spent_ns = max(1, round(took_s * 1e9))
+    wall_ns = spent_ns + round(waited_s * 1e9)
     # Not validated: that takes longer than all else that the machine does.
-    return ChunkRecord.model_construct(operations=operations, cpu_ns=spent_ns, wall_ns=spent_ns, observed=_NOTHING_ELSE)
+    return ChunkRecord.model_construct(operations=operations, cpu_ns=spent_ns, wall_ns=wall_ns, observed=_NOTHING_ELSE)
 
 
 @cache

@@ -16,6 +16,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Standing, Value, cells_of, families
 from tollbar.judge import Toll, Verdict
 from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, ranked, wanted
+from tollbar.judge.decisions import jointly
 from tollbar.policies import Ruling
 from tollbar.records import Chunk
 from tollbar.results import Row, StudyRun
@@ -127,6 +128,25 @@ def test_a_place_is_by_what_is_judged_side_by_side(dearer: Mapping[str, str], pl
         (rank.number, "".join(one.row.choice for one in rank.candidates if one.row)) for rank in ranked(three, compare)
     ]
     assert places == said
+
+
+def test_the_cost_of_the_cheapest_is_wider_where_pairs_pick_it() -> None:
+    """All qualified for that place, whichever of them it is; and it is not compared with itself."""
+    (found,) = choose(asked("digest"), digests(), {})
+    least, second, *_ = found.priced
+
+    def compare(one: Row, other: Row) -> Toll:
+        saves = one is second.row and other is least.row
+        return Toll(one, other, "cpu", verdict=Verdict.SAVES if saves else Verdict.COSTS)
+
+    by_pairs = replace(found, compare=compare)
+    first = by_pairs.ranks[0].candidates[0]
+    assert first.row is second.row
+    assert first.cost is not None
+    assert second.cost is not None
+    assert jointly(second.cost, len(found.priced)) == first.cost != second.cost
+    assert by_pairs.beside_cheapest(second) is None
+    assert by_pairs.beside_cheapest(least) is not None
 
 
 def test_what_costs_least_rests_on_verdicts_that_hold_together() -> None:

@@ -58,7 +58,12 @@ MACHINES = {
     "quiet": Kind(()),
     # Half a millisecond every ten, which the probes at a chunk's ends see by chance only.
     "bursts": Kind((_NEIGHBOUR, Disturbance(((0.0, gamma(0.01)), (0.5, gamma(0.0005)))))),
+    # Quiet is shorter than a chunk, so that slices alone find it.
+    "a third quiet": Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(0.002)))),), best_probe_ns=PROBE_NS),
+    "an eighth quiet": Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(0.008)))),), best_probe_ns=PROBE_NS),
 }
+# Half of the chunks lose their slices to another program.
+MACHINES["half whole"] = replace(MACHINES["a third quiet"], preempted=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,8 @@ class Setting:
 
 
 UNLIKE = HASH.times(16)
+# The runner of a platform does not slice, and a slice of 3 ms is one operation.
+PLATFORM, LONG = replace(HASH, slices=False), Work(3_000_000)
 SETTINGS = {
     "on and off": Setting("on and off", HASH, (HASH, HASH.times(1.03), UNLIKE, PERIODIC)),
     "three levels": Setting("three levels", HASH, (HEAVY_TAILED, SIGNING, PERIODIC, replace(HASH, fails=0.04))),
@@ -96,6 +103,9 @@ SETTINGS = {
     "half": Setting("on and off", replace(HASH, suffers=0.5), (HASH, UNLIKE, SIGNING, PERIODIC), between_s=20.0),
     "growing": Setting("on and off", GROWING, (GROWING, GROWING.times(1.03))),
     "rare": Setting("three levels", HASH, (RARE,), blocks=24, rounds=20, repetitions=REPETITIONS),
+    "a third quiet": Setting("a third quiet", HASH, (HASH, HASH.times(1.03), LONG, PLATFORM), between_s=0.2),
+    "an eighth quiet": Setting("an eighth quiet", HASH, (replace(HASH, suffers=1.3), LONG, PLATFORM), between_s=0.2),
+    "half whole": Setting("half whole", HASH, (HASH, HASH.times(1.03), LONG, PLATFORM), between_s=0.2),
     "no budget": Setting("on and off", HASH, (HASH, UNLIKE, SIGNING, PERIODIC), budget=False),
 }
 # Of half an interval over what the estimate scatters by: Student's distribution with eleven degrees of freedom asks

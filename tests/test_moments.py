@@ -45,8 +45,6 @@ def test_of_two_modes_the_quick_one_is_quiet() -> None:
     assert math.isclose(1 / 3, found.quick_share)
     assert found.was_ever_quiet
     assert [True, True, False, False] == [found.is_quick(25_000 * math.exp(d)) for d in (0.0, 0.09, 0.2, 0.4)]
-    assert 0.5 == found.share_of([25_000.0, 40_000.0])
-    assert found.share_of([]) is None
 
 
 def test_one_lucky_reading_is_not_the_quickest() -> None:

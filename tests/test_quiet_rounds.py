@@ -86,7 +86,11 @@ def test_a_core_that_was_never_quiet_gives_ratios_as_disturbed(best_ns: float | 
     assert (Moments.ALL, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
     assert toll.ratio.half_width < 0.01
     assert (3 if best_ns is None else 8) == toll.quiet_blocks
-    why = "its core was quiet in too few blocks" if best_ns is None else "always measured beside a busy neighbour"
+    why = (
+        "its core was quiet in too few blocks, or for too short"
+        if best_ns is None
+        else "always measured beside a busy neighbour"
+    )
     assert f"noisy: {why}" == noisy_words(judged, toll.ratio)
     assert any("noisy" in warning for warning in warnings(judged))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tollbar.errors import TollbarError
 
-VERSION = 3
+VERSION = 4
 """METHOD.md has a line for each under "Versions"."""
 FIRST = 1
 """The version of runs that state none."""

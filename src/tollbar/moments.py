@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from tollbar.arrays import np
 from tollbar.files import cache_folder, write_atomically
 
 PROBE: Mapping[str, object] = {
@@ -61,6 +62,9 @@ _ENOUGH = 50
 _LEAST_NS = 1_000.0
 # What a machine once gave says little after its firmware, its host or its power supply may have changed.
 _KEPT_S = 30 * 86400.0
+# A chunk that has no slices lasts as long as two of its cell's slices at least: an operation that fills more than half
+# of a chunk is no slice. A slice itself lasts 1.35 to 1.6 times as long next to a neighbour; that one is not quiet.
+_LONGEST_SLICE = 1.5
 
 
 class Known(StrEnum):
@@ -128,11 +132,6 @@ class Quickness:
         """Whether the core was quiet when a probe took so long."""
         return probe_ns <= self.longest_quick_ns
 
-    def share_of(self, readings: Sequence[float]) -> float | None:
-        """The share of these readings that are quick; None where there are none."""
-        longest_ns = self.longest_quick_ns
-        return sum(ns <= longest_ns for ns in readings) / len(readings) if readings else None
-
 
 def quickness_of(
     readings: Sequence[float], best_ns: float | None = None, by_chain_ns: float | None = None
@@ -143,6 +142,22 @@ def quickness_of(
     ordered = sorted(readings)
     found = Quickness(_quickest(ordered), best_ns, by_chain_ns)
     return replace(found, quick_share=bisect_right(ordered, found.longest_quick_ns) / len(ordered))
+
+
+def without_slices(trials: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+    """Tell for each trial of one cell which chunks are whole although others have slices, by rounds and elapsed times.
+
+    Others had the core during such a chunk. It is ten times as long as a slice, and no probe looked inside it, so that
+    it is not quiet.
+    """
+    numbers = [np.unique(rounds, return_inverse=True, return_counts=True)[1:] for rounds, _ in trials]
+    single = [counts[places] == 1 for places, counts in numbers]
+    slices = [wall_ns[~alone] for (_, wall_ns), alone in zip(trials, single, strict=True)]
+    lasts = np.concatenate(slices) if slices else np.zeros(0)
+    if not len(lasts):
+        return [np.zeros_like(alone) for alone in single]
+    longest_ns = _LONGEST_SLICE * float(np.median(lasts))
+    return [alone & (wall_ns > longest_ns) for (_, wall_ns), alone in zip(trials, single, strict=True)]
 
 
 def _quickest(ordered: Sequence[float]) -> float:

@@ -90,16 +90,17 @@ class Visit:
     _amounts: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def amounts(self, moments: Moments) -> np.ndarray:
-        """For each chunk: what was spent, on how many operations, in one round.
+        """For each chunk: what was spent, on how many operations, and its weight in its block.
 
-        Rounds of all moments are of one operation each, at its mean cost; the slices of a chunk share it. A chunk that
-        ends by time has more operations in quick moments, and one long operation has not: weights by operations would
-        differ between sides of a ratio. And chunks that others disturbed have no slices.
+        Undisturbed chunks weigh as many as their operations, since a slice has a tenth of a chunk's. As disturbed, each
+        round is of one operation at its mean cost, and the slices of a chunk share it: a chunk that ends by time has
+        more operations in quick moments, and one long operation has not, so that weights by operations would differ
+        between sides of a ratio. And chunks that others disturbed have no slices.
         """
         if moments not in self._amounts:
             table = np.ones((len(self.costs), 3))
             if moments is Moments.QUIET:
-                table[:, 0], table[:, 1] = self.costs, self.operations
+                table[:, 0], table[:, 1], table[:, 2] = self.costs, self.operations, self.operations
             else:
                 table[:, 0] = self.costs / self.operations
                 if not self.is_whole:
@@ -245,7 +246,7 @@ def total(parts: Sequence[Interval]) -> Interval:
 
 
 Sums = dict[int, np.ndarray]
-"""By block: what was spent, on how many operations, in how many rounds."""
+"""By block: what was spent, on how many operations, and their weight."""
 _NOTHING = np.zeros(3)
 
 
@@ -323,7 +324,7 @@ def _interval(
     """
     statistic = statistic or _log
     blocks = sorted(set().union(*sides))
-    # (side, block, spent | operations | rounds)
+    # (side, block, spent | operations | weight)
     table = np.array([[side.get(block, _NOTHING) for block in blocks] for side in sides])
     if not blocks or (table.sum(axis=1) <= 0).any():
         return None
@@ -337,9 +338,9 @@ def _interval(
     if not np.isfinite(without).all():
         return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
     variance = (len(blocks) - 1) / len(blocks) * float(((without - without.mean()) ** 2).sum())
-    rounds = table[:, :, 2]
-    # Kish's effective number of blocks, which is their number where all have equally many rounds.
-    effective = float((rounds.sum(axis=1) ** 2 / (rounds**2).sum(axis=1)).min())
+    weights = table[:, :, 2]
+    # Kish's effective number of blocks, which is their number where all weigh the same.
+    effective = float((weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)).min())
     if drifts:
         independent = _independent(without - without.mean())
         variance *= len(blocks) * (len(blocks) - 1) / independent / (len(blocks) - len(blocks) / independent)

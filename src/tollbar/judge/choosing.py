@@ -139,7 +139,16 @@ class Choosing:
 
     @cached_property
     def _ranked(self) -> tuple[Rank, ...]:
-        return ranked(self.priced, self.compare)
+        """The same with the default in its place; the cost of the first is that of the cheapest of all.
+
+        Pairs may put another candidate first than the least cost, whose interval is wider already.
+        """
+        found = ranked(self.priced, self.compare)
+        if not found or found[0].candidates[0] is self.priced[0]:
+            return found
+        first, *others = found[0].candidates
+        wider = replace(first, cost=jointly(first.cost, len(self.priced)) if first.cost else None)
+        return (replace(found[0], candidates=(wider, *others)), *found[1:])
 
     def _default_first(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         family = self.wanted.family
@@ -153,7 +162,7 @@ class Choosing:
     def beside_cheapest(self, one: Candidate) -> Toll | None:
         """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
         first = self._ranked[0].candidates[0] if self._ranked else None
-        if first is None or first.row is None or one.row is None or one.cost is None or one is first:
+        if first is None or first.row is None or one.row is None or one.cost is None or one.row is first.row:
             return None
         return (self.compare if one.ruling is Ruling.MEETS else self.alone)(one.row, first.row)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from tollbar import stats
 from tollbar.arrays import np
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
-from tollbar.judge.selection import unselected
+from tollbar.judge.grain import Grain, grain_of
+from tollbar.judge.selection import falls, unselected
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
-from tollbar.moments import Quickness, quickness_of
+from tollbar.moments import Quickness, quickness_of, without_slices
 from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.spread import Spread, shared
@@ -34,6 +36,10 @@ _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
 }
+# The largest difference between what probes miss of two cells that a ratio may have, in `threshold`. No interval holds
+# this
+# bias; a fifth of what matters moves no verdict by itself. The same of costs that quiet moments select.
+_MOST_MISSED = 0.2
 # Units of what runners observe and the machine's neighbours change.
 _TIMES = ("ns/op", "us")
 
@@ -72,7 +78,13 @@ class _Told:
     chunks: Chunks
     operations: np.ndarray
     rounds: np.ndarray
+    wall_ns: np.ndarray
+    begins: np.ndarray
+    """Whether the probe before it was quick."""
+    ends: np.ndarray
+    """The same of the probe after it."""
     quiet: np.ndarray
+    """The same of all its probes."""
     first: np.ndarray
     """Whether it was its round's first try."""
 
@@ -111,14 +123,16 @@ class Ledger:
         self._noises: dict[tuple[str, Quantity], Interval | None] = {}
         self._worst: dict[tuple[tuple[str, ...] | None, Quantity], Interval | None] = {}
         self._spreads: dict[Moments, Spread | None] = {}
+        self._missed: dict[str, float] = {}
         self.varying: set[str] = set()
         """Keys of rows whose chunks vary by themselves, as far as they were asked for: none of them is selected."""
 
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
         if row.key not in self._visits:
-            found = self.visits_of(own.trials) if (own := self._measured(row)) else ()
-            self._visits[row.key] = unselected(found)
+            trials = own.trials if (own := self._measured(row)) else ()
+            found = self.visits_of(trials)
+            self._visits[row.key] = self._unselected(found, trials)
             if self._visits[row.key] is not found:
                 self.varying.add(row.key)
         return self._visits[row.key]
@@ -126,8 +140,17 @@ class Ledger:
     def repeats(self, row: Row) -> Visits:
         """The same of a baseline's trials beside itself."""
         if row.key not in self._repeats:
-            self._repeats[row.key] = unselected(self.visits_of(own.repeats)) if (own := self._measured(row)) else ()
+            trials = own.repeats if (own := self._measured(row)) else ()
+            self._repeats[row.key] = self._unselected(self.visits_of(trials), trials)
         return self._repeats[row.key]
+
+    def _unselected(self, visits: Visits, trials: Sequence[Trial]) -> Visits:
+        """These trials' visits without quiet chunks, if those would be the cheap ones."""
+        if not visits:
+            return visits
+        told = [self._told_of(trial) for trial in trials]
+        begins, ends = (np.concatenate(some) for some in ([one.begins for one in told], [one.ends for one in told]))
+        return unselected(visits, falls(begins, ends), _MOST_MISSED * self.terms.threshold)
 
     def _measured(self, row: Row) -> Row | None:
         """The study's own row of this cell, where it was measured."""
@@ -136,25 +159,25 @@ class Ledger:
 
     def best_cost(self, row: Row) -> Interval | None:
         """Nanoseconds per operation while the core is quiet, as far as it was; None where nothing was measured."""
-        return self._best(self._cost, row)
+        return self._best((row,), self._cost, row)
 
     def all_samples(self, row: Row) -> Interval | None:
-        """Nanoseconds per operation noisy; None where nothing was measured."""
+        """Nanoseconds per operation over all samples; None where nothing was measured."""
         return self._cost(Moments.ALL, row)
 
     def best_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
         """One cell's quiet cost over another's; a baseline's over itself is its repeat's over its own.
 
-        None where no block has both. Where the core was not quiet in blocks enough it is the ratio noisy,
-        and says so.
+        None where no block has both. Where the core was not quiet in blocks enough, or probes miss more of one
+        side than of the other, it is the ratio of all samples, and says so.
         """
-        return self._best(self._ratio, row, against, confidence or self.confidence)
+        return self._best((row, against), self._ratio, row, against, confidence or self.confidence)
 
     def crossing(self, at: Sequence[float], line: Sequence[Row], level: Row) -> Interval | None:
         """Where the line through the costs of cells that stand `at` these places falls to that of `level`."""
         visits = [self.visits(row) for row in line]
         found = partial(stats.crossing, at, visits, self.visits(level), confidence=self.confidence)
-        return self._best(found)
+        return self._best((*line, level), found)
 
     def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
         """What is judged of one cell beside another: by the study's cost, if nothing else is said.
@@ -190,12 +213,13 @@ class Ledger:
         """
         of = [self.visits(row) for row in rows]
         found = partial(stats.added, of, weights, confidence=self.confidence)
-        return self._best(found) if moments is None else found(moments)
+        return self._best(rows, found) if moments is None else found(moments)
 
     def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
         """One weighted sum of these cells' costs over another; None as `added`."""
         of = [self.visits(row) for row in rows]
-        return self._best(lambda moments: stats.ratio_of_sums(of, above, below, moments, confidence=self.confidence))
+        found = partial(stats.ratio_of_sums, of, above, below, confidence=self.confidence)
+        return self._best(rows, found)
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
         """The A/A pairs that say what noise may do to a ratio of these cells: those of their baselines, and of their
@@ -259,13 +283,17 @@ class Ledger:
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
         """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
         made = []
-        for trial in trials:
-            told = self._told_of(trial)
-            if told.chunks:
-                costs = np.array(amount(trial, told.chunks), float)
-                operations = told.operations if is_per_operation else np.ones(len(costs), int)
-                made.append(Visit(trial.block, trial.batch, told.rounds, costs, operations, told.quiet, told.first))
+        for trial, told, quiet in self._told_by(trials):
+            costs = np.array(amount(trial, told.chunks), float)
+            operations = told.operations if is_per_operation else np.ones(len(costs), int)
+            made.append(Visit(trial.block, trial.batch, told.rounds, costs, operations, quiet, told.first))
         return tuple(made)
+
+    def _told_by(self, trials: Iterable[Trial]) -> list[tuple[Trial, _Told, np.ndarray]]:
+        """A cell's trials with chunks that went well, what these tell, and which of them are quiet."""
+        each = [(trial, told) for trial in trials if (told := self._told_of(trial)).chunks]
+        whole = without_slices([(told.rounds, told.wall_ns) for _, told in each])
+        return [(trial, told, told.quiet & ~without) for (trial, told), without in zip(each, whole, strict=True)]
 
     def _told_of(self, trial: Trial) -> _Told:
         """The chunks of a trial that went well, and what they tell whatever they spent."""
@@ -274,11 +302,15 @@ class Ledger:
             chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
             if min(chunks.operations, default=1) < 1:
                 chunks = Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
+            probed = [one or (math.nan,) for one in chunks.probed]
             found = self._told[id(trial)] = _Told(
                 chunks,
                 np.array(chunks.operations, int),
                 np.array(chunks.rounds, int),
-                np.array([probes is not None and max(probes) <= longest_ns for probes in chunks.probed], bool),
+                np.array(chunks.wall_ns, float),
+                np.array([one[0] <= longest_ns for one in probed], bool),
+                np.array([one[-1] <= longest_ns for one in probed], bool),
+                np.array([max(one) <= longest_ns for one in probed], bool),
                 ~np.array(chunks.made_up, bool),
             )
         return found
@@ -333,17 +365,20 @@ class Ledger:
             all_samples = self._ratio(Moments.ALL, row, against, self.confidence)
         else:
             own = self._visits_by(row.repeats if row is against else row.trials, what)
-            best, all_samples = self._best_ratio(own, self._visits_by(against.trials, what), what)
+            others = self._visits_by(against.trials, what)
+            best, all_samples = self._best_ratio(own, others, what, is_even=self.is_even((row, against)))
         if what.is_inverse:
             return best.inverse if best else None, all_samples.inverse if all_samples else None
         return best, all_samples
 
-    def _best_ratio(self, own: Visits, others: Visits, what: Quantity) -> tuple[Interval | None, Interval | None]:
+    def _best_ratio(
+        self, own: Visits, others: Visits, what: Quantity, *, is_even: bool
+    ) -> tuple[Interval | None, Interval | None]:
         """What is counted, and what only a throughput phase shows, is of all moments."""
         if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
             return None, None
         all_samples = stats.ratio(own, others, Moments.ALL, confidence=self.confidence)
-        if what.is_noticed or self._is_counted(what) or not self.quickness.was_ever_quiet:
+        if what.is_noticed or self._is_counted(what) or not is_even or not self.quickness.was_ever_quiet:
             return all_samples, all_samples
         return stats.best(stats.ratio(own, others, Moments.QUIET, confidence=self.confidence), all_samples), all_samples
 
@@ -369,9 +404,38 @@ class Ledger:
         observed = self._observed(what)
         return observed is not None and observed.unit not in _TIMES
 
-    def _best(self, of: Callable[..., Interval | None], *what: object) -> Interval | None:
-        """Quiet, where the core was quiet in blocks enough; else noisy."""
-        quiet = of(Moments.QUIET, *what) if self.quickness.was_ever_quiet else None
+    @cached_property
+    def grain(self) -> Grain:
+        """How much of a neighbour the probes at a chunk's ends miss, by how long it lasts."""
+        trials = (trial for row in self.rows for trial in row.all_trials)
+        return grain_of(trials, self._longest_quick_ns)
+
+    def is_even(self, rows: Sequence[Row]) -> bool:
+        """Whether probes miss about as much of a neighbour in each of these cells, or in one as in a slice.
+
+        If not, their quiet costs are not of the same moments.
+        """
+        if len({row.key for row in rows}) == 1 and len(rows) > 1:
+            return True
+        missed = [self.missed(row) for row in rows]
+        if len(missed) == 1:
+            missed.append(self.grain.missed_in_slice)
+        return max(missed) - min(missed) <= _MOST_MISSED * self.terms.threshold
+
+    def missed(self, row: Row) -> float:
+        """Return how much of a neighbour the probes next to a cell's quiet chunks miss, as a share of its cost."""
+        if row.key not in self._missed:
+            own = self._measured(row)
+            found = self._told_by(own.trials) if own else []
+            lasts_ns = [told.wall_ns[quiet] for _, told, quiet in found] or [np.zeros(0)]
+            operations = [told.operations[quiet] for _, told, quiet in found] or [np.zeros(0)]
+            self._missed[row.key] = self.grain.missed_in(np.concatenate(lasts_ns), np.concatenate(operations))
+        return self._missed[row.key]
+
+    def _best(self, rows: Sequence[Row], of: Callable[..., Interval | None], *what: object) -> Interval | None:
+        """Quiet, where the core of these cells was quiet in blocks enough; else noisy."""
+        is_quiet = self.quickness.was_ever_quiet and self.is_even(rows)
+        quiet = of(Moments.QUIET, *what) if is_quiet else None
         if quiet is not None and quiet.is_bounded:
             return quiet
         return stats.best(quiet, of(Moments.ALL, *what))
@@ -399,7 +463,8 @@ class Ledger:
         """The ratio with an interval by its own variance alone."""
         key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
-            own, others = self.sides(row, against)
+            is_told = moments is Moments.ALL or self.is_even((row, against))
+            own, others = self.sides(row, against) if is_told else ((), ())
             self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
         return self._ratios[key]
 
@@ -438,15 +503,14 @@ def _unseen(what: Quantity) -> str:
 _EXACT = Interval(1.0, 1.0, 1.0, 1.0, 0)
 
 
-def readings(rows: Iterable[Row], *, unselected: bool = False) -> list[float]:
-    """Nanoseconds of the probes beside these rows' chunks; or of those alone for which no moment was waited for."""
+def readings(rows: Iterable[Row]) -> list[float]:
+    """Nanoseconds of the probes beside these rows' chunks."""
     return [
         probe_ns
         for row in rows
         for trial in row.all_trials
-        for chunks in (Chunks.of(trial.chunks),)
-        for probes_ns, is_made_up in zip(chunks.probed, chunks.made_up, strict=True)
-        if probes_ns and not (unselected and is_made_up)
+        for probes_ns in Chunks.of(trial.chunks).probed
+        if probes_ns
         # Those within a long chunk are its slowest, which say less of all moments.
         for probe_ns in (probes_ns[0], probes_ns[-1])
     ]

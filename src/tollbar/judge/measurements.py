@@ -157,8 +157,9 @@ def _costs_of(
 ) -> Iterator[Measurement]:
     all_samples = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
     quiet = stats.cost(visits, Moments.QUIET, confidence=ledger.confidence)
-    quiet = stats.best(quiet, all_samples) if ledger.quickness.was_ever_quiet else all_samples
-    yield from _costs(row, metric, quiet, all_samples, component)
+    is_quiet = ledger.quickness.was_ever_quiet and ledger.is_even((row,))
+    best = stats.best(quiet, all_samples) if is_quiet else all_samples
+    yield from _costs(row, metric, best, all_samples, component)
 
 
 def _costs(

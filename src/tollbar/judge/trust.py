@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from tollbar.judge.costs import Ledger, Visits, readings, settled
+from tollbar.judge.costs import Ledger, Visits, settled
 from tollbar.judge.decisions import apart, jointly
 from tollbar.judge.lattice import lattice
 from tollbar.judge.noise import repeats_apart
 from tollbar.moments import Known
-from tollbar.records import LoadRecord, Outcome, Trial
+from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.warming import trend
@@ -46,7 +46,7 @@ class Trust:
     quiet_share: float | None = None
     """The share of unselected moments in which the core was quiet; None: no core was probed."""
     never_quiet: int = 0
-    """Of these: those whose core was quiet in too few blocks, so that their costs are noisy."""
+    """Of these: those whose core was quiet in too few blocks, or for too short, so that costs are noisy."""
     varying: tuple[str, ...] = ()
     """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
     slower_than_known: float | None = None
@@ -170,9 +170,26 @@ def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
 
 
 def _quiet_share(ledger: Ledger) -> float | None:
-    share = ledger.quickness.share_of(readings(ledger.rows, unselected=True))
+    share = _share_of_readings(ledger)
     # Quick beside the run's own quickest probe, which was no quick one.
     return 0.0 if share is not None and ledger.quickness.slower_than_known is not None else share
+
+
+def _share_of_readings(ledger: Ledger) -> float | None:
+    """The share of the time of first tries in which the core was quiet; None where no core was probed.
+
+    Each chunk's probes count by its elapsed time: chunks are as long as their work, of which less is done next to a
+    neighbour, and a slice is a tenth of a chunk.
+    """
+    quick_ns = all_ns = 0.0
+    for row in ledger.rows:
+        for trial in row.all_trials:
+            chunks = Chunks.of(trial.chunks)
+            for probes_ns, wall_ns, is_made_up in zip(chunks.probed, chunks.wall_ns, chunks.made_up, strict=True):
+                if probes_ns and not is_made_up:
+                    quick = sum(map(ledger.quickness.is_quick, (probes_ns[0], probes_ns[-1])))
+                    quick_ns, all_ns = quick_ns + quick / 2 * wall_ns, all_ns + wall_ns
+    return quick_ns / all_ns if all_ns else None
 
 
 def _was_never_quiet(row: Row, ledger: Ledger) -> bool:

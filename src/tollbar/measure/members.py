@@ -122,7 +122,7 @@ def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_
         return chunk_of(member, seconds, meanwhile=meanwhile)
     by_warm_up = _filling_by_warm_up(member, seconds)
     operations = by_warm_up or member.filling
-    slice_s = slice_s if _can_slice(member, seconds) else 0.0
+    slice_s = slice_s if can_slice(member, seconds) else 0.0
     # A reading of the lab's probe takes the core from the chunk, which would lose its slices for that.
     meanwhile = None if slice_s else meanwhile
     record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile, slice_s)
@@ -131,7 +131,7 @@ def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_
     return record
 
 
-def _can_slice(member: Member, seconds: float) -> bool:
+def can_slice(member: Member, seconds: float) -> bool:
     """Whether its runner probes the core as the lab does, which only the engine can, and an operation fits the chunk.
 
     Next to a longer operation the lab probes the core while it lasts.

@@ -7,9 +7,10 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tollbar.measure.members import Member, round_of
+from tollbar.arrays import np
+from tollbar.measure.members import Member, can_slice, round_of
 from tollbar.measure.probe import Probe
-from tollbar.moments import Watch
+from tollbar.moments import Watch, without_slices
 from tollbar.records import Chunk, ChunkRecord
 from tollbar.study import Measure
 
@@ -97,8 +98,14 @@ class Rounds:
         return found[:1]
 
     def _quiet_rounds(self, member: Member) -> set[int]:
-        longest_ns = self.watch.longest_quick_ns
-        return {chunk.round for chunk in member.chunks if chunk.probes_ns and max(chunk.probes_ns) <= longest_ns}
+        longest_ns, chunks = self.watch.longest_quick_ns, member.chunks
+        times = np.array([chunk.round for chunk in chunks]), np.array([chunk.wall_ns for chunk in chunks], float)
+        (whole,) = without_slices([times])
+        return {
+            chunk.round
+            for chunk, without in zip(chunks, whole, strict=True)
+            if chunk.probes_ns and max(chunk.probes_ns) <= longest_ns and not without
+        }
 
     def _wait(self, at_most_s: float) -> bool:
         """Waits until the core is quiet, for a few milliseconds at most; whether it is."""
@@ -130,13 +137,22 @@ class Rounds:
             self.watch.note(probes_ns[0])
             self.watch.note(probes_ns[-1])
             # What a probe would have taken that waited for a core as long as the thread did that waited longest.
-            contended_ns = member.work.contended_ns(record)
+            contended_ns = member.work.contended_ns(record) or self._unseen_ns(member, record)
             probes_ns = (probes_ns[0], probes_ns[-1] + contended_ns, probes_ns[-1]) if contended_ns else probes_ns
         if record.observed.is_exact:
             cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
             member.chunks.append(
                 Chunk(number, record.operations, member.work.wall_ns(record), cpu_ns, observed, probes_ns, is_made_up)
             )
+
+    def _unseen_ns(self, member: Member, record: ChunkRecord) -> int:
+        """How long others had the core during a chunk that came back without its slices and was long.
+
+        Nobody probed the core during it, since its slices were to do so.
+        """
+        is_long = record.wall_ns > PROBED_EVERY * self.how.chunk_s * 1e9
+        was_sliced = self._slice_s and can_slice(member, self.how.chunk_s)
+        return max(0, record.wall_ns - record.cpu_ns) if is_long and was_sliced else 0
 
     @property
     def _slice_s(self) -> float:

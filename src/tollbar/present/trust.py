@@ -90,8 +90,8 @@ def noisy_words(study: StudyJudgement, ratio: Interval | None) -> str | None:
     if study.trust.slower_than_known:
         return "noisy: always measured beside a busy neighbour"
     if study.trust.varying:
-        return "noisy: its core was quiet in too few blocks, or its operations vary (see the warnings)"
-    return "noisy: its core was quiet in too few blocks"
+        return "noisy: its core was quiet in too few blocks or for too short, or its operations vary (see the warnings)"
+    return "noisy: its core was quiet in too few blocks, or for too short"
 
 
 def suffers_words(toll: Toll) -> str | None:
