@@ -77,8 +77,10 @@ def test_every_level_says_what_it_rests_on(family: Family, choice: Choice) -> No
     """Each has an authority, none is hidden behind one before it, and the last is for all that is below."""
     assert all(level.authority for level in choice.levels)
     assert {} == choice.levels[-1].at_least
+    # What is not given counts as the best that it may be, so that what is below all levels is given.
+    lowest = {name: 0 for level in choice.levels for name in level.at_least}
     for level in choice.levels:
-        parameters = {**at(family, choice.name), **level.at_least} if level.at_least else {}
+        parameters = {**at(family, choice.name), **(level.at_least or lowest)}
         assert level is next(one for one in choice.levels if one.is_met(parameters))
 
 
