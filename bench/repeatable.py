@@ -266,7 +266,7 @@ def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
 
 
 def _undisturbed(study: Document) -> list[Document]:
-    return [toll for toll in _own_tolls(study) if toll["noisy"] is False]
+    return [toll for toll in _own_tolls(study) if toll["ratio"] is not None and not toll["noisy"]]
 
 
 def _known(name: str, said: Said) -> Iterator[Figure]:

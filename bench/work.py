@@ -84,10 +84,10 @@ WORK = {
         '"libcrypto"', '"sqlite"'
     ),
     MARIADB: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
-        'providers = ["libcrypto"]', 'providers = ["aws-lc"]\nbeds      = ["mariadb"]'
+        'providers = ["libcrypto"]', 'providers = ["aws-lc"]\nservers      = ["mariadb"]'
     ),
     POSTGRESQL: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
-        'providers = ["libcrypto"]', 'providers = ["aws-lc"]\nbeds      = ["postgresql"]'
+        'providers = ["libcrypto"]', 'providers = ["aws-lc"]\nservers      = ["postgresql"]'
     ),
     JAVA: OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]').replace(
         '"libcrypto"', '"java"'

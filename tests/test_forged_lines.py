@@ -86,7 +86,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "a choice": _column("coordinates = json_set(coordinates, '$.choice', position || ?)"),
     "a setting": _column("coordinates = json_set(coordinates, '$.x', position || ?)"),
     "the name of a setting": _column("coordinates = json_insert(coordinates, '$.\"a' || ? || '\"', position)"),
-    "a server": _column("server = ?"),
+    "a server": _column("server_version = ?"),
     "a reason": _column("outcome = 'failed', reason = ?"),
     "a provider": _named,
     "a claim": _claimed,

@@ -312,9 +312,9 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
     [
         (["nowhere"], "nowhere: no such directory"),
         (["."], "has no run"),
-        ([], "needs the folders of runs"),
+        ([], "needs runs, or folders of runs"),
         ([".", "--output", "no/page.html"], "is no file that can be written"),
-        ([".", "--markdown", "--json"], "one of them is printed"),
+        ([".", "--markdown", "--json"], "cannot be combined"),
     ],
 )
 def test_unusable_arguments_are_one_line(tollbar: Tollbar, arguments: list[str], said: str) -> None:

@@ -320,7 +320,7 @@ def test_an_old_run_is_told_why_not(store: Store, schema: int, lacks: str) -> No
         results.reopen(store.directory)
 
 
-@pytest.mark.parametrize("text", ['{"schema": 6}', "[]", '"run"', "{}"])
+@pytest.mark.parametrize("text", ['{"schema": 7}', "[]", '"run"', "{}"])
 def test_what_is_no_run_is_refused(store: Store, text: str) -> None:
     """A run of a later version, or none."""
     (store.directory / "run.json").write_text(text)

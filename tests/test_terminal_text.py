@@ -89,7 +89,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "reasons of cells": _column("update cell set outcome = 'failed', reason = poison() where position = 1"),
     "unsupported cells": _column("update cell set outcome = 'unsupported', reason = poison() where position = 1"),
     "titles": _column("update cell set title = title || poison()"),
-    "servers": _column("update cell set server = poison()"),
+    "servers": _column("update cell set server_version = poison()"),
     "proofs": _column("update cell set accepted = poisoned('[\"a\"]'), not_tried = poisoned('[\"b\"]')"),
     "coordinates": _column("update cell set coordinates = poisoned(coordinates)"),
     "what was left out": _column(

@@ -161,7 +161,7 @@ def test_what_is_as_disturbed_is_called_so() -> None:
     assert 1 == sum(note.startswith("~ noisy") for note in answer.notes)
     ratio = document(found).changes[0].ratio
     assert ratio is not None
-    assert "noisy" == ratio.moments
+    assert ratio.noisy
     quiet = upgrade_answer(of(*pair("dearer", 1.10)))
     assert "quiet" in quiet.how[0]
     assert "~" not in f"{texts_of(quiet)}{quiet.notes}"

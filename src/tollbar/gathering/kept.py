@@ -45,6 +45,7 @@ JUDGED_BY = (
         "arrays.py",
         "libraries.py",
         "limits.py",
+        "renamed.py",
         "method.py",
         "metrics.py",
         "moments.py",

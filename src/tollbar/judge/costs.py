@@ -37,8 +37,7 @@ _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "latency-p50": lambda load: load.latency_at(0.50),
 }
 # The largest difference between what probes miss of two cells that a ratio may have, in `threshold`. No interval holds
-# this
-# bias; a fifth of what matters moves no verdict by itself. The same of costs that quiet moments select.
+# this bias; a fifth of what matters moves no verdict by itself. The same of costs that quiet moments select.
 _MOST_MISSED = 0.2
 # Units of what runners observe and the machine's neighbours change.
 _TIMES = ("ns/op", "us")

@@ -206,7 +206,7 @@ def published_tables(part: Published) -> list[Table]:
         *texts("published", "here"),
         *texts(intervals, leaves=INTERVAL),
         *texts("effect on this machine"),
-        *numbers("all_samples", leaves=ALL_RATIO),
+        *numbers("all samples", leaves=ALL_RATIO),
         *numbers(*(["requests / s"] if rated else []), leaves=BAR),
     )
     return [

@@ -114,8 +114,8 @@ def _on_quiet(study: StudyJudgement) -> Iterator[str]:
     elif trust.never_quiet > MANY_CELLS * trust.cells:
         yield (
             f"The core of {trust.never_quiet:,} of {counted(trust.cells, 'cell')} was quiet in too few"
-            f" blocks (at least {trust.fewest_blocks}), or for shorter than their chunks: their costs and ratios are as"
-            " disturbed. Measure when the host is quieter, or add blocks."
+            f" blocks (at least {trust.fewest_blocks}), or for shorter than their chunks: their costs and ratios are"
+            " noisy. Measure when the host is quieter, or add blocks."
         )
 
 

@@ -268,13 +268,13 @@ def about(directory: Path) -> dict[str, Any]:
     if isinstance(schema, int) and schema in EARLIER:
         version = str(said.get("tollbar", NOT_STATED))[:MOST_OF_VERSION]
         raise TollbarError(
-            f"made by Tollbar before version {SCHEMA} of the run format: {EARLIER[schema]}",
+            f"made by Tollbar before version {FORMAT_5} of the run format: {EARLIER[schema]}",
             where=str(directory),
             hint=f"measure again, or judge it with the version that made it: {version}",
         )
     hint = "it was made by another version of Tollbar, or by something else"
     if schema not in (FORMAT_5, SCHEMA):
-        raise TollbarError(f"not a run of schema {SCHEMA}", where=str(path), hint=hint)
+        raise TollbarError(f"not a run of schema {FORMAT_5} or {SCHEMA}", where=str(path), hint=hint)
     assert isinstance(said, dict)
     if schema == FORMAT_5:
         said = _looks_renamed(said, "looks", "interim_looks")
