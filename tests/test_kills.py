@@ -291,7 +291,7 @@ def test_another_answer_stands_where_no_uninterrupted_run_can_be_made(
 
     monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}})
     monkeypatch.setitem(survivors._uninterrupted, "kind", as_uninterrupted(TOLL))
-    monkeypatch.setattr(survivors, "quiet", fails)
+    monkeypatch.setattr(survivors, "uninterrupted", fails)
     kill = Kill(survivors.ground, random.Random(0), None, 0.0)  # type: ignore[arg-type]
     assert ["another answer"] == [one[:14] for one in survivors._apart(kill, "kind", as_uninterrupted(TOLL))]
     assert "no port" == kill.note["not_compared_anew"]
