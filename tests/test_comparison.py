@@ -307,12 +307,12 @@ def test_moments_of_one_kind_are_set_side_by_side() -> None:
     (pair, *_) = [pair for pair in found.pairs if pair.one is not None]
     assert pair.one is not None
     assert pair.other is not None
-    # Quiet the first run's ratio is 2; over all its first tries, noisy, 2.5.
+    # Quiet the first run's ratio is 2; over all its first tries 2.5.
     assert {Moments.ALL} == {pair.one.moments, pair.other.moments}
     assert pytest.approx((2.5, 2.5), rel=1e-3) == (pair.one.estimate, pair.other.estimate)
     assert pytest.approx(1.0, rel=1e-3) == (pair.cost_change.estimate if pair.cost_change else None)
     assert 2 == found.noisy
-    assert any(note.startswith("Compared noisy in both runs: 2 ratios") for note in comparison_notes(found))
+    assert any(note.startswith("Compared over all samples in both runs: 2 ratios") for note in comparison_notes(found))
     alike = compared(quiet, quiet)
     assert {Moments.QUIET} == {pair.one.moments for pair in alike.pairs if pair.one}
     assert 0 == alike.noisy

@@ -144,7 +144,7 @@ def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
     """Both in a sentence, how many cells suffer more or less, and the word in the row itself."""
     said = two_costs(digests())
     assert said.startswith("Quiet is what an operation costs while the core is quiet: ")
-    assert "*All samples* is what it cost noisy today" in said
+    assert "*All samples* is what it cost today" in said
     assert said.endswith("than its baseline does: of 22 cells, 1 more.")
     (toll,) = [t for t in digests().tolls if t.suffers]
     assert "suffers more from neighbours than its baseline" == suffers_words(toll)

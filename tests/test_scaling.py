@@ -405,7 +405,7 @@ def test_a_cell_of_threads_alone_has_no_scaling() -> None:
     ("cpu", "elapsed", "begins"),
     [
         (1.0, 1.0, "X scales with 2 threads: CPU time × 1.00"),
-        (1.5, 1.5, "X contended with 2 threads: CPU time × 1.50"),
+        (1.5, 1.5, "X is contended with 2 threads: CPU time × 1.50"),
         (1.0, 1.5, "X waits with 2 threads: CPU time × 1.00"),
         (1.03, 1.03, "Whether x scales with 2 threads cannot be told: CPU time × 1.03"),
     ],

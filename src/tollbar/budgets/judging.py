@@ -21,7 +21,7 @@ from tollbar.study import Study
 # intervals of ± 1 % on both sides, and this between them, leave room to find an increase of 5 %.
 PRECISION = 0.01
 # Neighbours on a core make unlike work dearer unlike: one kind by a third more than another where it was looked into
-# (facts of the probe in METHOD.md). A ratio of noisy moments is over a limit only beyond that.
+# (facts of the probe in METHOD.md). A noisy ratio is over a limit only beyond that.
 NEIGHBOURS = 1.4
 _NEIGHBOURS = "the core was not quiet, and neighbours alone may move a ratio so far"
 _MAY_HAVE_NEIGHBOUR = (
@@ -52,7 +52,7 @@ class CheckedBudget:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether the ratio is of noisy moments."""
+        """Whether the ratio is noisy."""
         return self.ratio is not None and self.ratio.moments is Moments.ALL
 
     @property

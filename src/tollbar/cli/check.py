@@ -56,7 +56,7 @@ def check(
         The day that policies are asked about, such as `2030-01-01`. None: today.
     strict
         End with status 3 where something cannot be said, cannot be told, is not judged on this processor, or is within
-        its limit noisy.
+        its limit by a noisy ratio.
     accept
         Write today's standings into the file, and limits made of what is measured now.
     for_

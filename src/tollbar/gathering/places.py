@@ -79,7 +79,7 @@ class Place:
     def combined(self) -> list[Observation]:
         """Runs whose ratios are combined: the quiet ones with an interval, or else the others with one.
 
-        A ratio noisy is of another mixture of moments.
+        A noisy ratio is of another mixture of moments.
         """
         known = [one for one in self.seen if one.toll.low and one.toll.high is not None]
         return [one for one in known if not one.toll.is_noisy] or known

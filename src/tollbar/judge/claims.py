@@ -230,7 +230,7 @@ def _between(
     )
 
 
-_ALL_UNKNOWN = "its ratio noisy is not known"
+_ALL_UNKNOWN = "its ratio over all samples is not known"
 
 
 def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:

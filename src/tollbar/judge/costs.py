@@ -246,7 +246,8 @@ class Ledger:
         return [noise for noise in found if noise is not None]
 
     def value(self, row: Row, what: Quantity) -> tuple[float, str] | None:
-        """The quantity of one cell noisy, as a source has it, with its unit; None where it was not measured."""
+        """The quantity of one cell over all samples, as a source has it, with its unit; None where it was not
+        measured."""
         found = stats.cost(self._visits_by(row.trials, what), Moments.ALL, confidence=self.confidence)
         if found is None:
             return None

@@ -29,7 +29,7 @@ def cost_metric(study: StudyJudgement) -> str:
 
 
 def all_metric(study: StudyJudgement) -> str:
-    """The metric of the same cost noisy by whatever else the machine did."""
+    """The metric of the same cost over all samples."""
     return cost_metric(study) + ALL_SAMPLES
 
 

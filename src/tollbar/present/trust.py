@@ -108,7 +108,7 @@ def two_costs(study: StudyJudgement) -> str:
     """What the two costs mean, and how many cells they tell apart."""
     said = (
         "Quiet is what an operation costs while the core is quiet: rounds count whose chunks lie between"
-        " quick probes of the core; verdicts rest on its ratios. *All samples* is what it cost noisy today, in the"
+        " quick probes of the core; verdicts rest on its ratios. *All samples* is what it cost today, in the"
         " first try of every round."
     )
     apart = [

@@ -65,7 +65,7 @@ def waits_table(study: StudyJudgement) -> Table:
     alike = {*varying(study.rows), "op"} - {*varying(waited), "choice"}
     at = waited[0].coordinates if waited else {}
     where = place_words(study)(at, [name for name in at if name in alike])
-    what = f"elapsed time noisy, with its {sure} interval, and what it has beyond the baseline's"
+    what = f"elapsed time over all samples, with its {sure} interval, and what it has beyond the baseline's"
     caption = f"{where}: {what}" if where else what
     return Table(capitalised(caption), columns, rows)
 

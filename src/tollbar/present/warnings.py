@@ -82,7 +82,7 @@ def _on_neighbours(study: StudyJudgement) -> Iterator[str]:
     if more or less:
         yield (
             f"What else ran on this machine made {more:,} of {counted(len(measured), 'cell')} dearer by more than their"
-            f" baseline, and {less:,} by less: their ratio of all samples, noisy, stand beside the quiet ones"
+            f" baseline, and {less:,} by less: their ratios of all samples are next to the quiet ones"
             " that verdicts are made from."
         )
 

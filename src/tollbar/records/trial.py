@@ -67,7 +67,7 @@ class Trial:
 
     @property
     def first_tries(self) -> tuple[Chunk, ...]:
-        """Its chunks of rounds that nothing selected: what they cost is the cost noisy."""
+        """Its chunks of rounds that nothing selected: their cost is that of all samples."""
         return tuple(chunk for chunk in self.chunks if not chunk.is_made_up)
 
     @property

@@ -87,8 +87,8 @@ class Document(Form):
     breaks: bool
     """whether something is not as it is to be: the status is then 1"""
     leaves_open: bool
-    """whether something cannot be said, cannot be told, is not judged here, or is within its limit noisy and no
-    further from it than neighbours may move it: with `--strict` the status is then 3"""
+    """whether something cannot be said, cannot be told, is not judged here, or is within its limit by a noisy ratio,
+    and no further from it than neighbours may move it: with `--strict` the status is then 3"""
     accepted: bool
     """whether standings and limits were to be written into the file: those are that are other than the file's"""
     uses: list[UseForm]

@@ -86,7 +86,10 @@ def _agreement(comparison: Comparison) -> list[str]:
         f"Median relative difference of the ratios {percent_of(comparison.median_difference)};"
         f" {percent(round(comparison.overlapping, 2))} of intervals overlap.",
         *(
-            [f"Compared noisy in both runs: {counted(noisy, 'ratio')}, whose core was not quiet enough in one."]
+            [
+                f"Compared over all samples in both runs: {counted(noisy, 'ratio')}, whose core was not quiet enough"
+                " in one."
+            ]
             if noisy
             else []
         ),
