@@ -40,7 +40,7 @@ def meets_none(*components: dict[str, Any]) -> bool:
         *(
             ("ECDSA SHA-256", {key: curve})
             for key in ("curve", "ellipticCurve")
-            for curve in ("brainpool/P-256", "nums/P-256", "anssi/P-256", "wtls/P-256", "oakley/P-256")
+            for curve in ("brainpool/P-256", "nums/P-256", "anssi/P-256", "wtls/P-256")
         ),
     ],
 )

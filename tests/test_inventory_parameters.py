@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from test_inventory import algorithm, asset, made, words
+from test_inventory import CIPHER_WITH_MAC, algorithm, asset, made, words
 from test_inventory_names import found
 from test_price_weak import judged, line
 from tollbar.inventory.mapping import mapped
@@ -170,3 +170,54 @@ def test_properties_of_another_form_say_nothing(properties: object) -> None:
 )
 def test_a_name_of_a_protocol_is_its_choice(name: str, choice: str) -> None:
     assert choice == " + ".join(words(found(name)))
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["TLSv1.2, TLSv1.3 (no TLSv1.0)", "TLSv1.2, TLSv1.3, !TLSv1.0", "!SSLv2,!SSLv3,TLSv1.2,TLSv1.3",
+     "TLSv1.2, TLSv1.3 without TLSv1.1", "1.2, 1.3; 1.0 disabled", "TLSv1.2, TLSv1.3, noTLSv1.0"],
+)  # fmt: skip
+def test_a_version_that_is_left_out_is_not_offered(version: str) -> None:
+    told = judged(asset("server", "protocol", type="tls", version=version))
+    assert [Ruling.CANNOT_SAY] == [one.ruling for one in told.lines]
+
+
+@pytest.mark.parametrize(
+    ("name", "properties", "choice"),
+    [
+        ("SHA-256 length: 256", {}, "digest sha-256"),
+        ("SHA-256 digest length: 256", {}, "digest sha-256"),
+        ("RSA PSS SHA-256 (key length: 3072 bits)", {}, "signature rsa-3072 digest=sha-256 padding=pss"),
+        ("RSA PSS SHA-256 bit length: 3072", {}, "signature rsa-3072 digest=sha-256 padding=pss"),
+        ("ECDSA P-256 SHA-256 keysize: 256", {}, "signature ecdsa-p256 digest=sha-256"),
+        ("ECDH P-384 key length: 384", {}, "key-exchange ecdh-p384"),
+        ("Ed25519 bits: 256", {}, "signature ed25519"),
+        ("X25519 key length: 256", {}, "key-exchange x25519"),
+        ("SHA3-512 length: 512", {}, "digest sha3-512"),
+        ("AES-256-GCM tag length: 128", {}, "cipher aes-256-gcm"),
+        ("AES-256-GCM iv length: 96", {}, "cipher aes-256-gcm"),
+        ("AES-256-GCM block length: 128", {}, "cipher aes-256-gcm"),
+        ("ECDH", {"ellipticCurve": "oakley/256-bit Random ECP Group"}, "key-exchange ecdh-p256"),
+        ("AES-256-CBC with MAC", {}, f"? {CIPHER_WITH_MAC}"),
+    ],
+)  # fmt: skip
+def test_a_length_of_words_is_the_algorithm_s(name: str, properties: dict[str, Any], choice: str) -> None:
+    assert choice == " + ".join(words(found(name, **properties)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ChaCha20-Poly1305 tagLength=32", "HMAC-SHA-256 tag length: 128", "AES-256-GCM nonce=0", "AES-256-GCM ivlen: 1",
+     "Argon2id v=1 m=65536 t=3 p=4", "ChaCha20-Poly1305 ChaCha8", "SHA-256 present"],
+)  # fmt: skip
+def test_a_value_that_no_choice_has_meets_no_policy(name: str) -> None:
+    assert Ruling.MEETS is not line(algorithm(name)).ruling
+
+
+def test_the_numbers_of_an_identifier_are_no_sizes() -> None:
+    (told,) = mapped(made(algorithm("SHA-384", oid="1.2.410.200004.1.15")))
+    assert "bits" not in str(told.reason)
+
+
+def test_a_key_of_255_bits_is_of_curve25519() -> None:
+    assert Ruling.CANNOT_SAY is line(algorithm("ECDH 255")).ruling

@@ -95,6 +95,7 @@ class Facts:
         tag, of_hash = self.values.get("tag"), self.values.get(DIGEST, "").rpartition("-")[2]
         whole = {"1": "160", "md5": "128"}.get(of_hash, of_hash) if self.values.get(ALGORITHM) == "hmac" else "128"
         is_tagged = (self.values.get(ALGORITHM) == "hmac" and whole) or self.values.get("mode") in ("gcm", "ccm")
+        is_tagged = is_tagged or self.values.get(ALGORITHM) == "chacha20-poly1305"
         return (
             f"its tag has {tag} bits: the one that is judged has {whole}"
             if is_tagged and tag not in (None, whole)
@@ -148,7 +149,7 @@ class Facts:
     def _read_names(self, texts: Mapping[str, str]) -> None:
         # A protocol's name is anybody's choice, and its suites have names of their own.
         kept_texts = () if texts.get("kind") in ("protocol", "cipher suite") else _NAMES
-        read = {name: names.read(texts[name]) for name in kept_texts if name in texts}
+        read = {name: names.read(texts[name]) for name in kept_texts if not texts.get(name, "? ").startswith("? ")}
         if self._is_label(texts, read):
             del read["name"]
         algorithms: dict[str, str] = {}
@@ -212,17 +213,22 @@ class Facts:
             if property_ == "size" and names.class_of(algorithm) == "mac":
                 for bits in name.numbers:
                     self._add("key-bits", str(bits), property_)
-            for key, number in name.keyed:
+            plain = list(name.numbers)
+            for key, number, words in name.keyed:
                 fact_name = names.fact_of_key(algorithm, key)
+                if fact_name is None and words and not names.read(words).left:
+                    # Not a key of this algorithm, but words that say nothing: `SHA-256 length: 256`.
+                    plain.append(int(number))
+                    continue
                 if fact_name == _LOGARITHM:
                     fact_name, number = "n", str(1 << int(number)) if int(number) <= _MOST_POWER else number
                 if fact_name:
                     self._add(fact_name, _bits(fact_name, number), property_)
                 elif fact_name is None and property_ in _WHOLE:
                     self.left.append((property_, f"{key}={number}"))
-            years = [one for one in name.numbers if property_ == "name" and sizes.is_year(one, algorithm)]
+            years = [one for one in plain if property_ == "name" and sizes.is_year(one, algorithm)]
             self.left += [(property_, str(one)) for one in years]
-            given, left = names.fill(slots, tuple(one for one in name.numbers if one not in years))
+            given, left = names.fill(slots, tuple(one for one in plain if one not in years))
             if not sizes.is_tag(given, self.found.get("mode", {}), is_pair=name.begins_with_pair):
                 left = (*left, *(int(given.pop(one)) for one in ("tag", "nonce") if one in given))
             given.pop("nonce", None)

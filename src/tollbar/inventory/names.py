@@ -43,7 +43,10 @@ _OF_MASKS = ("sha-", "sha3-", "shake")
 # A number that is compared is none that the name gives: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
 _KEYED = re.compile(
-    r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z_-]{0,19})(?:=|(:) ?)(2\^)?(0x[0-9A-Fa-f]{1,12}|[0-9]{1,10})"
+    r"(?<![A-Za-z0-9])"
+    r"((?i:(?:tag|nonce|iv|block|mac|digest|hash|salt|output|key|bit|modulus) (?:length|len|size))"
+    r"|[A-Za-z][A-Za-z_-]{0,19})"
+    r"(?:=|(:) ?)(2\^)?(0x[0-9A-Fa-f]{1,12}|[0-9]{1,10})"
     r"(?: ?([KMG]iB))?(?![0-9A-Za-z])"
 )
 _UNITS = {"": 1, "KiB": 1, "MiB": 1 << 10, "GiB": 1 << 20}
@@ -75,8 +78,8 @@ class Name:
     facts: tuple[Fact, ...] = ()
     numbers: tuple[int, ...] = ()
     """Numbers that no spelling covers, in their order."""
-    keyed: tuple[tuple[str, str], ...] = ()
-    """Numbers with a letter of their own, `m=65536`."""
+    keyed: tuple[tuple[str, str, str], ...] = ()
+    """Numbers with a key, `m=65536`, and the key's own words where a colon follows them: `key length: 256`."""
     left: tuple[str, ...] = ()
     """Words that the vocabulary does not have."""
     begins_with_pair: bool = False
@@ -92,14 +95,14 @@ def read(text: str) -> Name:
     """Read a text word by word, the longest known spelling first."""
     text = _less_constant(text)
     plain = _plain_numbers(text[:MOST_LETTERS])
-    keyed: list[tuple[str, str]] = []
+    keyed: list[tuple[str, str, str]] = []
 
     def take(match: re.Match[str]) -> str:
-        key = match[1].lower().replace("_", "").replace("-", "")
+        key = re.sub("[_ -]", "", match[1].lower())
         if match[2] and key not in _keys():
             # `RSA: 2048` has no key.
             return match[0]
-        keyed.append((key, _number(match[3], match[4], match[5])))
+        keyed.append((key, _number(match[3], match[4], match[5]), match[1] if match[2] else ""))
         return " "
 
     text = _KEYED.sub(take, plain) + text[MOST_LETTERS:]

@@ -175,13 +175,17 @@ def _likest(family: Family, value: str) -> str:
     return max(same or known, key=lambda one: one.strength or 0).name
 
 
+# The field of Curve25519 has a bit less than a whole number of bytes, and the strength of 256.
+_OF_25519 = 255
+
+
 def _of_curve(value: str) -> int | None:
     """Return the strength of a curve, half of the bits of its field: of `ecdsa-sect193`, and of `ecdsa-192-bits`."""
     curve = value.partition("-")[2]
     sizes = table().curve_sizes.get(curve, ())
     digits = curve.removesuffix("-bits")
     bits = sizes[0] if sizes else int(digits) if digits.isascii() and digits.isdigit() else None
-    return None if bits is None or len(str(bits)) > _MOST_DIGITS else bits // 16 * 8
+    return None if bits is None or len(str(bits)) > _MOST_DIGITS else (bits + (bits == _OF_25519)) // 16 * 8
 
 
 def _least_curve(family: Family, value: str) -> str:
