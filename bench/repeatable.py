@@ -207,7 +207,7 @@ def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
     goal = SIX[name]
     by_toll = _by_toll(studies)
     spreads = [stdev(log(toll["ratio"]) for toll in found) for found in by_toll.values()]
-    each = [half for study in studies for half in halves(_undisturbed(study))]
+    each = [half for study in studies for half in halves(_quiet(study))]
     if not spreads or not each:
         words = f"no toll that {FEWEST_RUNS} runs have quiet; {_disturbed(studies)}"
         yield Figure(f"repeatable: `{name}`", "(not measured)", words, False)
@@ -260,12 +260,12 @@ def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
     """
     found: dict[str, list[Document]] = {}
     for study in studies:
-        for toll in _undisturbed(study):
+        for toll in _quiet(study):
             found.setdefault(_key(toll), []).append(toll)
     return {key: tolls for key, tolls in found.items() if len(tolls) >= FEWEST_RUNS}
 
 
-def _undisturbed(study: Document) -> list[Document]:
+def _quiet(study: Document) -> list[Document]:
     return [toll for toll in _own_tolls(study) if toll["ratio"] is not None and not toll["noisy"]]
 
 

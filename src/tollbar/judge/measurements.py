@@ -103,7 +103,7 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _components(row, trials, ledger)
     yield from _round_trips(row, trials, ledger)
     if not any(trial.load for trial in trials):
-        yield from _typical(row, "wall", ledger.visits_of(trials, lambda _, chunks: chunks.wall_ns), ledger)
+        yield from _over_all(row, "wall", ledger.visits_of(trials, lambda _, chunks: chunks.wall_ns), ledger)
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
     other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
@@ -183,10 +183,10 @@ def _per_trial(
     visits = ledger.one_a_trial(trials, value)
     # In half of the trials or more, or it is no property of the cell.
     if 2 * len(visits) >= len(trials):
-        yield from _typical(row, metric, visits, ledger, limit if METRICS[metric].is_limited else None)
+        yield from _over_all(row, metric, visits, ledger, limit if METRICS[metric].is_limited else None)
 
 
-def _typical(
+def _over_all(
     row: Row, metric: str, visits: Visits, ledger: Ledger, limit: Limit | None = None
 ) -> Iterator[Measurement]:
     found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
