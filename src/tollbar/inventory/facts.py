@@ -315,25 +315,8 @@ _BY_PASSWORD = "pbes"
 # The cipher of encryption by a password.
 _ENCLOSED = "enclosed"
 _LISTS = frozenset({"algorithms", "functions", "identifiers"})
-# The properties that are names, with the facts that are read of each.
-_FACTS = frozenset(
-    {
-        ALGORITHM,
-        DIGEST,
-        "mode",
-        "padding",
-        "curve",
-        "group",
-        "use",
-        "purpose",
-        "made",
-        "parameter",
-        "bits",
-        "curve-set",
-        "export",
-        "mask",
-    }
-)
+_FACTS = frozenset({ALGORITHM, *names.PLAIN_FACTS, "bits", "mask"})
+# The facts that each property holding a name can give.
 _NAMES = {
     "name": _FACTS,
     "family": frozenset({ALGORITHM, DIGEST, "padding", "use"}),

@@ -24,7 +24,7 @@ CLASSES = (
     "cipher", "mac", "kdf", "password", "sign-on", "rsa", "signature", "exchange", "key", "drbg", "other",
 )  # fmt: skip
 """Groups of algorithms, as the vocabulary has them."""
-_PLAIN_FACTS = (
+PLAIN_FACTS = (
     DIGEST,
     "mode",
     "padding",
@@ -37,6 +37,7 @@ _PLAIN_FACTS = (
     "curve-set",
     "export",
 )
+"""Facts that a table of names gives under the name of the fact."""
 # The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message, and any of SHA's is as good.
 _MASK = "mgf1"
 _OF_MASKS = ("sha-", "sha3-", "shake")
@@ -363,7 +364,7 @@ def _spellings() -> tuple[Mapping[str, _Spelling], int]:
 
     for word in table.filler:
         add(word, ())
-    groups = [(kind, ALGORITHM) for kind in CLASSES] + [(name, name) for name in _PLAIN_FACTS]
+    groups = [(kind, ALGORITHM) for kind in CLASSES] + [(name, name) for name in PLAIN_FACTS]
     for group, fact in groups:
         for value, words in getattr(table, group.replace("-", "_")).items():
             for word in words:
