@@ -21,37 +21,39 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test coverage quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes packages rivals clean
+.PHONY: help setup develop run test coverage quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes packages rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 setup: $(VENV)/.engine ## Virtual environment, locked dependencies, optimised engine
 
+develop: setup $(VENV)/.development ## The same, and what tests, lint and bench need
+
 run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
 # Four at once on two cores: many of them wait for servers and processes. Up to three that fail get one attempt alone.
-test: setup browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
+test: develop browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
 	$(BIN)/pytest -n 4 --dist loadgroup -m "not coverage" || { test $$? = 1 && $(BIN)/python tests/again.py; }
 	cd engine && cargo test --release --locked --quiet -- --test-threads 4
 
 # Of each simulated machine 400 runs of 4, 6 and 12 blocks, for what METHOD.md says of intervals: after a change of how runs
 # are measured or judged. Some hours.
-coverage: setup ## Long simulations: how often intervals cover, on machines of fourteen kinds
+coverage: develop ## Long simulations: how often intervals cover, on machines of fourteen kinds
 	TOLLBAR_WHOLE=1 $(BIN)/pytest -n 2 -m coverage
 
-quick: setup ## Tests that start nothing and simulate little, for while you write
+quick: develop ## Tests that start nothing and simulate little, for while you write
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not servers and not long"
 
 # Of all targets together; an hour on demand: make fuzz FOR=1h
 FOR ?= 1min
 
-fuzz: setup ## What parses bytes of others, fuzzed for FOR
+fuzz: develop ## What parses bytes of others, fuzzed for FOR
 	$(BIN)/python -m bench.fuzz --for $(FOR) --keep
 
 # Of mutmut only what it changes is used, so that it comes without what it shows its own runs with.
-mutants: setup ## The share of changes to what measures and judges that its tests find
+mutants: develop ## The share of changes to what measures and judges that its tests find
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps mutmut==3.8.1 libcst==1.9.0
 	$(BIN)/python -m bench mutants
 
@@ -67,7 +69,7 @@ TRY_schemes := sign_in:: --skip a_server_remembers_just_the_share
 MUTATED_proofs := src/load/verify.rs src/load/refusals.rs src/load/tallies.rs src/load/probe.rs
 TRY_proofs := load:: $(TRY_schemes)
 
-engine-mutants: setup $(addprefix engine-mutants-,accounting families schemes proofs) ## The same of the engine
+engine-mutants: develop $(addprefix engine-mutants-,accounting families schemes proofs) ## The same of the engine
 
 engine-mutants-%:
 	@command -v cargo-mutants >/dev/null || { echo 'error: there is no cargo-mutants' >&2; \
@@ -93,39 +95,43 @@ sanitize: servers ## The engine's unit tests under AddressSanitizer and Undefine
 		cargo test --release --locked --target $(SANITIZED) --config 'profile.release.lto="off"' \
 		--config profile.release.codegen-units=16 --config 'profile.release.strip="none"' --bin tollbar-engine
 
-sbom: setup ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json, held against its schema
+sbom: develop ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json, held against its schema
 	$(BIN)/pip install -q --disable-pip-version-check 'cyclonedx-python-lib[json-validation]>=11'
 	$(BIN)/python -m bench.supply sbom > tollbar.cdx.json
 
 # Advisories come over the network, or with ADVISORIES=--disable-fetch from the clone that is there.
-deny: setup ## Licences, sources and advisories of crates, licences of packages
+deny: develop ## Licences, sources and advisories of crates, licences of packages
 	@command -v cargo-deny >/dev/null || { echo 'error: there is no cargo-deny' >&2; \
 		echo 'hint: cargo install --locked cargo-deny' >&2; exit 2; }
 	cargo deny --manifest-path engine/Cargo.toml check --config $(CURDIR)/deny.toml $(ADVISORIES)
 	$(BIN)/python -m bench.supply licences
 
-reproducible: setup ## The wheel of what is committed, built twice in different places and compared
+reproducible: develop ## The wheel of what is committed, built twice in different places and compared
 	$(BIN)/python -m bench.supply reproducible
 
-lint: setup ## Formatting, types, layers, lock files
+lint: develop ## Formatting, types, layers, lock files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	cd engine && cargo fmt --check && cargo clippy --release --locked --all-targets --quiet -- -D warnings
 	cd engine && cargo clippy --release --locked --features fuzz --bin tollbar-engine --quiet -- -D warnings
-	@! grep -nE 'https?://' requirements.lock || { echo 'error: requirements.lock names a host'; exit 1; }
+	@! grep -nE 'https?://' requirements*.lock || { echo 'error: a lock file names a host'; exit 1; }
 
-bench: setup servers rivals ## Each figure beside its goal
+bench: develop servers rivals ## Each figure beside its goal
 	$(BIN)/python -m bench
 
-format: setup ## Format everything
+format: develop ## Format everything
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix . && cd engine && cargo fmt
 
-lock: $(VENV)/.dependencies ## Resolve the dependencies anew
+# The second lock has all of the first and what tests, lint and bench add, in the same versions.
+COMPILE := pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header --no-annotate --universal \
+	--python-version 3.11 -q
+
+lock: $(VENV)/.dependencies ## Resolve the dependencies again, into both lock files
 	$(BIN)/pip install -q uv
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra parquet --extra ray --generate-hashes --no-emit-index-url \
-		--no-header --no-annotate --universal --python-version 3.11 -q -o requirements.lock
+	$(BIN)/uv $(COMPILE) --group dev --extra parquet --extra ray -o requirements-dev.lock
+	$(BIN)/uv $(COMPILE) --group build -c requirements-dev.lock -o requirements.lock
 
 # Installs what is missing of a list of program:package, if that can be done here; if not, says how.
 # $(1): the list, $(2): what for.
@@ -167,6 +173,12 @@ $(VENV)/.dependencies: requirements.lock
 		echo 'hint: make PYTHON=python3.12' >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+# What tests, lint and bench need, some 600 MB that `make run` does not wait for.
+# After the engine: two of pip at once in one environment can spoil it.
+$(VENV)/.development: requirements-dev.lock | $(VENV)/.engine
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
 $(VENV)/.engine: $(VENV)/.dependencies pyproject.toml $(ENGINE_SOURCES)

@@ -86,7 +86,8 @@ LOCKS = (".csproj", ".lock", ".sha256", ".toml", ".xml")
 
 def test_no_lock_names_a_host() -> None:
     """Dependencies are locked by name, version and hash, wherever they are fetched from."""
-    assert "://" not in (ROOT / "requirements.lock").read_text("utf-8")
+    for lock in ("requirements.lock", "requirements-dev.lock"):
+        assert "://" not in (ROOT / lock).read_text("utf-8")
     hosts = set(re.findall(r"https://([\w.-]+)/", (ROOT / "engine" / "Cargo.lock").read_text("utf-8")))
     assert hosts <= {"github.com"}
     runners = [path for path in (ROOT / "src" / "tollbar" / "runners").rglob("*") if path.suffix in LOCKS]

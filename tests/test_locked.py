@@ -1,4 +1,4 @@
-"""The lock file has what the project asks for: a version of each, that fits."""
+"""The lock files have what the project asks for: a version of each package, that fits."""
 
 from __future__ import annotations
 
@@ -6,27 +6,42 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+GROUPS = PROJECT["dependency-groups"]
+RUNTIME = [*PROJECT["project"]["dependencies"], *GROUPS["build"], *PROJECT["build-system"]["requires"]]
+EXTRAS = [one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra]
+DEVELOPMENT = [*RUNTIME, *EXTRAS, *(one for one in GROUPS["dev"] if isinstance(one, str))]
+ASKED = {"requirements.lock": RUNTIME, "requirements-dev.lock": DEVELOPMENT}
 
 
-def test_what_is_asked_for_is_locked() -> None:
-    """`make lock` resolves it anew; until then what is installed is another than what is asked for."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    asked = [
-        *project["project"]["dependencies"],
-        *(one for extra in project["project"]["optional-dependencies"].values() for one in extra),
-        *(one for group in project["dependency-groups"].values() for one in group),
-        *project["build-system"]["requires"],
-    ]
-    locked = dict(
-        re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.]+)", (ROOT / "requirements.lock").read_text("utf-8"), re.M)
-    )
-    versions = {canonicalize_name(name): version for name, version in locked.items()}
-    assert asked
-    for requirement in map(Requirement, asked):
-        version = versions.get(canonicalize_name(requirement.name))
-        assert version is not None, requirement
-        assert requirement.specifier.contains(version), (requirement, version)
+def _locked(name: str) -> dict[str, set[str]]:
+    """Return the versions of each package in a lock file; some packages have one for each version of Python."""
+    versions: dict[str, set[str]] = {}
+    for package, version in re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.]+)", (ROOT / name).read_text("utf-8"), re.M):
+        versions.setdefault(canonicalize_name(package), set()).add(version)
+    return versions
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_is_asked_for_is_locked(name: str) -> None:
+    """`make lock` resolves the files again; until then other versions are installed than the project asks for."""
+    locked = _locked(name)
+    assert ASKED[name]
+    for requirement in map(Requirement, ASKED[name]):
+        versions = locked.get(canonicalize_name(requirement.name))
+        assert versions, requirement
+        assert all(requirement.specifier.contains(one) for one in versions), (requirement, versions)
+
+
+def test_a_developer_has_the_versions_of_a_user() -> None:
+    runtime, development = map(_locked, ASKED)
+    assert runtime == {name: development[name] for name in runtime}
+
+
+def test_a_user_installs_nothing_that_only_tests_need() -> None:
+    assert not {"ray", "pyarrow", "mypy", "selenium", "altair", "pytest"} & _locked("requirements.lock").keys()
