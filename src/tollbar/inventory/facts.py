@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from string import Formatter
@@ -166,7 +166,12 @@ class Facts:
                     self._add(fact.name, fact.value, property_)
             if property_ in _WHOLE or (property_ in ("curve", "mode") and not name.values(property_)):
                 self.left += [(property_, word) for word in name.left]
+        if "mode" in read:
+            self._read_mode(read["mode"], texts["mode"], algorithms)
         algorithms = implied(algorithms, self.found)
+        if "rsa" in algorithms and "padding" in read:
+            # Blocks are padded in any way.
+            self.left += [("padding", word) for word in read["padding"].left]
         if algorithms:
             shown_ = visible(algorithms)
             self.found[ALGORITHM] = {one: algorithms[one] for one in algorithms if one in shown_}
@@ -246,6 +251,12 @@ class Facts:
         for less, some in table().hash_families.items():
             if less in found and any(is_like(one, pattern) for one in found if one != less for pattern in some):
                 del found[less]
+
+    def _read_mode(self, name: Name, text: str, algorithms: Collection[str]) -> None:
+        """Note a text that names more than a mode, its cipher and the padding of blocks: `cbc-hmac-sha1`."""
+        more = [one for one in name.facts if one.name != "mode" and one.value not in {*algorithms, "block", "none"}]
+        if (more or name.numbers or name.keyed) and not name.left:
+            self.left.append(("mode", text))
 
     def _compare_sets(self) -> None:
         """A curve that is not of the set that the inventory names is another one than the curve of its name."""

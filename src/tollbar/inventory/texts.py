@@ -26,7 +26,22 @@ _MOST_REMEMBERED = 2**16
 # Texts are from elsewhere, and no name of a cipher suite is longer.
 _MOST_LETTERS = 200
 _NOT_GIVEN = frozenset(
-    {"", "unspecified", "unknown", "other", "none", "null", "n/a", "na", "undefined", "default", "any", "-", "?"}
+    {
+        "",
+        "unspecified",
+        "unknown",
+        "other",
+        "none",
+        "null",
+        "n/a",
+        "na",
+        "undefined",
+        "default",
+        "any",
+        "-",
+        "?",
+        "no name",
+    }
 )
 
 
