@@ -33,6 +33,9 @@ class Facts:
         """Return the values of each fact, each with the property that gives it."""
         self.left: list[tuple[str, str]] = []
         """Words that are not known, each with its property."""
+        oid = texts.get("oid", "")
+        self.unknown_oid = _unknown("oid", oid.removeprefix("? ")) if oid.startswith("? ") else None
+        """The sentence about an object identifier that is not known; None: there is none."""
         self._written = texts.get("name", "") or texts.get("family", "")
         self.primitive = _PRIMITIVES.get(re.sub(r"[\s_-]", "", texts.get("primitive", "").lower()), "")
         self.levels = {name: texts[name] for name in LEVELS if name in texts}
@@ -52,7 +55,7 @@ class Facts:
     @property
     def key(self) -> str:
         """The text of all that decides what an asset is, and of the name that a reason has."""
-        return repr((self.found, self.left, self.primitive, self._written, self.levels))
+        return repr((self.found, self.left, self.unknown_oid, self.primitive, self._written, self.levels))
 
     def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
         return {name: self.values[name] for name in facts if name in self.values}
@@ -175,8 +178,6 @@ class Facts:
         if algorithms:
             shown_ = visible(algorithms)
             self.found[ALGORITHM] = {one: algorithms[one] for one in algorithms if one in shown_}
-        if "oid" in texts and texts["oid"].startswith("? "):
-            self.left.append(("oid", texts["oid"][2:]))
         if "parameter" in read and sizes.truncate(self.found, read["parameter"].numbers):
             read["parameter"] = replace(read["parameter"], numbers=())
         self._hide_digests()

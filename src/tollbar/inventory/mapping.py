@@ -226,12 +226,13 @@ def _less_certificate(use: Use) -> Use:
 
 
 def _level(found: Mapped, facts: Facts) -> Mapped:
-    """Return the uses, or what they are at best where a security level contradicts them."""
+    """Return the uses, or what they are at best where an unknown identifier or a security level may contradict them."""
     choices = [f"{one.family.name} {one.coordinates['choice']}" for one in found.uses]
     sentences = [levels.contradiction(one, facts.levels) for one in choices]
-    if not choices or None in sentences:
+    if not choices:
         return found
-    return Mapped(reason=sentences[0], at_best=found.uses)
+    reason = facts.unknown_oid or (None if None in sentences else sentences[0])
+    return Mapped(reason=reason, at_best=found.uses) if reason else found
 
 
 def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:

@@ -296,8 +296,8 @@ def plain_oid(text: str) -> str:
     return _OID_NOTATION.sub("", "".join(text[: limits.MOST_OF_PROPERTY].split()))
 
 
-# RFC 3061's, and the habits of tools.
-_OID_NOTATION = re.compile(r"^(?:urn:)?(?:oid[:.])?\.?(?=[0-9])", re.IGNORECASE)
+# RFC 3061's, and the habits of tools: `2.16.840.1.101.3.4.1.46 (aes256-GCM)`.
+_OID_NOTATION = re.compile(r"^(?:urn:)?(?:oid[:.])?\.?(?=[0-9])|(?<=[0-9])\.?(?:\([^()]*\))?$", re.IGNORECASE)
 
 
 def _related(assets: Sequence[_Related] | None, type_: str) -> list[str]:

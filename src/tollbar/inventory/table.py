@@ -59,7 +59,6 @@ class Table(wire.Wire):
     length: tuple[Length, ...]
     key_sizes: dict[str, tuple[int, ...]]
     agrees: dict[str, tuple[str, ...]]
-    arcs: dict[str, str]
     words: dict[str, str]
     not_had: dict[str, str]
     choice: tuple[Row, ...]

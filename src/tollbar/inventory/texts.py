@@ -149,17 +149,11 @@ def _is_given(property_: str, text: str) -> bool:
 
 
 def _of_oid(oid: str) -> str:
-    """Return the name that an object identifier stands for; `? ` and itself for an unknown one below a known arc.
+    """Return the name that an object identifier stands for; `? ` and the text itself for any other text.
 
-    A text that is no object identifier is unknown too: what it says may be another algorithm than the name does.
+    An identifier that is not known may be that of another algorithm than the name says.
     """
-    known = table()
-    if not _OID.fullmatch(oid):
-        return f"? {oid}" if oid.strip().lower() not in _NOT_GIVEN else ""
-    if oid in known.oid:
-        return known.oid[oid]
-    parents = (oid[:end] for end, letter in enumerate(oid) if letter == ".")
-    return f"? {oid}" if any(parent in known.arcs for parent in parents) else ""
+    return table().oid.get(oid) or ("" if oid.strip().lower() in _NOT_GIVEN else f"? {oid}")
 
 
 def _named(text: str, known: Mapping[str, str]) -> str:
