@@ -155,6 +155,8 @@ class Facts:
         read = {name: names.read(texts[name]) for name in kept_texts if not texts.get(name, "? ").startswith("? ")}
         if self._is_label(texts, read):
             del read["name"]
+        if texts.get("curve", "").startswith("? "):
+            self.left.append(("curve", texts["curve"].removeprefix("? ")))
         algorithms: dict[str, str] = {}
         for property_, name in read.items():
             kept = _NAMES[property_]
@@ -167,7 +169,7 @@ class Facts:
             for fact in name.facts:
                 if fact.name in kept and fact.name != ALGORITHM:
                     self._add(fact.name, fact.value, property_)
-            if property_ in _WHOLE or (property_ in ("curve", "mode") and not name.values(property_)):
+            if property_ in _WHOLE or property_ in ("curve", "mode"):
                 self.left += [(property_, word) for word in name.left]
         if "mode" in read:
             self._read_mode(read["mode"], texts["mode"], algorithms)
@@ -207,14 +209,7 @@ class Facts:
             if name is None:
                 continue
             if property_ == "curve":
-                if name.values("curve"):
-                    continue
-                # A size alone; any other text is a name that is not known.
-                if name.facts or not _IS_SIZE.fullmatch(texts["curve"]):
-                    self.left += [] if name.left else [(property_, texts["curve"])]
-                    continue
-                for bits in name.numbers:
-                    self._add("field", str(bits), property_)
+                self._read_curve(name, texts["curve"])
                 continue
             if property_ == "size" and names.class_of(algorithm) == "mac":
                 for bits in name.numbers:
@@ -245,6 +240,17 @@ class Facts:
                 self.left += [(property_, str(number)) for number in left]
         self._size_digests()
         sizes.contradict(self.found, algorithm, read["size"].numbers if "size" in read else ())
+
+    def _read_curve(self, name: Name, text: str) -> None:
+        """Add the size of the field that a text gives next to its curve, or alone; `EC` and `NIST` say nothing."""
+        is_of_curves = all(one.name in _NAMES["curve"] or one.value in _OF_CURVES for one in name.facts)
+        if (name.keyed or not is_of_curves) and not name.left:
+            self.left.append(("curve", text))
+        for bits in name.numbers:
+            if bits in _FIELDS:
+                self._add("field", str(bits), "curve")
+            else:
+                self.left.append(("curve", text))
 
     def _hide_digests(self) -> None:
         """A family of hashes says less than one of its hashes."""
@@ -313,7 +319,6 @@ class Facts:
         return name != _SEVERAL or len(self.found[name]) == 1
 
 
-_IS_SIZE = re.compile(r"\s*[0-9]+[\s_-]*(?:bits?)?\s*", re.IGNORECASE)
 _NEGATIONS = frozenset({"without", "no", "not", "non", "never"})
 # scrypt's cost as its power of two: `ln=17`.
 _LOGARITHM = "log2-n"
@@ -323,6 +328,10 @@ _MOST_OCTETS = 16
 # The bytes of the longest hash.
 _MOST_SALT = 64
 _BY_CURVE = frozenset({"ec", "ecdsa", "ecdh", "ecgdsa", "mqv", "ecies"})
+# The bits of fields; other numbers are a curve's own, as in `Oakley 3` and `Curve1174`.
+_FIELDS = frozenset({*range(100, 640), 25519})
+# The algorithms that may be named in the place of a curve.
+_OF_CURVES = _BY_CURVE | {"eddsa"}
 _BY_PASSWORD = "pbes"
 # The cipher of encryption by a password.
 _ENCLOSED = "enclosed"

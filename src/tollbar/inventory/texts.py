@@ -137,8 +137,9 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
         # Some tools list a cipher suite as an algorithm.
         said["suite"] = said["name"]
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
-    if _OID.fullmatch(curve := plain_oid(said.get("curve", ""))):
-        said["curve"] = _of_oid(curve)
+    if curve := said.get("curve"):
+        oid = plain_oid(curve)
+        said["curve"] = _of_oid(oid) if _OID.fullmatch(oid) else _less_code_point(curve)
     return {name: text for name, text in said.items() if _is_given(name, text)}
 
 
