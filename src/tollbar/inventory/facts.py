@@ -45,6 +45,12 @@ class Facts:
                 text = less_nothing(property_, texts[property_]) if property_ in texts else ""
                 for value in _values(name, property_, text) if text else ():
                     self._add(name, value, property_)
+        if len(protocols := self.found.get("protocol", {})) > 1:
+            # DTLS and QUIC have versions of TLS, and CycloneDX 1.6 has no types for them.
+            protocols.pop("tls", None)
+        if "tls-suite" in self.found and texts.get("kind") == "algorithm":
+            self.found[ALGORITHM] = {"tls": "name"}
+            self.left = [(property_, word) for property_, word in self.left if property_ != "name"]
         if self.primitive == "combiner" and ALGORITHM not in self.found:
             self._add(ALGORITHM, "combiner", "primitive")
         self._sign_by_hash()

@@ -1,0 +1,75 @@
+"""Inventories: cipher suites and versions that tools list as algorithms, and DTLS with the type of TLS."""
+
+from __future__ import annotations
+
+import pytest
+
+from test_inventory import algorithm, asset
+from test_inventory_contradictions import one
+from test_price_weak import line
+from tollbar.policies import Ruling
+
+TLSREF = "tlsref-intermediate-6.0"
+SUITE = {"name": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "tlsGroups": ["x25519"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "version"),
+    [
+        ("front", "tls", "DTLS 1.2"), ("front", "tls", "DTLSv1.3"), ("DTLS", "tls", "1.2"), ("DTLS 1.2", "tls", ""),
+        ("front", "dtls", "1.2"), ("front", "tls", "TLS 1.2, DTLS 1.2"), ("TLS/DTLS", "tls", "1.3"),
+    ],
+)  # fmt: skip
+def test_dtls_is_not_tls(name: str, type_: str, version: str) -> None:
+    found = line(asset(name, "protocol", type=type_, version=version, cipherSuites=[SUITE]), TLSREF)
+    assert Ruling.MEETS is not found.ruling
+    assert "DTLS" in str(found.reason).upper()
+
+
+@pytest.mark.parametrize("version", ["DTLS 1.0", "DTLSv1", "DTLSv1.0"])
+def test_dtls_1_0_is_no_better_than_tls_1_1(version: str) -> None:
+    assert Ruling.BREAKS is line(asset("front", "protocol", type="tls", version=version)).ruling
+    assert Ruling.BREAKS is line(algorithm(version)).ruling
+
+
+@pytest.mark.parametrize(("version", "ruling"), [("TLSv1.2", "tls tls-1.2"), ("VersionTLS13", "tls tls-1.3")])
+def test_a_version_names_its_protocol(version: str, ruling: str) -> None:
+    assert ruling == one(asset("front", "protocol", type="tls", version=version))
+
+
+def test_a_protocol_over_tls_is_its_own() -> None:
+    assert "? Tollbar measures no quic" == one(asset("front", "protocol", type="quic", version="TLS 1.3"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ADH-AES256-GCM-SHA384", "AECDH-NULL-SHA", "ADH-RC4-MD5", "TLS_DH_anon_WITH_AES_128_GCM_SHA256",
+        "SSL_RSA_WITH_RC4_128_SHA", "SSL_DH_anon_EXPORT_WITH_DES40_CBC_SHA", "ECDHE-RSA-RC4-SHA",
+        "EDH-RSA-DES-CBC3-SHA", "DHE-RSA-AES128-SHA", "TLS_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-DES-CBC3-SHA",
+    ],
+)  # fmt: skip
+def test_a_weak_suite_breaks_a_policy_as_an_algorithm(name: str) -> None:
+    assert Ruling.BREAKS is line(algorithm(name), TLSREF).ruling
+
+
+@pytest.mark.parametrize("name", [SUITE["name"], "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"])
+def test_a_suite_alone_meets_no_policy(name: str) -> None:
+    found = line(algorithm(name), TLSREF)
+    assert Ruling.CANNOT_SAY is found.ruling
+    assert "its version is not given" in str(found.reason)
+
+
+def test_3des_in_a_suite_is_not_des() -> None:
+    found = line(algorithm("DES-CBC3-SHA"))
+    assert Ruling.BREAKS is found.ruling
+    assert ["3des-cbc"] == [use.use.coordinates["choice"] for use in found.uses]
+
+
+@pytest.mark.parametrize("name", ["TLS 1.2+", "TLS 1.0 to 1.2"])
+def test_several_versions_are_no_version(name: str) -> None:
+    assert "? it names several versions: each is judged by itself" == one(algorithm(name))
+
+
+def test_a_key_derivation_of_tls_is_no_tls() -> None:
+    assert "? Tollbar has no family of key derivation" == one(algorithm("TLS 1.3 HKDF"))
