@@ -252,7 +252,7 @@ def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, .
         if not kept or (row.choices and len(kept) < len(found)):
             return ()
         uses += kept
-    return () if facts.left else tuple({str(one.coordinates): one for one in uses}.values())
+    return () if facts.left else tuple({f"{one.family.name} {one.coordinates}": one for one in uses}.values())
 
 
 def _readings(name: str, facts: Facts) -> list[str]:

@@ -432,7 +432,10 @@ def _found(wanted: Wanted, use: Use) -> Candidate:
         broken += [
             replace(reason, what=reason.what.replace(one.no_better_than, one.value))
             for reason in candidate(wanted, cell).broken
-            if reason.rule and (reason.policy, reason.rule.id) not in seen
+            if reason.rule
+            and (reason.policy, reason.rule.id) not in seen
+            # Its own strength was judged above.
+            and (one.strength is None or reason.rule.strength is None)
         ]
     return replace(found, broken=tuple(broken))
 

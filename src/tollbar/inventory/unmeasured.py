@@ -110,7 +110,7 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
                 coordinate,
                 value,
                 larger[0] if larger else None,
-                _strength(size),
+                _strength(size) if not larger else min(_strength(size), (family.choices[near].strength or 0) - 8),
                 standing,
                 row.because,
                 row.listed,
