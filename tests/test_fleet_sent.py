@@ -80,5 +80,5 @@ def test_a_file_that_comes_home_is_written_anew(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / ".run.json.coming").hardlink_to(victim)
-    _write(tmp_path / "run.json", b"{}")
+    _write(tmp_path / "run.json", [b"{}"])
     assert ("{}", "precious") == ((tmp_path / "run.json").read_text(), victim.read_text())

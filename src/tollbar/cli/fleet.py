@@ -18,7 +18,6 @@ from tollbar.present.blocks import Paragraph
 from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
 
-PAGE = "fleet.html"
 NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
 OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--cluster` asks it from this one")
 
@@ -113,14 +112,14 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
         return ExitStatus.SOME_FAILED
     gathered = gathering.gather(gathering.read(done))
     answer = gather_answer(gathered)
-    page = gather_page(gathered, shlex.join(command_line()), fleets.directory / PAGE)
+    page = gather_page(gathered, shlex.join(command_line()), fleets.directory / fleet.PAGE)
     if fleets.fleet.simulated is not None:
         said = f"S{fleet.SIMULATED[1:]}."
         answer, page = replace(answer, how=(said, *answer.how)), noted(page, said)
     show_answer(answer, lambda: document(gathered), Layout(json=options.json))
     if options.report:
-        report.write_page(page, fleets.directory / PAGE)
-        console.say(f"  page       {fleets.directory / PAGE}")
+        report.write_page(page, fleets.directory / fleet.PAGE)
+        console.say(f"  page       {fleets.directory / fleet.PAGE}")
     is_whole = not any(one.reason for one in fleets.fleet.nodes) and not left and not gathered.unusable
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
 

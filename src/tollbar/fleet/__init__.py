@@ -13,13 +13,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tollbar.errors import TollbarError
-from tollbar.fleet.driving import FILE, SIMULATED, Fleets, begin, chosen, read_labels, take_up
+from tollbar.fleet.driving import FILE, PAGE, SIMULATED, Fleets, begin, chosen, read_labels, take_up
 
 if TYPE_CHECKING:
     from tollbar.fleet.cluster import Cluster
 
 __all__ = [
     "FILE",
+    "PAGE",
     "SIMULATED",
     "Fleets",
     "begin",

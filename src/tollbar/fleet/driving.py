@@ -26,19 +26,20 @@ from pydantic import TypeAdapter, ValidationError
 from tollbar import __version__, console, gathering, judge, results
 from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError, nearest
-from tollbar.files import pasted, read_bytes, write_atomically
+from tollbar.files import pasted, read_text, write_atomically
+from tollbar.fleet import replies
 from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
 from tollbar.fleet.home import Home
 from tollbar.gathering.reading import shown
 from tollbar.present.names import counted, enumeration
 from tollbar.report import write as write_report
 from tollbar.results.directory import LOCK, check_files, open_file, refuse_other_kinds
-from tollbar.wire import is_plain
+from tollbar.wire import Strict, is_plain, read_json
 
-FILE = "fleet.json"
+FILE, PAGE = "fleet.json", "fleet.html"
 SCHEMA = 1
-# With the text of its own studies.
-MOST_BYTES = 64 << 20
+# With the texts of its own studies, of which a run has 2 MiB. An empty list is a value of 64 bytes in memory.
+MOST_BYTES, MOST_VALUES = 4 << 20, 500_000
 # How often a node is asked how far it is: often enough for a screen, seldom enough to take no core's time.
 POLL_S = 2.0
 # How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
@@ -65,7 +66,7 @@ class State(StrEnum):
 
 
 @dataclass(slots=True)
-class Member:
+class Member(Strict):
     """A node's part in a fleet, as `fleet.json` has it."""
 
     name: str
@@ -84,7 +85,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Fleet:
+class Fleet(Strict):
     """What `fleet.json` says."""
 
     schema: int
@@ -161,7 +162,7 @@ class Fleets:
         members = self._known(places) if self.fleet.nodes else self._new(places)
         left = [place.name for place, member in zip(places, members, strict=True) if member is None]
         if left:
-            why = "not of this fleet, or not to be told from another of its name"
+            why = "not of this fleet, not to be told from another of its name, or with a name that is no host's"
             console.say(f"  left out   {enumeration([shown(name) for name in left])}: {why}", "yellow")
         for place, member in zip(places, members, strict=True):
             if member is None or member.state is State.DONE:
@@ -178,19 +179,21 @@ class Fleets:
     def _new(self, places: Sequence[Place]) -> list[Member | None]:
         names = [place.name for place in places]
         # The fleet's once all are: one that has no node has not begun.
-        found: list[Member] = []
+        found: list[Member | None] = []
         for place in places:
             is_one_of_several = names.count(place.name) > 1
             name = place.address if is_one_of_several else place.name
-            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
-                raise TollbarError(f"no name of a node: {shown(name)}")
-            if name in {one.name for one in found}:
+            if name in {one.name for one in found if one}:
                 hint = "one machine measures one thing at a time: start one node of Ray on it"
                 raise TollbarError(f"two nodes of the cluster are one machine: {shown(name)}", hint=hint)
             host = place.name if is_one_of_several else ""
-            found.append(Member(name, place.address, dict(place.labels), host=host))
-        self.fleet.nodes = found
-        return [*found]
+            # A node gives its name itself, and a wrong one ends no other's part.
+            is_usable = _NAME.fullmatch(name) and name not in (FILE, PAGE)
+            found.append(Member(name, place.address, dict(place.labels), host=host) if is_usable else None)
+        if not any(found):
+            raise TollbarError(f"no name of a node: {enumeration([shown(name) for name in names])}")
+        self.fleet.nodes = [one for one in found if one]
+        return found
 
     def _known(self, places: Sequence[Place]) -> list[Member | None]:
         """Which member each node is: names change with those of other nodes, and addresses from day to day."""
@@ -234,14 +237,12 @@ class Fleets:
             self._set(one, State.FAILED, str(error))
         except TollbarError as error:
             self._end(one, State.REFUSED, str(error))
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            self._end(one, State.REFUSED, f"answers what no node answers: {error}")
         except OSError as error:
             self._end(one, State.FAILED, f"its run here cannot be read or written: {error}")
 
     def _begin(self, cluster: Cluster, one: Driven) -> None:
         one.part = cluster.start(one.place, one.member.name)
-        version = one.part.call("version")
+        version = replies.read(replies.VERSION, one.part.call("version"))
         if version != __version__:
             has = f"Tollbar {shown(version)}" if version else "no Tollbar"
             self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
@@ -250,10 +251,10 @@ class Fleets:
         if (at_home := one.home.whole) is not None:
             # What the node itself has is newer, if it has any: it went on until it was ended.
             came = sum(trials for _, trials in results.present(at_home).values())
-            if one.part.call("trials", fleet, run) < came:
+            if replies.read(replies.TRIALS, one.part.call("trials", fleet, run)) < came:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
         # Whichever it began where that was never said here: its batches are not measured anew.
-        resume = one.part.call("trials", fleet, run) >= 0
+        resume = replies.read(replies.TRIALS, one.part.call("trials", fleet, run)) >= 0
         if not resume and at_home is None:
             one.home.give_up()
             one.member.run = None
@@ -266,31 +267,29 @@ class Fleets:
 
     def _look_at(self, one: Driven) -> None:
         assert one.part is not None
-        found = one.part.call("progress", self.directory.name)
-        one.done, planned = int(found["done"]), found["planned"]
-        one.planned = None if planned is None else int(planned)
-        if one.member.run is None and found["run"] is not None:
+        found = replies.read(replies.PROGRESS, one.part.call("progress", self.directory.name))
+        one.done, one.planned = found.done, found.planned
+        if one.member.run is None and found.run is not None:
             # Before any of it is home: that is how it is found again.
-            one.home.begin(found["run"])
+            one.home.begin(found.run)
             one.member.run = one.home.run
             self.write()
-        lines = [shown(line) for line in str(found["said"]).splitlines() if line.strip()]
+        lines = [shown(line) for line in found.said.splitlines() if line.strip()]
         one.said = lines[-1] if lines else ""
-        ended = found["status"] is not None
         # The first batches at once: by then a node may be worth going on with.
         is_first = one.done > 0 and one.home.whole is None
-        if ended or is_first or time.monotonic() - one.brought_s > BROUGHT_S:
+        if found.status is not None or is_first or time.monotonic() - one.brought_s > BROUGHT_S:
             self._bring(one)
-        if ended:
-            status = int(found["status"])
-            if status in (DONE, SOME_FAILED) and one.home.whole is None:
-                self._set(one, State.FAILED, "sends nothing of its run")
-            elif status in (DONE, SOME_FAILED):
-                one.part.call("forget", self.directory.name)
-                self._set(one, State.DONE, "some cell failed, or none could be measured" if status else None)
-            else:
-                errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-                self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {status}"])[-1])
+        if found.status is None:
+            return
+        if found.status not in (DONE, SOME_FAILED):
+            errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+            self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {found.status}"])[-1])
+        elif one.home.whole is None:
+            self._set(one, State.FAILED, "sends nothing of its run")
+        else:
+            one.part.call("forget", self.directory.name)
+            self._set(one, State.DONE, "some cell failed, or none could be measured" if found.status else None)
 
     def _bring(self, one: Driven) -> None:
         """Brings home what is new of its run; asked for anew where it was not what it said."""
@@ -313,7 +312,7 @@ class Fleets:
     def _end(self, one: Driven, state: State, reason: str | None) -> None:
         """Stops a part, and brings home what it has."""
         if one.part is not None:
-            with suppress(Lost, Said, TollbarError):
+            with suppress(Lost, Said, TollbarError, OSError):
                 one.part.call("stop", limit_s=STOP_LIMIT_S)
                 if state is not State.REFUSED:
                     self._bring(one)
@@ -405,9 +404,13 @@ def take_up(directory: Path) -> Fleets:
     """A fleet to go on with. Raises TollbarError."""
     path = directory / FILE
     try:
-        fleet = TypeAdapter(Fleet).validate_json(read_bytes(path, MOST_BYTES, pipes=False))
+        said = read_json(read_text(path, MOST_BYTES, pipes=False), MOST_VALUES)
+        fleet = TypeAdapter(Fleet).validate_python(said)
     except ValidationError as error:
-        raise TollbarError(f"not as Tollbar writes it: {error.errors()[0]['msg']}", where=str(path)) from error
+        what = error.errors(include_url=False, include_context=False, include_input=False)[0]["msg"]
+        raise TollbarError(f"not as Tollbar writes it: {what}", where=str(path)) from error
+    except ValueError as error:
+        raise TollbarError(f"not as Tollbar writes it: {error}", where=str(path)) from error
     names = [*(one.name for one in fleet.nodes), *(one.run for one in fleet.nodes if one.run), *fleet.files]
     if fleet.schema != SCHEMA or not all(map(is_plain, names)):
         raise TollbarError(f"not a fleet of schema {SCHEMA}", where=str(path), hint="begin a new one")
