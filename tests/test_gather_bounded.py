@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gather_lab import made_in, reason_of
-from tollbar import gathering
+from tollbar import gathering, judge, results
 from tollbar.gathering import reading
 from tollbar.gathering.kept import FILE, MOST_VALUES, read_kept, state
 from tollbar.gathering.reading import Found
@@ -151,6 +151,17 @@ def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:
     (own_run / FILE).write_text(" " * (LARGEST + 1))
     (found,) = gathering.read([own_run])
     assert "`judged.json` is larger than that of any run: 8.0 MiB" in getattr(found, "reason", "")
+
+
+def test_a_larger_judgement_than_is_read_is_not_kept(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run would be refused from then on."""
+    (own_run / FILE).unlink(missing_ok=True)
+    monkeypatch.setitem(MOST_BYTES, FILE, 100)
+    gathering.keep(judge.judge(results.read(own_run)))
+    assert not (own_run / FILE).exists()
+    monkeypatch.undo()
+    gathering.keep(judge.judge(results.read(own_run)))
+    assert (own_run / FILE).exists()
 
 
 def test_a_run_of_many_cells_keeps_its_judgement(own_run: Path) -> None:

@@ -150,6 +150,8 @@ INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
     "spaces": (2, lambda: b" " * 31_000_000),
     "ends of lines": (2, lambda: b"\n" * 31_000_000),
     "XML": (2, lambda: b"<bom>" * 5_000_000),
+    "a list of small tables": (2, lambda: b"[" + b'{"id":1},' * 3_000_000 + b"{}]"),
+    "keys of no format": (2, lambda: b"{" + b",".join(b'"%d":0' % number for number in range(2_500_000)) + b"}"),
 }
 
 
@@ -210,6 +212,14 @@ def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, pla
     assert expected == status, messages[-2000:]
     if status:
         assert refusal(messages)[1], messages
+
+
+@pytest.mark.parametrize("redirected", ["<&-", "</", "0>file"])
+def test_a_standard_input_that_cannot_be_read_is_one_line(place: Path, redirected: str) -> None:
+    words = ["bash", "-c", f"{command()} price --for 0s - {redirected}"]
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True)
+    assert 2 == done.returncode
+    assert "standard input" in refusal(done.stderr)[0]
 
 
 def test_a_pipe_of_a_shell_is_a_file_too(place: Path) -> None:

@@ -132,14 +132,15 @@ def test_a_run_of_more_studies_than_are_read_is_not_begun(planned: Plan, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES"])
+@pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES", "MOST_TRIALS"])
 def test_a_batch_beyond_what_is_read_is_not_recorded(
     planned: Plan, store: Store, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is there of the run can still be read, and is."""
     first = trial(planned)
     store.record([first])
-    monkeypatch.setattr(observations, limit, store.values if limit == "MOST_VALUES" else len(CHUNKS) - 1)
+    most = {"MOST_VALUES": store.count.values, "MOST_VALUES_OF_SERIES": len(CHUNKS) - 1, "MOST_TRIALS": 1}
+    monkeypatch.setattr(observations, limit, most[limit])
     with pytest.raises(TollbarError, match="the run is full") as raised:
         store.record([trial(planned, block=1, order=9)])
     assert "tollbar judge" in str(raised.value.hint)
@@ -152,7 +153,8 @@ def test_a_run_that_is_taken_up_again_has_its_values(planned: Plan, store: Store
     store.close()
     again = results.reopen(store.directory)
     try:
-        assert 0 < store.values == again.values
+        assert 0 < store.count.values
+        assert store.count == again.count
     finally:
         again.close()
 

@@ -69,6 +69,8 @@ def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
         results.read(run)
 
 
+NUMBERS = "with recursive m(i) as (select 1 union all select i + 1 from m where i < {}) select i from m"
+MANY_ROWS = f"create temp table n as {NUMBERS}"
 MANY = {
     "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has 100,000 at most"),
     "set_aside": (("fake", "c", 1, 1, 1, "", 1.0, None), 10_000, "rows of a set_aside"),
@@ -87,6 +89,44 @@ def test_more_rows_than_any_run_has_are_not_read(fake_runs: Path, table: str) ->
             for number in range(1000, 1000 + count)
         )
         database.executemany(f"insert into {table} values ({', '.join('?' * len(row))})", rows)
+    with pytest.raises(TollbarError, match=words):
+        results.read(run)
+
+
+LETTERS: Mapping[str, tuple[Sequence[str], str]] = {
+    "reasons": ([f"update trial set outcome = 'failed', reason = '{'x' * (1 << 20)}'"], "`reason` of a trial"),
+    "titles": ([f"update cell set title = '{'x' * (1 << 20)}'"], "`title` of a cell"),
+    "spaces of a series": (
+        ["update observation set by_round = '[1' || replace(hex(zeroblob(50000)), '0', ' ') || ']'"],
+        "`by_round` of a observation",
+    ),
+    "omissions": (
+        [MANY_ROWS.format(900), f"insert into left_out select 'fake', '{{}}', '{'x' * 60_000}' from n"],
+        "letters of its texts",
+    ),
+    "loads": (
+        [f"update trial set load = '{json.dumps({'wall_ns': 1, 'latency_us': [[1, 1]] * 100_000})}'"],
+        "letters of what load clients report",
+    ),
+    "trials": (
+        [
+            MANY_ROWS.format(61_000),
+            "insert into trial select 9000 + i, study, cell, repeat, 9000 + i, batch, 9000 + i, started_s, outcome,"
+            " reason, paid_by, memory_bytes, steal_ns, machine_load, load from trial, n where trial.id = 1",
+        ],
+        "trials; a run has at most 60,000",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LETTERS)
+def test_more_than_any_run_holds_is_not_read(fake_runs: Path, what: str) -> None:
+    """Files of 35 to 460 MB took 0.5 to 1.3 GB, and up to half a minute."""
+    run = fake_runs / "one"
+    statements, words = LETTERS[what]
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        for one in statements:
+            database.execute(one)
     with pytest.raises(TollbarError, match=words):
         results.read(run)
 

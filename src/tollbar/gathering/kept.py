@@ -21,7 +21,7 @@ from tollbar.files import write_atomically
 from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
 from tollbar.results import Row
-from tollbar.results.directory import JUDGED, RESULTS, RESULTS_FILES, open_file, read_text
+from tollbar.results.directory import JUDGED, MOST_BYTES, RESULTS, RESULTS_FILES, open_file, read_text
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.study import Study
 from tollbar.wire import Strict, check_characters, read_json
@@ -218,7 +218,10 @@ def keep(judged: Judgement) -> KeptJudgement:
         raise TollbarError(f"cannot be read: {error.strerror}", where=str(judged.run.directory)) from error
     # What is no text of Unicode, such as a file's name, is in no judgement that is kept.
     with suppress(OSError, ValueError):
-        write_atomically(judged.run.directory / FILE, kept.model_dump_json() + "\n")
+        text = kept.model_dump_json() + "\n"
+        # A run with a larger one is refused, by those who judge it too.
+        if len(text.encode()) <= MOST_BYTES[FILE]:
+            write_atomically(judged.run.directory / FILE, text)
     return kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -104,16 +105,32 @@ def of_text(content: bytes) -> Format | None:
 
 def of_json(content: bytes) -> Format | None:
     """Return the format of a JSON document by its keys; None: it is not recognised."""
+    beginning = content[:_LOOKED_AT].decode("utf-8", "replace").lstrip()
     try:
-        document = msgspec.json.decode(content, type=dict[str, Raw] | list[dict[str, Raw]])
-        if isinstance(document, list):
-            is_of_testssl = bool(document) and {"id", "finding", "severity"} <= document[0].keys()
+        if beginning.startswith("["):
+            first, _ = json.JSONDecoder().raw_decode(beginning, len(beginning) - len(beginning[1:].lstrip()))
+            is_of_testssl = isinstance(first, dict) and {"id", "finding", "severity"} <= first.keys()
             return Format("a report of testssl.sh", f"{READ}; {_URL}") if is_of_testssl else None
+        # All other keys are passed over: a file may have millions.
+        document = msgspec.json.decode(content, type=_Keys)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
     for one in _JSON:
-        if all(key in document for key in one.all_of) and (
-            not one.any_of or any(key in document for key in one.any_of)
+        if all(_has(document, key) for key in one.all_of) and (
+            not one.any_of or any(_has(document, key) for key in one.any_of)
         ):
             return one.format
     return None
+
+
+# By their places: `$schema` is no name of an attribute.
+_NAMES = {key: f"key_{number}" for number, key in enumerate(key for one in _JSON for key in one.all_of + one.any_of)}
+_Keys = msgspec.defstruct(
+    "_Keys",
+    [(name, Raw, Raw(b"")) for name in _NAMES.values()],
+    rename={name: key for key, name in _NAMES.items()},
+)
+
+
+def _has(document: object, key: str) -> bool:
+    return len(memoryview(getattr(document, _NAMES[key]))) > 0

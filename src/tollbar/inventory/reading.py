@@ -72,7 +72,12 @@ def read(path: Path) -> Inventory:
 
 
 def _of_standard_input() -> bytes:
-    content = sys.stdin.buffer.read(limits.MOST_BYTES + 1)
+    try:
+        # A shell closes it by `<&-`.
+        content = sys.stdin.buffer.read(limits.MOST_BYTES + 1) if sys.stdin else b""
+    except OSError as error:
+        hint = "`tollbar price - <FILE` reads a file"
+        raise TollbarError(f"cannot be read: {error.strerror}", where="standard input", hint=hint) from error
     if len(content) > limits.MOST_BYTES:
         raise TollbarError(f"larger than {limits.MOST_BYTES // 1024**2} MiB, the limit", where="standard input")
     return content

@@ -9,6 +9,7 @@ import json
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from tollbar.records import Chunk, Chunks
@@ -34,19 +35,51 @@ A run of a stranger that has as many is judged in some 5 s of CPU time and 300 M
 MOST_VALUES_OF_SERIES = 200_000
 """Limit of the values of one text: two for each slice of 10,000 rounds, because a lost round may be measured again."""
 
+MOST_TRIALS = 60_000
+"""Limit of the trials of a run, each of which takes some 3 kB: of the usual ten rounds, so many have more values than a
+run may have."""
+MOST_LOAD_LETTERS = 12 << 20
+"""Limit of what load clients report in all trials together: in memory it takes some twenty times as much."""
+
 
 def values_of(text: str) -> int:
     """Return the number of values of a series that has some, without reading them."""
     return text.count(",") + 1
 
 
-def refuse_more(values: int, of_series: int) -> None:
-    """Raises ValueError for more values than a run, or than one series, may have. Those who write one ask too."""
-    if of_series > MOST_VALUES_OF_SERIES:
-        what = f"{of_series:,} values of one trial, component and metric"
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How much a run holds."""
+
+    values: int = 0
+    values_of_series: int = 0
+    """Values of its longest series."""
+    trials: int = 0
+    load_letters: int = 0
+    """Letters of what load clients report."""
+
+    def plus(self, series: Sequence[int], loads: Sequence[str | None]) -> Count:
+        """Return the same with a batch: the number of values of each of its series, and the load of each trial."""
+        return Count(
+            self.values + sum(series),
+            max(self.values_of_series, *series, 0),
+            self.trials + len(loads),
+            self.load_letters + sum(len(load or "") for load in loads),
+        )
+
+
+def refuse_more(count: Count) -> None:
+    """Raises ValueError for more than a run, or than one series, may have. Those who write one ask too."""
+    if count.values_of_series > MOST_VALUES_OF_SERIES:
+        what = f"{count.values_of_series:,} values of one trial, component and metric"
         raise ValueError(f"{what}; a trial has at most {MOST_VALUES_OF_SERIES:,}")
-    if values > MOST_VALUES:
-        raise ValueError(f"{values:,} values of all trials; a run has at most {MOST_VALUES:,}")
+    if count.values > MOST_VALUES:
+        raise ValueError(f"{count.values:,} values of all trials; a run has at most {MOST_VALUES:,}")
+    if count.trials > MOST_TRIALS:
+        raise ValueError(f"{count.trials:,} trials; a run has at most {MOST_TRIALS:,}")
+    if count.load_letters > MOST_LOAD_LETTERS:
+        what = f"{count.load_letters:,} letters of what load clients report"
+        raise ValueError(f"{what}; a run has at most {MOST_LOAD_LETTERS:,}")
 
 
 def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +25,7 @@ from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
 from tollbar.results.directory import LOCK, MOST_STUDIES, RESULTS, check_files, open_file
-from tollbar.results.observations import refuse_more, series_of, values_of
+from tollbar.results.observations import Count, refuse_more, series_of, values_of
 from tollbar.results.reading import SCHEMA, about, as_written, is_noted, looks, present, reach, read, refuse_resumption
 from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
@@ -38,14 +38,14 @@ class Store:
     directory: Path
     database: sqlite3.Connection
     lock: IO[bytes]
-    values: int = 0
-    """The number of values of all trials, for which there is a limit."""
+    count: Count = field(default_factory=Count)
+    """How much the run holds, for which there are limits."""
 
     def record(self, batch: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
         """Keeps all trials of a batch and which cells were set aside because of them, or none of it.
 
-        When this returns they are on the disk. Raises TollbarError for more values than a run may have, because a run
-        that is kept must stay readable.
+        When this returns they are on the disk. Raises TollbarError for more than a run may hold, because a run that is
+        kept must stay readable.
         A batch that was left out, because none of its cells may be measured any more, has none to keep.
         """
         if not batch:
@@ -54,9 +54,10 @@ class Store:
         if any((one.study, one.block, one.batch) != (first.study, first.block, first.batch) for one in batch):
             raise ValueError("trials of more than one batch")
         series = [[*series_of(trial.chunks)] for trial in batch]
-        counts = [values_of(text) for some in series for _, _, text in some]
+        loads = [trial.load.model_dump_json() if trial.load else None for trial in batch]
+        count = self.count.plus([values_of(text) for some in series for _, _, text in some], loads)
         try:
-            refuse_more(self.values + sum(counts), max(counts, default=0))
+            refuse_more(count)
         except ValueError as error:
             hint = "its results are whole up to here: `tollbar judge` reads them; measure the rest as another run"
             raise TollbarError(f"the run is full: {error}", where=str(self.directory), hint=hint) from error
@@ -65,17 +66,19 @@ class Store:
             database.execute(
                 "insert into batch values (?, ?, ?, ?)", (first.study, first.block, first.batch, started_s)
             )
-            for trial, some in zip(batch, series, strict=True):
-                self._insert(database, trial, some)
+            for trial, some, load in zip(batch, series, loads, strict=True):
+                self._insert(database, trial, some, load)
             for one in set_aside:
                 database.execute(f"insert into set_aside values ({_marks(astuple(one))})", astuple(one))
-        self.values += sum(counts)
+        self.count = count
 
-    def _insert(self, database: sqlite3.Connection, trial: Trial, series: Sequence[tuple[str, str, str]]) -> None:
+    def _insert(
+        self, database: sqlite3.Connection, trial: Trial, series: Sequence[tuple[str, str, str]], load: str | None
+    ) -> None:
         values = (
             None, trial.study, trial.cell, trial.repeat, trial.block, trial.batch, trial.order, trial.started_s,
             trial.outcome, trial.reason, json.dumps(trial.paid_by), trial.memory_bytes, trial.steal_ns,
-            trial.machine_load, trial.load.model_dump_json() if trial.load else None,
+            trial.machine_load, load,
         )  # fmt: skip
         number = database.execute(f"insert into trial values ({_marks(values)})", values).lastrowid
         database.executemany(
@@ -260,7 +263,7 @@ def reopen(directory: Path) -> Store:
             read(directory)
             store = Store(directory, _to_be_written(directory, "rw"), lock)
             stack.callback(store.database.close)
-            store.values, _ = stored.counted(store.database)
+            store.count = stored.counted(store.database)
             stack.pop_all()
         return store
     except (OSError, sqlite3.Error) as error:

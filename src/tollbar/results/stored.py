@@ -12,7 +12,7 @@ from tollbar.errors import printable, printable_in
 from tollbar.families import Value
 from tollbar.plan import MOST_COMBINATIONS
 from tollbar.records.load import MOST
-from tollbar.results.observations import packed, refuse_more
+from tollbar.results.observations import Count, packed, refuse_more
 
 # By table and column, the types that SQLite may have of it.
 _TYPES: Mapping[str, Mapping[str, str]] = {
@@ -47,6 +47,14 @@ _LIMITS = {"integer": (-MOST, MOST), "real": (0, MOST)}
 # Documents of JSON in a column: a real one has some kB, and reading one takes some hundred times its size.
 _DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "load")
 MOST_DOCUMENT = 1 << 20
+# Four times the last words of a server, which may be a reason.
+MOST_OF_TEXT = 64 << 10
+# All texts that are kept: those of as many cells as may be planned, or four bytes a letter within 300 MiB.
+MOST_LETTERS = 48 << 20
+_NOT_KEPT = ("observation", "event")
+# A value of a series is a number of at most 24 letters, and a comma.
+_LETTERS_OF_VALUE = 30
+_VALUES = "length(by_round) - length(replace(by_round, ',', '')) + 1"
 # All texts of a run together take as much memory as their values.
 _ROWS_AT_ONCE = 200
 _MOST_AS_ONE = 1 << 20
@@ -63,9 +71,13 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     """
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
     most_bytes = min(pages * page_bytes, files_bytes)
-    rows = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
+    found = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
+    rows = {table: count for table, (count, _) in found.items()}
     # Before any of them is parsed.
-    refuse_more(*counted(database))
+    refuse_more(counted(database))
+    letters = sum(count for table, (_, count) in found.items() if table not in _NOT_KEPT)
+    if letters > MOST_LETTERS:
+        raise ValueError(f"{letters:,} letters of its texts; a run has at most {MOST_LETTERS:,}")
     # A batch has a trial at least, and a cell is set aside because of its trials.
     most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("batch", "set_aside"), rows["trial"])
     for table, most_rows in most.items():
@@ -74,15 +86,18 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     return rows
 
 
-def counted(database: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of values of a run, and of its longest series: each but the last is followed by a comma."""
-    values = "length(by_round) - length(replace(by_round, ',', '')) + 1"
-    read = f"select coalesce(sum({values}), 0), coalesce(max({values}), 0) from observation not indexed"
-    together, most = database.execute(read).fetchone()
-    return int(together), int(most)
+def counted(database: sqlite3.Connection) -> Count:
+    """Return how much a run holds. Each value of a series but the last is followed by a comma."""
+    read = f"select coalesce(sum({_VALUES}), 0), coalesce(max({_VALUES}), 0) from observation not indexed"
+    values, of_series = database.execute(read).fetchone()
+    trials, letters = database.execute(
+        "select count(*), coalesce(sum(length(load)), 0) from trial not indexed"
+    ).fetchone()
+    return Count(int(values), int(of_series), int(trials), int(letters))
 
 
-def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> int:
+def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> tuple[int, int]:
+    """Return the number of rows of a table, and of the letters in them. Raises ValueError, and sqlite3.Error."""
     looks = [f"count(*), {' + '.join(_length(one) for one, kinds in columns.items() if 'text' in kinds)}"]
     if "id" in columns:
         looks.append("count(distinct id) < count(*)")
@@ -96,7 +111,7 @@ def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str
             ((kind,),) = database.execute(odd_one)
             reason = kind if kind not in kinds.split() else "beyond what Tollbar writes"
             raise ValueError(f"`{column}` of a {table} is {reason}")
-    return int(rows)
+    return int(rows), int(text_bytes)
 
 
 def _length(column: str) -> str:
@@ -110,8 +125,10 @@ def _is_odd(column: str, kinds: str) -> str:
     for kind, (least, most) in _LIMITS.items():
         if kind in kinds.split():
             is_odd += f" or {column} not between {least} and {most}"
-    if column in _DOCUMENTS:
-        is_odd += f" or length({column}) > {MOST_DOCUMENT}"
+    if column == "by_round":
+        is_odd += f" or length(by_round) > {_LETTERS_OF_VALUE} * ({_VALUES})"
+    elif "text" in kinds:
+        is_odd += f" or length({column}) > {MOST_DOCUMENT if column in _DOCUMENTS else MOST_OF_TEXT}"
     return f"({is_odd})"
 
 
