@@ -150,6 +150,25 @@ def test_what_cannot_be_said_fails_where_that_is_asked(tollbar: Tollbar, folder:
     assert 1 == tollbar("check", "policy", "--strict").returncode
 
 
+@pytest.mark.parametrize("lines", ["\n", "# a comment\n"])
+def test_a_file_of_very_many_lines_is_read_and_not_written(tollbar: Tollbar, folder: Path, lines: str) -> None:
+    path = folder / "tollbar.toml"
+    before = USES + "\n" + lines * 21_000
+    path.write_text(before)
+    assert "broken" in tollbar("check", "policy").stdout
+    done = tollbar("check", "policy", "--accept")
+    assert 2 == done.returncode
+    assert "more than 20,000 lines" in done.stderr
+    assert before == path.read_text()
+
+
+def test_a_name_of_a_use_is_as_long_as_one_of_a_file(tollbar: Tollbar, folder: Path) -> None:
+    (folder / "tollbar.toml").write_text(USES.replace("archive", "a" * 300))
+    done = tollbar("check", "policy")
+    assert 2 == done.returncode
+    assert "at most 100 characters" in done.stderr
+
+
 def test_standings_are_accepted(tollbar: Tollbar, folder: Path) -> None:
     """The file has today's, with its mode; what breaks a rule goes on to."""
     path = folder / "tollbar.toml"

@@ -63,6 +63,7 @@ FILES: Mapping[str, Callable[[Path], object]] = {
     "a long key": _holding(lambda: b'x = {"=".' + b"a." * 400_000 + b"b = 1}"),
     "a long string": _holding(lambda: b'a = "' + b"x" * 1_000_000 + b'"'),
     "a long name": _holding(lambda: b"x" * 1_000_000 + b" = 1"),
+    "a long number of base 16": _holding(lambda: b"a = 0x" + b"f" * 1_000_000),
     "a long number": _holding(lambda: b"a = " + b"9" * 1_000_000),
 }
 

@@ -37,6 +37,9 @@ MOST_DOTS = 50_000
 MOST_KEYS = 10_000
 """Limit of the keys of a table: pydantic makes an error of some 4 kB for each unknown one."""
 
+MOST_BITS = 14_000
+"""Limit of a number: Python reads any of base 16, and writes none of more than 4,300 digits."""
+
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 # Python's reader holds each beginning of a key: for one of a hundred thousand parts some 40 GB.
 _LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MOST_PARTS}}}")
@@ -161,7 +164,10 @@ def read_json(text: str, most_values: int) -> Any:
 
 
 def check_characters(said: object, where: str, key: str = "") -> None:
-    """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values."""
+    """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values.
+
+    And for a number that no message could show.
+    """
     if isinstance(said, Mapping):
         if len(said) > MOST_KEYS:
             what = f"{f'`{key}`' if key else 'the file'} has {len(said):,} keys; the limit is {MOST_KEYS:,} in a table"
@@ -172,6 +178,8 @@ def check_characters(said: object, where: str, key: str = "") -> None:
     elif isinstance(said, list):
         for value in said:
             check_characters(value, where, key)
+    elif isinstance(said, int) and said.bit_length() > MOST_BITS:
+        raise TollbarError(f"{f'`{key}`: ' if key else ''}a number of thousands of digits", where=where)
     elif isinstance(said, str) and not said.isprintable():
         for one in said:
             if one not in "\n\t" and unicodedata.category(one).startswith("C"):

@@ -70,6 +70,9 @@ def check(
     before = _content(path)
     project = policies.read_project(path)
     _refuse_nothing(project, part)
+    if accept and before.count("\n") > MOST_LINES:
+        what = f"more than {MOST_LINES:,} lines, the limit of a file that `--accept` writes"
+        raise TollbarError(what, where=str(path), hint="remove empty lines and comments")
     if part != TOLLS:
         found = replace(found, uses=policies.check_project(project, found.on))
     here = processor_of(machine.fingerprint())
@@ -91,6 +94,9 @@ EXAMPLE = """the file names what your project uses (docs/choosing.md), for examp
   family = "password-hash"
   choice = "argon2id"
   setting = { memory = "19 MiB", passes = 2, lanes = 1 }"""
+
+MOST_LINES = 20_000
+"""Limit of a file that is written with its comments and spaces as they are: to read a million lines so takes 25 s."""
 
 
 def _document(found: Check) -> Document:

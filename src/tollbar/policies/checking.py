@@ -52,7 +52,7 @@ class _WireUse(Wire):
 
 _Ratio = Annotated[FiniteFloat, Field(gt=0, strict=True)]
 # A budget is measured as a study of its name, which a run keeps in a file.
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
 
 
 class _WireSetOn(Wire):
