@@ -25,6 +25,10 @@ class ComponentRecord(BaseModel):
     processes: Number = 1
 
 
+# Each takes fifty times the letters that it may have.
+Components = Annotated[Mapping[str, ComponentRecord], Field(max_length=100)]
+
+
 class Negotiated(BaseModel):
     """What the two sides of so many TLS connections agreed on, in the specifications' names."""
 
@@ -69,7 +73,7 @@ class Requested(BaseModel):
     handshakes_resumed: Number = 0
     reopened: Number = 0
     """Kept connections that the server had closed and that were made again."""
-    components: Mapping[str, ComponentRecord] = {}
+    components: Components = {}
     client_run_queue_wait_ns: Number = 0
     """Time in which the load client would have run and others had its core; the lab looks in the throughput phase
     alone."""
@@ -86,7 +90,7 @@ class Totals(BaseModel):
     client_memory_bytes: Number = 0
     round_trip_ns: Mapping[str, Number] = {}
     """Of a round trip before the load to the machine of each component that is on another one."""
-    components: Mapping[str, ComponentRecord] = {}
+    components: Components = {}
 
 
 class LoadRecord(Requested, Totals):
