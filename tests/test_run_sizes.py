@@ -108,6 +108,10 @@ LETTERS: Mapping[str, tuple[Sequence[str], str]] = {
         [f"update trial set load = '{json.dumps({'wall_ns': 1, 'latency_us': [[1, 1]] * 100_000})}'"],
         "letters of what load clients report",
     ),
+    "round trips of a load": (
+        [f"update trial set load = '{json.dumps({'wall_ns': 1, 'round_trip_ns': {str(n): 1 for n in range(101)}})}'"],
+        "`round_trip_ns`: Dictionary should have at most 100 items",
+    ),
     "components of a load": (
         [f"update trial set load = '{json.dumps({'wall_ns': 1, 'components': {str(n): {} for n in range(101)}})}'"],
         "`components`: Dictionary should have at most 100 items",

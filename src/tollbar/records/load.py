@@ -25,8 +25,9 @@ class ComponentRecord(BaseModel):
     processes: Number = 1
 
 
-# Each takes fifty times the letters that it may have.
-Components = Annotated[Mapping[str, ComponentRecord], Field(max_length=100)]
+MOST_COMPONENTS = 100
+"""Limit of the components of a server. Ten thousand in each trial take minutes to be judged."""
+Components = Annotated[Mapping[str, ComponentRecord], Field(max_length=MOST_COMPONENTS)]
 
 
 class Negotiated(BaseModel):
@@ -88,7 +89,7 @@ class Totals(BaseModel):
     """The TLS libraries that its clients spoke through."""
     client_context_switches: Number = 0
     client_memory_bytes: Number = 0
-    round_trip_ns: Mapping[str, Number] = {}
+    round_trip_ns: Annotated[Mapping[str, Number], Field(max_length=MOST_COMPONENTS)] = {}
     """Of a round trip before the load to the machine of each component that is on another one."""
     components: Components = {}
 
