@@ -35,7 +35,7 @@ A run of a stranger that has as many is judged in some 5 s of CPU time and 300 M
 MOST_VALUES_OF_SERIES = 200_000
 """Limit of the values of one text: two for each slice of 10,000 rounds, because a lost round may be measured again."""
 
-MOST_TRIALS = 60_000
+MOST_TRIALS = 50_000
 """Limit of the trials of a run, each of which takes some 3 kB: of the usual ten rounds, so many have more values than a
 run may have."""
 MOST_LOAD_LETTERS = 12 << 20
