@@ -413,6 +413,9 @@ def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Ma
         )
         for found in tables.cells.get(asked.name, ())
     )
+    for cell in cells:
+        if cell.choice not in asked.family.choices:
+            raise ValueError(f"a cell of `{cell.choice[:MOST_OF_VERSION]}`, a choice that its family does not have")
     left_out = tables.left_out.get(asked.name, ())
     said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
     return StudyRun(asked, cells, said, tuple(looked), set_aside)

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, cast
 
 from tollbar.errors import printable, printable_in
-from tollbar.families import Value
+from tollbar.families import LOADS, Value
 from tollbar.plan import MOST_COMBINATIONS
 from tollbar.records.load import MOST
 from tollbar.results.observations import Count, packed, refuse_more
@@ -52,6 +52,8 @@ MOST_OF_TEXT = 64 << 10
 # All texts that are kept: those of as many cells as may be planned, or four bytes a letter within 300 MiB.
 MOST_LETTERS = 48 << 20
 _NOT_KEPT = ("observation", "event")
+# Of an event, which nothing reads.
+_UNREAD = ("what",)
 # A value of a series is a number of at most 24 letters, and a comma.
 _LETTERS_OF_VALUE = 30
 _VALUES = "length(by_round) - length(replace(by_round, ',', '')) + 1"
@@ -127,7 +129,7 @@ def _is_odd(column: str, kinds: str) -> str:
             is_odd += f" or {column} not between {least} and {most}"
     if column == "by_round":
         is_odd += f" or length(by_round) > {_LETTERS_OF_VALUE} * ({_VALUES})"
-    elif "text" in kinds:
+    elif "text" in kinds and column not in _UNREAD:
         is_odd += f" or length({column}) > {MOST_DOCUMENT if column in _DOCUMENTS else MOST_OF_TEXT}"
     return f"({is_odd})"
 
@@ -166,6 +168,8 @@ def coordinates(text: str) -> Mapping[str, Value]:
     said = json.loads(text)
     if not isinstance(said, dict) or not all(_is_value(value) for value in said.values()):
         raise ValueError("coordinates that are none")
+    if any(isinstance(said.get(name), str) for name in LOADS):
+        raise ValueError("a load that is no number")
     if len(said) > MOST_COORDINATES:
         raise ValueError(f"a cell with {len(said):,} coordinates; at most {MOST_COORDINATES} are read")
     return printable_in(said)
