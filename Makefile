@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup develop run test coverage quick fuzz mutants engine-mutants sanitize sbom deny reproducible lint bench format lock browser servers runtimes packages rivals clean
+.PHONY: help setup develop run test coverage quick fuzz mutants engine-mutants sanitize sbom schemas deny reproducible lint bench format lock browser servers runtimes packages rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -94,6 +94,9 @@ sanitize: servers ## The engine's unit tests under AddressSanitizer and Undefine
 		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
 		cargo test --release --locked --target $(SANITIZED) --config 'profile.release.lto="off"' \
 		--config profile.release.codegen-units=16 --config 'profile.release.strip="none"' --bin tollbar-engine
+
+schemas: setup ## The JSON Schema of each document, in schemas/
+	$(BIN)/python -m tollbar.document.schema schemas
 
 sbom: develop ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json, held against its schema
 	$(BIN)/pip install -q --disable-pip-version-check 'cyclonedx-python-lib[json-validation]>=11'

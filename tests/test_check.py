@@ -20,7 +20,7 @@ from patience import PATIENCE_S
 from test_budgets import at_ratio
 from tollbar import lab
 from tollbar.cli import check as command
-from tollbar.document.decisions.check import Document
+from tollbar.document.decisions.check import CheckDocument
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement, StudyJudgement
 from tollbar.policies import read_project
@@ -128,7 +128,7 @@ def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar,
     assert "| archive | sha-1 | standing acceptable | breaks |" in markdown
     assert "its standing fell from acceptable to broken" in (folder / "check.html").read_text()
     said = json.loads(tollbar("check", "policy", "--json").stdout)
-    Document.model_validate(said)
+    CheckDocument.model_validate(said)
     archive, front = said["uses"]
     assert ("breaks", "broken", "acceptable") == (
         archive["verdict"],

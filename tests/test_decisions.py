@@ -10,7 +10,7 @@ import pytest
 
 from tollbar.cli.options import Layout, show_answer
 from tollbar.console import streams
-from tollbar.document.schema import Form, Number
+from tollbar.document.form import Form, Number
 from tollbar.errors import TollbarError
 from tollbar.present.blocks import Listing, Table, TableCell, numbers, row_names
 from tollbar.present.page import Brief

@@ -10,7 +10,7 @@ import pytest
 from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, handshakes, mix, sized
 from tollbar.cli.options import read_share
-from tollbar.document.schema import ends_of
+from tollbar.document.form import ends_of
 from tollbar.errors import TollbarError
 from tollbar.judge import Verdict
 from tollbar.stats import Interval

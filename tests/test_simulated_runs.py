@@ -11,7 +11,7 @@ from bench import fleet as made_up
 import forked
 from conftest import command
 from tollbar import document, judge, report, results
-from tollbar.document.schema import DocumentForm
+from tollbar.document.run import RunDocument
 from tollbar.errors import TollbarError
 
 SAID = "Simulated: the node that this was measured on is made up"
@@ -43,7 +43,7 @@ def test_the_document_says_whether_a_machine_is_made_up(
     said = document.of_run(judge.judge(results.read(run)))
     assert is_simulated is said["simulated"]
     assert nodes == said["nodes"]
-    DocumentForm.model_validate(said)
+    RunDocument.model_validate(said)
 
 
 @pytest.mark.parametrize("more", [{"simulated": "a node that is made up on this machine"}, {}])

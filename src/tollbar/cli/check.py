@@ -22,7 +22,7 @@ from tollbar.present.decisions.check import answer
 if TYPE_CHECKING:
     # What measures and judges takes three times as long to import as `check policy` takes without it.
     from tollbar.budgets.judging import CheckedBudget
-    from tollbar.document.decisions.check import Document
+    from tollbar.document.decisions.check import CheckDocument
     from tollbar.judge import StudyJudgement
 
 DEFAULT_FOR = "1 min"
@@ -99,7 +99,7 @@ MOST_LINES = 20_000
 """Limit of a file that is written with its comments and spaces as they are: to read a million lines so takes 25 s."""
 
 
-def _document(found: Check) -> Document:
+def _document(found: Check) -> CheckDocument:
     from tollbar.document.decisions.check import document
 
     return document(found)

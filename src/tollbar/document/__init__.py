@@ -1,6 +1,7 @@
-"""What other programs read: the JSON document, which `schema` describes, and a flat row for each cell."""
+"""The documents that other programs read: JSON by the forms of each module, and a flat row for each cell."""
 
 from tollbar.document.cells import cell_rows
-from tollbar.document.made import of_comparison, of_run, of_source
+from tollbar.document.comparison import of_comparison
+from tollbar.document.run import of_run, of_source
 
 __all__ = ["cell_rows", "of_comparison", "of_run", "of_source"]

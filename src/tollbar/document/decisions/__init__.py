@@ -1,1 +1,1 @@
-"""The JSON documents of decisions: a module for each command, whose `Document` is form and value in one."""
+"""The JSON documents of decisions: a module for each command, with the form of its document."""

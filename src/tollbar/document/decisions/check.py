@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
-from typing import Literal
-
-from pydantic import Field
+from typing import Annotated
 
 from tollbar.budgets.checked import Check
-from tollbar.budgets.judging import CheckedBudget
-from tollbar.document.schema import Form, Number, Values, ends_of
-from tollbar.policies import CheckedUse, Finding
+from tollbar.document.form import Document, Form, Number, Values, high_of, low_of, of, within
+from tollbar.families import Part
+from tollbar.policies import CheckedUse, Finding, Judged, SetOn
 
 
 class RuleForm(Form):
     """A rule that is not simply met, or has an exception that is not needed."""
 
-    rule: str
+    rule: Annotated[str, of("rule.id")]
     policy: str
-    clause: str
-    source: str
-    checked: bool
-    verdict: str
+    clause: Annotated[str, of("rule.clause")]
+    source: Annotated[str, of("rule.source")]
+    checked: Annotated[bool, of("rule.checked")]
+    verdict: Annotated[str, of("ruling")]
     why: str
-    advice: bool
-    excepted_until: date | None
-    exception_ended: date | None
-    exception_not_needed: date | None
+    advice: Annotated[bool, of("rule.should")]
+    excepted_until: Annotated[date | None, of("excepted.until")]
+    exception_ended: Annotated[date | None, of("ended.until")]
+    exception_not_needed: Annotated[date | None, of("unneeded.until")]
 
 
 class PolicyForm(Form):
-    policy: str
-    verdict: str
+    policy: Annotated[str, of("policy.name")]
+    verdict: Annotated[str, of("ruling")]
     missing: str | None
-    rules: list[RuleForm]
+    rules: Annotated[list[RuleForm], of(lambda judged: _not_simply_met(judged))]
 
 
 class ThreatForm(Form):
@@ -44,43 +43,41 @@ class ThreatForm(Form):
 
 
 class UseForm(Form):
-    use: str
-    family: str
-    setting: Values
-    verdict: str
-    policies: list[PolicyForm]
-    threats: list[ThreatForm]
+    use: Annotated[str, of("use.name")]
+    family: Annotated[str, of("use.family.name")]
+    setting: Annotated[Values, of("use.cell")]
+    verdict: Annotated[str, of("ruling")]
+    policies: Annotated[list[PolicyForm], of("judged")]
+    threats: Annotated[list[ThreatForm], of(lambda checked: _threats(checked))]
     standing: str
-    standing_committed: str | None
-    fell: list[str]
+    standing_committed: Annotated[str | None, of("use.standing")]
+    fell: Annotated[list[str], of(lambda checked: _authorities(checked.fell))]
     missing: str | None
 
 
 class BudgetForm(Form):
-    budget: str
-    family: str
-    choice: str
-    against: str
-    setting: Values
-    verdict: str
+    budget: Annotated[str, of("budget.name")]
+    family: Annotated[str, of("budget.family")]
+    choice: Annotated[str, of("budget.choice")]
+    against: Annotated[str, of("budget.against")]
+    setting: Annotated[Values, of("budget.setting")]
+    verdict: Annotated[str, of("found")]
     reason: str | None
-    limit: Number
-    ratio: Number
-    low: Number
-    high: Number
-    confidence: Number
-    blocks: int
-    noisy: bool | None
+    limit: Annotated[Number, of("budget.at_most")]
+    ratio: Annotated[Number, of("ratio.estimate")]
+    low: Annotated[Number, low_of("ratio")]
+    high: Annotated[Number, high_of("ratio")]
+    confidence: Annotated[Number, of("ratio.confidence")]
+    blocks: Annotated[int, of(lambda checked: checked.ratio.n if checked.ratio else 0)]
+    noisy: Annotated[bool | None, of("ratio.is_noisy")]
     libraries: list[str]
-    ratio_when_set: Number
-    libraries_when_set: list[str]
-    new_limit: Number
+    ratio_when_set: Annotated[Number, of("budget.set_on.ratio")]
+    libraries_when_set: Annotated[list[str], of(lambda checked: _libraries_when_set(checked.budget.set_on))]
+    new_limit: Annotated[Number, within(lambda checked, check: checked.new_limit if check.is_accepted else None)]
 
 
-class Document(Form):
-    number: Literal[3] = Field(alias="schema")
-    """the number of this form"""
-    file: str
+class CheckDocument(Document):
+    file: Annotated[str, of(lambda check: str(check.path))]
     """what is checked"""
     on: date
     """the day that policies were asked about"""
@@ -89,7 +86,7 @@ class Document(Form):
     leaves_open: bool
     """whether something cannot be said, cannot be told, is not judged here, or is within its limit by a noisy ratio,
     and no further from it than neighbours may move it: with `--strict` the status is then 3"""
-    accepted: bool
+    accepted: Annotated[bool, of("is_accepted")]
     """whether standings and limits were to be written into the file: those are that are other than the file's"""
     uses: list[UseForm]
     """each use: its `verdict` (`meets`, `breaks`, `cannot say`), that of each of its `policies` with the `rules` that
@@ -100,87 +97,29 @@ class Document(Form):
     """each budget: `verdict` (`within`, `over`, `cannot tell`, `not measured`, `not judged here`) with the `reason` why
     it is open or not sure,
     the `ratio` and its interval beside the `limit`, and with `--accept` the `new_limit`, where it was written anew"""
-    run: str | None
+    run: Annotated[str | None, of(lambda check: str(check.run) if check.run else None)]
     """where what was measured is kept"""
 
 
-def document(check: Check) -> Document:
-    """The document of a check."""
-    return Document(
-        schema=3,
-        file=str(check.path),
-        on=check.on,
-        breaks=check.breaks,
-        leaves_open=check.leaves_open,
-        accepted=check.is_accepted,
-        uses=[_use(one) for one in check.uses],
-        budgets=[_budget(one, check) for one in check.budgets],
-        run=str(check.run) if check.run else None,
-    )
+def document(check: Check) -> CheckDocument:
+    """Return the document of a check."""
+    return CheckDocument.read(check, check)
 
 
-def _use(one: CheckedUse) -> UseForm:
-    return UseForm(
-        use=one.use.name,
-        family=one.use.family.name,
-        setting=dict(one.use.cell),
-        verdict=one.ruling,
-        policies=[
-            PolicyForm(
-                policy=said.policy.name,
-                verdict=said.ruling,
-                missing=said.missing,
-                rules=[_rule(one) for one in said.findings if one.ruling != "meets" or one.unneeded],
-            )
-            for said in one.judged
-        ],
-        threats=[
-            ThreatForm(threat=threat, wanted=one.use.threats[threat], verdict=ruling, why=why)
-            for threat, (ruling, why) in one.threats.items()
-        ],
-        standing=one.standing,
-        standing_committed=one.use.standing,
-        fell=[f"{said.by}, {said.where}: {said.says}" for said in one.fell.authority] if one.fell else [],
-        missing=one.missing,
-    )
+def _not_simply_met(judged: Judged) -> Sequence[Finding]:
+    return [one for one in judged.findings if one.ruling != "meets" or one.unneeded]
 
 
-def _rule(of: Finding) -> RuleForm:
-    return RuleForm(
-        rule=of.rule.id,
-        policy=of.policy,
-        clause=of.rule.clause,
-        source=of.rule.source,
-        checked=of.rule.checked,
-        verdict=of.ruling,
-        why=of.why,
-        advice=of.rule.should,
-        excepted_until=of.excepted and of.excepted.until,
-        exception_ended=of.ended and of.ended.until,
-        exception_not_needed=of.unneeded and of.unneeded.until,
-    )
+def _threats(checked: CheckedUse) -> Sequence[ThreatForm]:
+    return [
+        ThreatForm(threat=threat, wanted=checked.use.threats[threat], verdict=ruling, why=why)
+        for threat, (ruling, why) in checked.threats.items()
+    ]
 
 
-def _budget(one: CheckedBudget, check: Check) -> BudgetForm:
-    budget, ratio = one.budget, one.ratio
-    low, high = ends_of(ratio)
-    return BudgetForm(
-        budget=budget.name,
-        family=budget.family,
-        choice=budget.choice,
-        against=budget.against,
-        setting=dict(budget.setting),
-        verdict=one.found,
-        reason=one.reason,
-        limit=budget.at_most,
-        ratio=ratio and ratio.estimate,
-        low=low,
-        high=high,
-        confidence=ratio and ratio.confidence,
-        blocks=ratio.n if ratio else 0,
-        noisy=ratio.is_noisy if ratio else None,
-        libraries=list(one.libraries),
-        ratio_when_set=budget.set_on and budget.set_on.ratio,
-        libraries_when_set=list(budget.set_on.libraries) if budget.set_on else [],
-        new_limit=one.new_limit if check.is_accepted else None,
-    )
+def _authorities(fell: Part | None) -> Sequence[str]:
+    return [f"{said.by}, {said.where}: {said.says}" for said in fell.authority] if fell else []
+
+
+def _libraries_when_set(set_on: SetOn | None) -> Sequence[str]:
+    return set_on.libraries if set_on else ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Literal
+from typing import Annotated, NamedTuple
 
-from pydantic import Field
-
-from tollbar.document.schema import Form, Number, Values, ends_of
-from tollbar.judge.choosing import Candidate, Choosing, Reason
+from tollbar.document.form import Document, Form, Number, Source, Values, high_of, low_of, of, within
+from tollbar.judge import Toll
+from tollbar.judge.choosing import Candidate, Choosing, Rank
 from tollbar.policies import Policy
 from tollbar.present.blocks import Brief
 from tollbar.present.decisions.choose import Answered, contradictions
@@ -18,53 +17,75 @@ from tollbar.present.decisions.choose import Answered, contradictions
 class ReasonForm(Form):
     what: str
     policy: str | None
-    rule: str | None
-    clause: str | None
-    source: str | None
-    checked: bool | None
-    ours: bool | None
-    excepted_until: date | None
-    exception_ended: date | None
+    rule: Annotated[str | None, of("rule.id")]
+    clause: Annotated[str | None, of("rule.clause")]
+    source: Annotated[str | None, of("rule.source")]
+    checked: Annotated[bool | None, of("rule.checked")]
+    ours: Annotated[bool | None, of("rule.ours")]
+    excepted_until: Annotated[date | None, of("excepted.until")]
+    exception_ended: Annotated[date | None, of("ended.until")]
+
+
+class _Placed(NamedTuple):
+    """A candidate in the place whose cheapest it is compared with; None: none of it was measured."""
+
+    place: Choosing | None
+    found: Candidate
+
+    @property
+    def toll(self) -> Toll | None:
+        return self.place.beside_cheapest(self.found) if self.place else None
 
 
 class CandidateForm(Form):
-    choice: str
-    setting: Values
-    standing: str
-    strength: int | None
-    ruling: str
-    cost: Number
-    low: Number
-    high: Number
-    noisy: bool | None
-    over_cheapest: Number
-    over_cheapest_low: Number
-    over_cheapest_high: Number
-    over_cheapest_noisy: bool | None
-    verdict: str | None
-    not_measured: str | None
-    broken: list[ReasonForm]
-    missing: list[ReasonForm]
-    advice: list[ReasonForm]
-    excepted: list[ReasonForm]
-    conditions: dict[str, str]
+    choice: Annotated[str, of(lambda one: one.found.coordinates["choice"])]
+    setting: Annotated[Values, of(lambda one: {n: v for n, v in one.found.coordinates.items() if n != "choice"})]
+    standing: Annotated[str, within(lambda one, wanted: wanted.family.standing_of(one.found.coordinates))]
+    strength: Annotated[int | None, within(lambda one, wanted: wanted.family.strength_of(one.found.coordinates))]
+    ruling: Annotated[str, of("found.ruling")]
+    cost: Annotated[Number, of("found.cost.estimate")]
+    low: Annotated[Number, low_of("found.cost")]
+    high: Annotated[Number, high_of("found.cost")]
+    noisy: Annotated[bool | None, of("found.cost.is_noisy")]
+    over_cheapest: Annotated[Number, of("toll.ratio.estimate")]
+    over_cheapest_low: Annotated[Number, low_of("toll.ratio")]
+    over_cheapest_high: Annotated[Number, high_of("toll.ratio")]
+    over_cheapest_noisy: Annotated[bool | None, of("toll.ratio.is_noisy")]
+    verdict: Annotated[str | None, of("toll.verdict")]
+    not_measured: Annotated[str | None, of("found.unmeasured")]
+    broken: Annotated[list[ReasonForm], of("found.broken")]
+    missing: Annotated[list[ReasonForm], of("found.missing")]
+    advice: Annotated[list[ReasonForm], of("found.advice")]
+    excepted: Annotated[list[ReasonForm], of("found.excepted")]
+    conditions: Annotated[dict[str, str], of("found.conditions")]
+
+
+def _candidates(of_place: Callable[[Choosing], Sequence[Candidate]]) -> Source:
+    return of(lambda place: [_Placed(place, one) for one in of_place(place)])
+
+
+class _PlacedRank(NamedTuple):
+    place: Choosing
+    rank: Rank
 
 
 class RankForm(Form):
-    place: int
-    candidates: list[CandidateForm]
+    place: Annotated[int, of("rank.number")]
+    candidates: Annotated[
+        list[CandidateForm], of(lambda one: [_Placed(one.place, each) for each in one.rank.candidates])
+    ]
 
 
 class PlaceForm(Form):
     study: str | None
     where: Values
     cost: str
-    ranks: list[RankForm]
-    unpriced: list[CandidateForm]
-    refused: list[CandidateForm]
-    cannot_say: list[CandidateForm]
-    dropping: list[CandidateForm]
-    nearest: list[CandidateForm]
+    ranks: Annotated[list[RankForm], of(lambda place: [_PlacedRank(place, one) for one in place.ranks])]
+    unpriced: Annotated[list[CandidateForm], _candidates(lambda place: place.unpriced)]
+    refused: Annotated[list[CandidateForm], _candidates(lambda place: place.refused)]
+    cannot_say: Annotated[list[CandidateForm], _candidates(lambda place: place.unsaid)]
+    dropping: Annotated[list[CandidateForm], _candidates(lambda place: place.dropping)]
+    nearest: Annotated[list[CandidateForm], _candidates(lambda place: place.nearest)]
 
 
 class PolicyForm(Form):
@@ -72,37 +93,42 @@ class PolicyForm(Form):
     title: str
     by: str
     edition: str
-    date: date
+    date: Annotated[date, of("dated")]
     source: str
-    not_judged: list[dict[str, str]]
+    not_judged: Annotated[
+        list[dict[str, str]], of(lambda policy: [{"clause": one.clause, "what": one.what} for one in policy.not_judged])
+    ]
 
 
 class ContradictionForm(Form):
-    policies: list[str]
-    rules: list[str]
-    clauses: list[str]
-    checked: list[bool]
+    policies: Annotated[list[str], of(lambda two: [two.policy, two.other_policy])]
+    rules: Annotated[list[str], of(lambda two: [two.rule.id, two.other_rule.id])]
+    clauses: Annotated[list[str], of(lambda two: [two.rule.clause, two.other_rule.clause])]
+    checked: Annotated[list[bool], of(lambda two: [two.rule.checked, two.other_rule.checked])]
 
 
-class Document(Form):
-    number: Literal[3] = Field(default=3, alias="schema")
-    """the number of this form"""
-    question: str
+class _ChooseAnswer(NamedTuple):
+    found: Answered
+    words: Brief
+
+
+class ChooseDocument(Document):
+    question: Annotated[str, of("words.question")]
     """what was asked, in words"""
-    headline: str
+    headline: Annotated[str, of("words.headline")]
     """the answer in one line"""
-    family: str
+    family: Annotated[str, of("found.wanted.family.name")]
     """the family that is chosen from"""
-    policies: list[PolicyForm]
+    policies: Annotated[list[PolicyForm], of(lambda answer: _policies(answer.found.wanted.policies))]
     """each policy that must be met, with what it extends: `name`, `title`, `by`, `edition`, `date`, `source`, and
     what it asks that is `not_judged`"""
-    threats: dict[str, str]
+    threats: Annotated[dict[str, str], of("found.wanted.threats")]
     """each threat that must be mitigated, and how far at least: `yes` or `partly`"""
-    on: date
+    on: Annotated[date, of("found.wanted.on")]
     """the day that is judged"""
-    costs_from: str
+    costs_from: Annotated[str, of("found.source")]
     """where the costs are from"""
-    places: list[PlaceForm]
+    places: Annotated[list[PlaceForm], of("found.places")]
     """costs are compared within one place (`where`, in one `study` of a run, of CPU time as `cost` says): what
     qualifies by `ranks`, each with its `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of
     what it `cannot_say`; what is `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has
@@ -111,108 +137,19 @@ class Document(Form):
     whose `advice` it does not follow, or from which it is `excepted`, each with its clause, whether that was read
     (`checked`), and the last day of the exception that holds (`excepted_until`) or holds no more
     (`exception_ended`)"""
-    unmeasured: list[CandidateForm]
+    unmeasured: Annotated[
+        list[CandidateForm], of(lambda answer: [_Placed(None, one) for one in answer.found.unmeasured])
+    ]
     """what was judged by the same rules and has no cost"""
-    contradictions: list[ContradictionForm]
+    contradictions: Annotated[list[ContradictionForm], of(lambda answer: contradictions(answer.found))]
     """rules of two policies that nothing meets together"""
 
 
-def made(of: Answered, said: Brief) -> Document:
-    """The document of an answer."""
-    wanted = of.wanted
-    parts = {part.name: part for policy in wanted.policies for part in policy.all_of_it}
-    return Document(
-        question=said.question,
-        headline=said.headline,
-        family=wanted.family.name,
-        policies=[_policy(one) for one in parts.values()],
-        threats={name: str(degree) for name, degree in wanted.threats.items()},
-        on=wanted.on,
-        costs_from=of.source,
-        places=[_place(of, place) for place in of.places],
-        unmeasured=[_candidate(of, None, one) for one in of.unmeasured],
-        contradictions=[
-            ContradictionForm(
-                policies=[one.policy, one.other_policy],
-                rules=[one.rule.id, one.other_rule.id],
-                clauses=[one.rule.clause, one.other_rule.clause],
-                checked=[one.rule.checked, one.other_rule.checked],
-            )
-            for one in contradictions(of)
-        ],
-    )
+def made(found: Answered, words: Brief) -> ChooseDocument:
+    """Return the document of an answer."""
+    return ChooseDocument.read(_ChooseAnswer(found, words), found.wanted)
 
 
-def _policy(one: Policy) -> PolicyForm:
-    not_judged = [{"clause": each.clause, "what": each.what} for each in one.not_judged]
-    return PolicyForm(
-        name=one.name,
-        title=one.title,
-        by=one.by,
-        edition=one.edition,
-        date=one.dated,
-        source=one.source,
-        not_judged=not_judged,
-    )
-
-
-def _place(of: Answered, place: Choosing) -> PlaceForm:
-    def many(some: Sequence[Candidate]) -> list[CandidateForm]:
-        return [_candidate(of, place, one) for one in some]
-
-    return PlaceForm(
-        study=place.study,
-        where=dict(place.where),
-        cost=place.cost,
-        ranks=[RankForm(place=rank.number, candidates=many(rank.candidates)) for rank in place.ranks],
-        unpriced=many(place.unpriced),
-        refused=many(place.refused),
-        cannot_say=many(place.unsaid),
-        dropping=many(place.dropping),
-        nearest=many(place.nearest),
-    )
-
-
-def _candidate(of: Answered, place: Choosing | None, one: Candidate) -> CandidateForm:
-    family, cost = of.wanted.family, one.cost
-    toll = place.beside_cheapest(one) if place else None
-    ratio = toll.ratio if toll else None
-    (low, high), (over_low, over_high) = ends_of(cost), ends_of(ratio)
-    setting: Mapping[str, object] = {n: v for n, v in one.coordinates.items() if n != "choice"}
-    return CandidateForm(
-        choice=str(one.coordinates["choice"]),
-        setting=dict(setting),
-        standing=str(family.standing_of(one.coordinates)),
-        strength=family.strength_of(one.coordinates),
-        ruling=str(one.ruling),
-        cost=cost.estimate if cost else None,
-        low=low,
-        high=high,
-        noisy=cost.is_noisy if cost else None,
-        over_cheapest=ratio.estimate if ratio else None,
-        over_cheapest_low=over_low,
-        over_cheapest_high=over_high,
-        over_cheapest_noisy=ratio.is_noisy if ratio else None,
-        verdict=str(toll.verdict) if toll else None,
-        not_measured=one.unmeasured,
-        broken=[_reason(each) for each in one.broken],
-        missing=[_reason(each) for each in one.missing],
-        advice=[_reason(each) for each in one.advice],
-        excepted=[_reason(each) for each in one.excepted],
-        conditions=dict(one.conditions),
-    )
-
-
-def _reason(of: Reason) -> ReasonForm:
-    rule = of.rule
-    return ReasonForm(
-        what=of.what,
-        policy=of.policy,
-        rule=rule.id if rule else None,
-        clause=rule.clause if rule else None,
-        source=rule.source if rule else None,
-        checked=rule.checked if rule else None,
-        ours=rule.ours if rule else None,
-        excepted_until=of.excepted and of.excepted.until,
-        exception_ended=of.ended and of.ended.until,
-    )
+def _policies(asked: Sequence[Policy]) -> Sequence[Policy]:
+    """Return the policies with those that they extend, each once."""
+    return [*{part.name: part for policy in asked for part in policy.all_of_it}.values()]

@@ -3,82 +3,84 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
-
-from tollbar.document.schema import JSON, Form, Number, Values
-from tollbar.gathering import Gathered, Observation, Pattern, Place, TollRow
+from tollbar.document.form import JSON, Document, Form, Number, Values, of, within
+from tollbar.gathering import Found, Gathered, Observation, Place, TollRow
 from tollbar.present.decisions.gather import refusal_words
 from tollbar.present.decisions.gather_words import DIFFERS
 from tollbar.results import free_names
-from tollbar.stats import Moments
 
 
 class GatheredRunForm(Form):
-    run: str
+    run: Annotated[str, of("name")]
     """its directory"""
-    machine: int
+    machine: Annotated[int, within(lambda run, places: places.machine_of(run))]
     """its place in `machines`, from 0"""
     started: str
-    tollbar: str
+    tollbar: Annotated[str, of("version")]
     """the version that made it"""
-    page: str | None
+    page: Annotated[str | None, of(lambda run: f"{run.name}/{run.page.name}" if run.page else None)]
     """its report, where there is one"""
 
 
 class MachineForm(Form):
     processor: str
-    fingerprint: dict[str, JSON]
+    fingerprint: Annotated[dict[str, JSON], of(lambda machine: machine.fingerprint.model_dump())]
     runs: list[int]
     """their places in `runs`, from 0"""
 
 
 class ObservationForm(Form):
     run: int
-    study: str
-    provider: str
+    study: Annotated[str, of("study.name")]
+    provider: Annotated[str, of("cell.provider")]
     """with its version"""
-    server_version: str | None
-    ratio: Number
-    low: Number
+    server_version: Annotated[str | None, of("cell.server_version")]
+    ratio: Annotated[Number, of("toll.ratio")]
+    low: Annotated[Number, of("toll.low")]
     """null, as `high`, where there were too few blocks for an interval"""
-    high: Number
-    confidence: Number
-    noisy: bool
+    high: Annotated[Number, of("toll.high")]
+    confidence: Annotated[Number, of("study.confidence")]
+    noisy: Annotated[bool, of("toll.is_noisy")]
     """whether the ratio is noisy: the core was quiet in too few blocks, or was not probed"""
-    verdict: str
-    blocks: int
-    reason: str | None
+    verdict: Annotated[str, of("toll.verdict")]
+    blocks: Annotated[int, of("toll.blocks")]
+    reason: Annotated[str | None, of("toll.reason")]
     """why there is no ratio"""
 
 
 class TogetherForm(Form):
-    ratio: Number
-    low: Number
-    high: Number
-    confidence: Number
-    noise: Number
+    ratio: Annotated[Number, of("ratio.estimate")]
+    low: Annotated[Number, of("ratio.low")]
+    high: Annotated[Number, of("ratio.high")]
+    confidence: Annotated[Number, of("ratio.confidence")]
+    noise: Annotated[Number, of("floor")]
     """how far from 1 noise alone may take this ratio; null where no run had A/A pairs"""
-    noisy: bool
+    noisy: Annotated[bool, of("ratio.is_noisy")]
     """whether the combined runs are noisy: no quiet one has an interval"""
-    runs: list[int]
+    runs: Annotated[list[int], of(lambda place: [one.run for one in place.combined])]
     """the combined ones, by their places in `runs`"""
+
+
+class _OnMachine(NamedTuple):
+    machine: int
+    place: Place
 
 
 class OnMachineForm(Form):
     machine: int
-    verdict: str
+    verdict: Annotated[str, of(lambda on: DIFFERS if on.place.verdict is None else on.place.verdict)]
     """on the ratio of all runs `together`; `runs differ` where decided runs contradict one another"""
-    together: TogetherForm | None
+    together: Annotated[TogetherForm | None, of(lambda on: on.place if on.place.ratio else None)]
     """the runs combined by random effects; null where none has an interval"""
-    runs: list[ObservationForm]
+    runs: Annotated[list[ObservationForm], of("place.seen")]
 
 
 class GatheredTollForm(Form):
     family: str
-    cell: Values
+    cell: Annotated[Values, of("at")]
     over: Values
     """its baseline"""
     cost: str
@@ -91,18 +93,18 @@ class GatheredTollForm(Form):
     standing: str
     differs: bool
     """whether machines, or runs of one of them, contradict one another"""
-    on: list[OnMachineForm]
+    on: Annotated[list[OnMachineForm], of(lambda row: [_OnMachine(*one) for one in sorted(row.places.items())])]
 
 
 class PatternForm(Form):
     flags: list[str]
     """each of which separates the verdicts"""
-    verdict_with: str
-    verdict_without: str
-    processors_with: int
+    verdict_with: Annotated[str, of("have")]
+    verdict_without: Annotated[str, of("lack")]
+    processors_with: Annotated[int, of(lambda pattern: pattern.processors[0])]
     """how many decide it, at the least among the tolls"""
-    processors_without: int
-    tolls: list[int]
+    processors_without: Annotated[int, of(lambda pattern: pattern.processors[1])]
+    tolls: Annotated[list[int], within(lambda pattern, places: [places.of_row(row) for row in pattern.rows])]
     """their places in `tolls`, from 0"""
     by_chance: Number
     """the share of shuffles in which some flag separates the verdicts of as many tolls"""
@@ -117,7 +119,7 @@ class ShuffledForm(Form):
     """the median of these tolls' number over the shuffles"""
     most: int
     """the number that 95 of 100 shuffles do not exceed"""
-    not_shown: int
+    not_shown: Annotated[int, of("not_told")]
     """patterns that 5 % of the shuffles or more equal for some flag"""
 
 
@@ -128,62 +130,51 @@ class RefusedForm(Form):
     reason: str
 
 
-class Document(Form):
-    schema_: Literal[3] = Field(default=3, alias="schema")
-    """the number of this form"""
+class GatherDocument(Document):
     runs: list[GatheredRunForm]
     """those that could be read"""
     machines: list[MachineForm]
     """those whose fingerprints differ"""
-    tolls: list[GatheredTollForm]
+    tolls: Annotated[list[GatheredTollForm], of("rows")]
     """one for each cell over its baseline, `on` each machine as each run found it, and as its runs `together` do;
     nothing is estimated of several machines"""
-    patterns: list[PatternForm]
+    patterns: Annotated[list[PatternForm], of("patterns.told")]
     """processor flags that separate the verdicts on tolls perfectly, which is no cause; fewer than 5 % of the shuffles
     give as many tolls for some flag"""
-    shuffled: ShuffledForm
+    shuffled: Annotated[ShuffledForm, of("patterns")]
     """how many tolls have such a flag, and how many where the flags are dealt out among the processors by chance"""
-    refused: list[RefusedForm]
+    refused: Annotated[list[RefusedForm], of(lambda gathered: _refused(gathered))]
     """runs and studies of which nothing is told, and why"""
 
 
-def document(gathered: Gathered) -> Document:
-    """The document of these runs."""
-    machine_of = _machine_of(gathered)
-    places = {id(row): number for number, row in enumerate(gathered.rows)}
-    return Document(
-        runs=[
-            GatheredRunForm(
-                run=run.name,
-                machine=machine_of[number],
-                started=run.started,
-                tollbar=run.version,
-                page=f"{run.name}/{run.page.name}" if run.page else None,
-            )
-            for number, run in enumerate(gathered.runs)
-        ],
-        machines=[
-            MachineForm(processor=one.processor, fingerprint=one.fingerprint.model_dump(), runs=one.runs)
-            for one in gathered.machines
-        ],
-        tolls=[_toll(row) for row in gathered.rows],
-        patterns=[_pattern(one, places) for one in gathered.patterns.told],
-        shuffled=ShuffledForm(
-            tolls=gathered.patterns.tolls,
-            shuffles=gathered.patterns.shuffles,
-            usual=gathered.patterns.usual,
-            most=gathered.patterns.most,
-            not_shown=gathered.patterns.not_told,
-        ),
-        refused=[
-            *(RefusedForm(run=one.name, study=None, reason=one.reason) for one in gathered.unusable),
-            *(
-                RefusedForm(run=run.name, study=one.study.name, reason=refusal_words(one))
-                for run in gathered.runs
-                for one in run.refused
-            ),
-        ],
-    )
+class _Places:
+    """The places of machines and tolls in their lists, by which others name them."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        machine_of = _machine_of(gathered)
+        self._machines = {id(run): machine_of[number] for number, run in enumerate(gathered.runs)}
+        self._rows = {id(row): number for number, row in enumerate(gathered.rows)}
+
+    def machine_of(self, run: Found) -> int:
+        return self._machines[id(run)]
+
+    def of_row(self, row: TollRow) -> int:
+        return self._rows[id(row)]
+
+
+def document(gathered: Gathered) -> GatherDocument:
+    """Return the document of these runs."""
+    return GatherDocument.read(gathered, _Places(gathered))
+
+
+def _refused(gathered: Gathered) -> Sequence[RefusedForm]:
+    runs = [RefusedForm(run=one.name, study=None, reason=one.reason) for one in gathered.unusable]
+    studies = [
+        RefusedForm(run=run.name, study=one.study.name, reason=refusal_words(one))
+        for run in gathered.runs
+        for one in run.refused
+    ]
+    return runs + studies
 
 
 def toll_rows(gathered: Gathered) -> Iterator[dict[str, Any]]:
@@ -217,78 +208,9 @@ def _columns(gathered: Gathered, number: int, row: TollRow, one: Observation) ->
         "load": row.load,
         "parameters": json.dumps(row.parameters, sort_keys=True),
         "standing": str(row.standing),
-        **{name: value for name, value in _observed(one).items() if name != "run"},
+        **ObservationForm.read(one).model_dump(exclude={"run"}),
     }
 
 
 def _machine_of(gathered: Gathered) -> Mapping[int, int]:
     return {run: number for number, machine in enumerate(gathered.machines) for run in machine.runs}
-
-
-def _toll(row: TollRow) -> GatheredTollForm:
-    return GatheredTollForm(
-        family=row.family,
-        cell=dict(row.at),
-        over=dict(row.over),
-        cost=row.cost,
-        load=row.load,
-        parameters={name: dict(with_) for name, with_ in row.parameters.items()},
-        threshold=row.threshold,
-        standing=str(row.standing),
-        differs=row.differs,
-        on=[
-            OnMachineForm(
-                machine=number,
-                verdict=DIFFERS if place.verdict is None else str(place.verdict),
-                together=_together(place),
-                runs=[ObservationForm(**_observed(one)) for one in place.seen],
-            )
-            for number, place in sorted(row.places.items())
-        ],
-    )
-
-
-def _together(place: Place) -> TogetherForm | None:
-    ratio = place.ratio
-    if ratio is None:
-        return None
-    return TogetherForm(
-        ratio=ratio.estimate,
-        low=ratio.low,
-        high=ratio.high,
-        confidence=ratio.confidence,
-        noise=place.floor,
-        noisy=ratio.moments is Moments.ALL,
-        runs=[one.run for one in place.combined],
-    )
-
-
-def _observed(one: Observation) -> dict[str, Any]:
-    toll, cell = one.toll, one.cell
-    return {
-        "run": one.run,
-        "study": one.study.name,
-        "provider": cell.provider,
-        "server_version": cell.server_version,
-        "ratio": toll.ratio,
-        "low": toll.low,
-        "high": toll.high,
-        "confidence": one.study.confidence,
-        "noisy": toll.is_noisy,
-        "verdict": str(toll.verdict),
-        "blocks": toll.blocks,
-        "reason": toll.reason,
-    }
-
-
-def _pattern(one: Pattern, places: Mapping[int, int]) -> PatternForm:
-    have, lack = one.processors
-    return PatternForm(
-        flags=list(one.flags),
-        verdict_with=str(one.have),
-        verdict_without=str(one.lack),
-        processors_with=have,
-        processors_without=lack,
-        tolls=[places[id(row)] for row in one.rows],
-        by_chance=one.by_chance,
-    )

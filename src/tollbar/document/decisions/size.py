@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
 
-from pydantic import Field
-
-from tollbar.document.schema import Ends, Form, Number, Values
+from tollbar.document.form import Bounded, Document, Form, Number, Values, of, within
 from tollbar.judge.choosing import Candidate
 from tollbar.policies import Ruling
 from tollbar.present.decisions.size import questions
 from tollbar.present.decisions.tune import reason_words
-from tollbar.sizing.checked import Checked, CheckedTerm
+from tollbar.sizing.checked import Checked
+from tollbar.sizing.mix import Part
 from tollbar.sizing.sized import Sized, SizedTerm
-from tollbar.sizing.swapping import Swap
-from tollbar.stats import Interval
+from tollbar.sizing.summing import Cell
 
 
 class Cores(Form):
     estimate: Number
-    interval: Ends | None
+    interval: Annotated[Bounded, of(lambda cores: cores)]
     """null where there were too few blocks"""
-    degrees_of_freedom: Number | None
+    degrees_of_freedom: Annotated[Number, of(lambda cores: cores.freedom if cores.is_bounded else None)]
     """of Student's distribution; null where they are not limited"""
-    noisy: bool
+    noisy: Annotated[bool, of("is_noisy")]
     """whether the core was quiet in too few blocks, so that all samples count"""
 
 
 class CellForm(Form):
-    run: str
-    study: str
-    cell: Values
-    share: Number
+    run: Annotated[str, of("cell.source.run.name")]
+    study: Annotated[str, of("cell.source.study_run.study.name")]
+    cell: Annotated[Values, of("cell.row.coordinates")]
+    share: Annotated[Number, of("part.share")]
     """how often it is performed in each operation of the term; below nought where it is taken off"""
 
 
@@ -39,174 +38,117 @@ class SwapForm(Form):
     name: str
     """what is changed: `choice` or a setting"""
     value: str | int | float
-    cell: Values
+    cell: Annotated[Values, of("row.coordinates")]
     """in the place of the term's first"""
-    standing: str
-    saves: Cores
+    standing: Annotated[str, of("row.standing")]
+    saves: Annotated[Cores, of("saved")]
     """below nought where it costs more"""
     verdict: str
     """`saves`, `costs`, `free` or `unclear` (not told apart), as of a toll"""
-    ruling: str
+    ruling: Annotated[str, of(lambda swap: _ruling(swap.judged))]
     """`meets`, `breaks` or `cannot say`"""
-    reasons: list[str]
+    reasons: Annotated[list[str], of(lambda swap: _reasons(swap.judged))]
     """why it breaks a policy, or why that cannot be said"""
 
 
 class TermForm(Form):
-    name: str
-    family: str
-    rate_per_s: Number
-    cells: list[CellForm]
+    name: Annotated[str, of("term.name")]
+    family: Annotated[str, of("term.family.name")]
+    rate_per_s: Annotated[Number, of("term.rate_per_s")]
+    cells: Annotated[list[CellForm], of(lambda sized_term: _cells(sized_term))]
     cores: Cores
-    share: Number | None
+    share: Annotated[Number, within(lambda sized_term, sized: sized.share(sized_term))]
     """of all cores"""
-    at_load: bool
+    at_load: Annotated[bool, of("is_at_load")]
     """whether its servers, if it has any, were kept as busy as the mix's by a client on a core of its own; if not, its
     `cells` say how they were asked"""
-    memory_bytes: Number | None
+    memory_bytes: Number
     """of all that are under way at once"""
-    ruling: str
+    ruling: Annotated[str, of(lambda sized_term: _ruling(sized_term.judged))]
     """of its own cell"""
-    reasons: list[str]
+    reasons: Annotated[list[str], of(lambda sized_term: _reasons(sized_term.judged))]
     swaps: list[SwapForm]
 
 
 class CheckedForm(Form):
     name: str
     predicted: Cores
-    measured: Cores | None
+    measured: Annotated[Cores | None, of("sides.in_rounds")]
     """in rounds, under a load that keeps the server's core as busy as the mix wants it"""
-    in_phases: Cores | None
+    in_phases: Annotated[Cores | None, of("sides.in_phases")]
     """the same in throughput phases"""
     reason: str | None
     """why nothing was measured"""
 
 
 class CheckForm(Form):
-    run: str
+    run: Annotated[str, of("run.name")]
     terms: list[CheckedForm]
     total: CheckedForm | None
     """of all that were run"""
 
 
-class Document(Form):
-    schema_: Literal[3] = Field(default=3, alias="schema")
-    """the number of this form"""
-    mix: str
+class _SizeAnswer(NamedTuple):
+    sized: Sized
+    checked: Checked | None
+
+
+class SizeDocument(Document):
+    mix: Annotated[str, of(lambda answer: str(answer.sized.mix.path))]
     """the file"""
-    utilisation: Number
+    utilisation: Annotated[Number, of("sized.mix.utilisation")]
     """the share of the cores' time that is to be used"""
-    survive: int
+    survive: Annotated[int, of("sized.mix.survive")]
     """machines that may fail"""
-    cores_each: int | None
+    cores_each: Annotated[int | None, of("sized.mix.cores_each")]
     """of a machine"""
-    policies: list[str]
+    policies: Annotated[list[str], of(lambda answer: [one.name for one in answer.sized.mix.policies])]
     """those of the mix"""
-    runs: list[str]
+    runs: Annotated[list[str], of(lambda answer: [run.name for run in answer.sized.runs])]
     """those that were named, and the one that measured missing terms"""
-    cores: Cores | None
+    cores: Annotated[Cores | None, of("sized.cores")]
     """at that utilisation; null where a term was not measured"""
-    machines: int | None
+    machines: Annotated[
+        int | None, of(lambda answer: _machines(answer.sized, answer.sized.cores and answer.sized.cores.high))
+    ]
     """by the interval's high end, those that may fail included"""
-    machines_at_least: int | None
+    machines_at_least: Annotated[
+        int | None, of(lambda answer: _machines(answer.sized, answer.sized.cores and answer.sized.cores.low))
+    ]
     """by its low end"""
-    terms: list[TermForm]
+    terms: Annotated[list[TermForm], of("sized.terms")]
     """those that were measured, each with its `cells`, and `swaps`: those that save, by the near end of their interval,
     then those that make no difference, are not told apart, and cost more"""
-    missing: dict[str, str]
+    missing: Annotated[dict[str, str], of("sized.missing")]
     """terms without a cost, each with the reason or the nearest measured row"""
-    ask: list[str]
+    ask: Annotated[list[str], of(lambda answer: questions(answer.sized))]
     """commands that measure what is missing"""
-    check: CheckForm | None
+    check: Annotated[CheckForm | None, of("checked")]
     """CPU time predicted and measured, in cores that are wholly busy, where that was asked for"""
 
 
-def document(sized: Sized, checked: Checked | None = None) -> Document:
-    """The document of this answer."""
-    mix, cores = sized.mix, sized.cores
-    return Document(
-        mix=str(mix.path),
-        utilisation=mix.utilisation,
-        survive=mix.survive,
-        cores_each=mix.cores_each,
-        policies=[one.name for one in mix.policies],
-        runs=[run.name for run in sized.runs],
-        cores=_cores(cores) if cores else None,
-        machines=sized.machines(cores.high) if cores else None,
-        machines_at_least=sized.machines(cores.low) if cores else None,
-        terms=[_term(sized, one) for one in sized.terms],
-        missing=dict(sized.missing),
-        ask=list(questions(sized)),
-        check=_check(checked) if checked else None,
-    )
+def document(sized: Sized, checked: Checked | None = None) -> SizeDocument:
+    """Return the document of this answer."""
+    return SizeDocument.read(_SizeAnswer(sized, checked), sized)
 
 
-def _cores(of: Interval) -> Cores:
-    bounded = of.is_bounded
-    freedom = of.freedom if bounded and of.freedom != float("inf") else None
-    interval = (of.low, of.high) if bounded else None
-    return Cores(estimate=of.estimate, interval=interval, degrees_of_freedom=freedom, noisy=of.is_noisy)
+def _machines(sized: Sized, cores: float | None) -> int | None:
+    return None if cores is None else sized.machines(cores)
 
 
-def _term(sized: Sized, one: SizedTerm) -> TermForm:
-    return TermForm(
-        name=one.term.name,
-        family=one.term.family.name,
-        rate_per_s=one.term.rate_per_s,
-        cells=[
-            CellForm(
-                run=cell.source.run.name,
-                study=cell.source.study_run.study.name,
-                cell=dict(cell.row.coordinates),
-                share=part.share,
-            )
-            for cell, part in zip(one.cells, one.term.parts, strict=True)
-        ],
-        cores=_cores(one.cores),
-        share=sized.share(one),
-        at_load=one.is_at_load,
-        memory_bytes=one.memory_bytes,
-        ruling=_ruling(one.judged),
-        reasons=_reasons(one.judged),
-        swaps=[_swap(swap) for swap in one.swaps],
-    )
+class _Performed(NamedTuple):
+    cell: Cell
+    part: Part
 
 
-def _swap(one: Swap) -> SwapForm:
-    return SwapForm(
-        name=one.name,
-        value=one.value,
-        cell=dict(one.row.coordinates),
-        standing=one.row.standing.value,
-        saves=_cores(one.saved),
-        verdict=one.verdict.value,
-        ruling=_ruling(one.judged),
-        reasons=_reasons(one.judged),
-    )
+def _cells(one: SizedTerm) -> Sequence[_Performed]:
+    return [_Performed(*both) for both in zip(one.cells, one.term.parts, strict=True)]
 
 
-def _ruling(judged: Candidate) -> str:
-    """What no policy has a rule on meets none."""
-    return (judged.ruling if judged.judged else Ruling.CANNOT_SAY).value
+def _ruling(judged: Candidate) -> Ruling:
+    """Return what policies say; a cell that none has a rule on meets none."""
+    return judged.ruling if judged.judged else Ruling.CANNOT_SAY
 
 
-def _reasons(judged: Candidate) -> list[str]:
+def _reasons(judged: Candidate) -> Sequence[str]:
     return [reason_words(one) for one in (judged.broken or judged.missing)]
-
-
-def _check(checked: Checked) -> CheckForm:
-    return CheckForm(
-        run=checked.run.name,
-        terms=[_side_by_side(one) for one in checked.terms],
-        total=_side_by_side(checked.total) if checked.total else None,
-    )
-
-
-def _side_by_side(one: CheckedTerm) -> CheckedForm:
-    return CheckedForm(
-        name=one.name,
-        predicted=_cores(one.predicted),
-        measured=_cores(one.sides.in_rounds) if one.sides else None,
-        in_phases=_cores(one.sides.in_phases) if one.sides else None,
-        reason=one.reason,
-    )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
-
-from tollbar.document.schema import Ends, Form, Number, Values
+from tollbar.document.form import Bounded, Document, Form, Number, Values, of, within
 from tollbar.present.decisions.upgrade import apart_sentence, cost_of, row_words
 from tollbar.stats import Interval
-from tollbar.upgrading import Change, Thing, Upgrade
+from tollbar.upgrading import Change, Kind, Upgrade
 from tollbar.upgrading.changed import Apart
 
 
@@ -24,13 +22,13 @@ class SideForm(Form):
 
 
 class RatioForm(Form):
-    estimate: Number
+    estimate: Annotated[Number, of("ratio.estimate")]
     """the new one's over the old one's"""
-    interval: Ends | None
+    interval: Annotated[Bounded, of("ratio")]
     """null where there were too few blocks; all of this document hold together"""
-    confidence: Number
+    confidence: Annotated[Number, of("ratio.confidence")]
     """of this interval by itself"""
-    noisy: bool
+    noisy: Annotated[bool, of("ratio.is_noisy")]
     """whether the core was quiet in too few blocks, so that all samples count"""
 
 
@@ -40,42 +38,40 @@ class PartForm(RatioForm):
 
 
 class ChangeForm(Form):
-    study: str
-    cell: Values
+    study: Annotated[str, of("study.about.name")]
+    cell: Annotated[Values, of("row.coordinates")]
     """of the new build"""
     kind: str
     """`dearer`, `cheaper`, `no change`, `cannot tell`, `new`, `gone` or `not measured`"""
-    old_ns: Number | None
+    old_ns: Annotated[Number, of(lambda change: cost_of(change.study, change.old_row))]
     """CPU time of an operation"""
-    new_ns: Number | None
-    ratio: RatioForm | None
-    above: bool
+    new_ns: Annotated[Number, of(lambda change: cost_of(change.study, change.row))]
+    ratio: Annotated[RatioForm | None, of(lambda change: change if change.ratio else None)]
+    above: Annotated[bool, within(lambda change, asked: any(one is change for one in asked.above))]
     """whether it is dearer by more than `--fail-above` with its whole interval"""
     reason: str | None
     """why one of the builds has none, or nothing was measured"""
 
 
 class ApartForm(Form):
-    study: str
-    cell: Values
+    study: Annotated[str, of("study.about.name")]
+    cell: Annotated[Values, of(lambda apart: apart.found.rows[1].coordinates)]
     """of the new build as shipped"""
-    whole: PartForm | None
+    whole: Annotated[PartForm | None, of(lambda apart: _parts(apart)[0])]
     """as shipped: the new one's cost over the old one's"""
-    library: PartForm | None
+    library: Annotated[PartForm | None, of(lambda apart: _parts(apart)[1])]
     """with the same version, group, certificate and cipher on both: what the library changes, on the old one's cost"""
-    defaults: PartForm | None
+    defaults: Annotated[PartForm | None, of(lambda apart: _parts(apart)[2])]
     """what the new defaults change; less one, the parts add up to the whole"""
     negotiated: list[str]
     """by the old one as shipped, the new one as shipped, the old one held, the new one held"""
-    says: str
+    says: Annotated[str, within(lambda apart, asked: apart_sentence(apart, asked.what))]
 
 
-class Document(Form):
-    schema_: Literal[3] = Field(default=3, alias="schema")
-    """the number of this form"""
+class UpgradeDocument(Document):
     old: SideForm
     new: SideForm
-    run: str
+    run: Annotated[str, of(lambda found: str(found.judged.run.directory))]
     """the directory of what was measured"""
     cores: Literal[1] = 1
     """on how many each operation ran"""
@@ -84,77 +80,33 @@ class Document(Form):
     changes: list[ChangeForm]
     apart: list[ApartForm]
     """changes as shipped, taken apart into the library's and the new defaults'"""
-    neither: dict[str, str]
+    neither: Annotated[dict[str, str], of(lambda found: _reasons(found.neither))]
     """by row: why neither build has it"""
-    not_asked: dict[str, str]
+    not_asked: Annotated[dict[str, str], of(lambda found: {**_reasons(found.not_asked), **found.skipped})]
     """by row: what this machine lacks to ask either build"""
 
 
-def document(found: Upgrade, above: float | None = None) -> Document:
-    """The document of this answer; `above` is the share of `--fail-above`."""
-    beyond = {id(one) for one in found.above(above)} if above is not None else set()
-    return Document(
-        old=_side(found.old),
-        new=_side(found.new),
-        run=str(found.judged.run.directory),
-        among=found.among,
-        changes=[_change(one, id(one) in beyond) for one in found.changes],
-        apart=[_apart(one, found.what) for one in found.apart],
-        neither=_reasons(found.neither),
-        not_asked={**_reasons(found.not_asked), **found.skipped},
-    )
+class _Asked(NamedTuple):
+    above: Sequence[Change]
+    what: str
+
+
+class _Part(NamedTuple):
+    ratio: Interval
+    kind: Kind
+
+
+def document(found: Upgrade, above: float | None = None) -> UpgradeDocument:
+    """Return the document of this answer; `above` is the share of `--fail-above`."""
+    return UpgradeDocument.read(found, _Asked(found.above(above) if above is not None else (), found.what))
 
 
 def _reasons(changes: Sequence[Change]) -> dict[str, str]:
     return {f"{one.study.about.name} {row_words(one)}": one.reason or "" for one in changes}
 
 
-def _side(of: Thing) -> SideForm:
-    return SideForm(said=of.said, name=of.name, file=of.file)
-
-
-def _ratio(of: Interval | None) -> RatioForm | None:
-    if of is None:
-        return None
-    return RatioForm(**_values(of))
-
-
-def _values(of: Interval) -> dict[str, Any]:
-    interval = (of.low, of.high) if of.is_bounded else None
-    return {
-        "estimate": of.estimate,
-        "interval": interval,
-        "confidence": of.confidence,
-        "noisy": of.is_noisy,
-    }
-
-
-def _change(one: Change, above: bool) -> ChangeForm:
-    return ChangeForm(
-        study=one.study.about.name,
-        cell=dict(one.row.coordinates),
-        kind=one.kind.value,
-        old_ns=cost_of(one.study, one.old_row),
-        new_ns=cost_of(one.study, one.row),
-        ratio=_ratio(one.ratio),
-        above=above,
-        reason=one.reason,
-    )
-
-
-def _apart(one: Apart, what: str) -> ApartForm:
-    split = one.found.split
-    ratios = (split.whole, split.alike, split.rest) if split else ()
-    parts: list[PartForm | None] = [
-        PartForm(**_values(ratio), kind=kind.value) for ratio, kind in zip(ratios, one.kinds, strict=True)
-    ]
-    whole, library, defaults = parts or [None, None, None]
-    return ApartForm(
-        study=one.study.about.name,
-        cell=dict(one.found.rows[1].coordinates),
-        whole=whole,
-        library=library,
-        defaults=defaults,
-        negotiated=list(one.negotiated),
-        says=apart_sentence(one, what),
-    )
+def _parts(apart: Apart) -> Sequence[_Part | None]:
+    split = apart.found.split
+    if split is None:
+        return (None, None, None)
+    return [_Part(*part) for part in zip((split.whole, split.alike, split.rest), apart.kinds, strict=True)]
