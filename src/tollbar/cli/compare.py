@@ -5,22 +5,23 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, document, gathering, machine, report, results
+from tollbar import console, gathering, machine, report, results
 from tollbar.cli.answers import AsJson, Layout, TableFormat, check_is_writable, command_line, layout_of, show_answer
 from tollbar.cli.options import read_share
 from tollbar.cli.runs import judged_run
-from tollbar.document.decisions.gather import document as document_of_machines
-from tollbar.document.decisions.gather import toll_rows
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import is_file
 from tollbar.judge import Changed
 from tollbar.judge.comparison import compare as compare_judgements
 from tollbar.present.decisions.compare import by_cost_lines, headlines, increase_lines
 from tollbar.present.decisions.gather import gather_answer, gather_page
+
+if TYPE_CHECKING:
+    from tollbar.document.form import Document
 
 By = Literal["change", "machine"]
 
@@ -102,7 +103,9 @@ def compare(
     if above is not None and of == "ratio" and not found:
         notes += by_cost_lines(comparison, above)
     if layout == "json":
-        console.print_json(document.of_comparison(comparison, found, above))
+        from tollbar.document import of_comparison
+
+        console.print_json(of_comparison(comparison, found, above))
     elif layout == "markdown":
         console.show_comparison_markdown(comparison, notes, headlines(judged))
     else:
@@ -130,12 +133,20 @@ def _by_machine(
             check_is_writable(option, file)
     gathered = gathering.gather(gathering.read(runs, across_methods=across_methods))
     answer = gather_answer(gathered, everything=layout == "markdown")
-    show_answer(answer, lambda: document_of_machines(gathered), Layout(format=layout))
+    show_answer(answer, lambda: _document(gathered), Layout(format=layout))
     if output is not None:
         report.write_page(gather_page(gathered, shlex.join(command_line()), output), output)
         console.say(f"  page       {output}")
     if parquet is not None:
+        from tollbar.document.decisions.gather import toll_rows
+
         results.write(lambda: toll_rows(gathered), "parquet", parquet)
         console.say(f"  rows       {parquet}")
     is_whole = not gathered.unusable and not any(run.refused for run in gathered.runs)
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
+
+
+def _document(gathered: gathering.Gathered) -> Document:
+    from tollbar.document.decisions.gather import document
+
+    return document(gathered)

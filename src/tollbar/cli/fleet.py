@@ -6,17 +6,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tollbar import console, fleet, gathering, report, study
 from tollbar.cli.answers import Layout, command_line, show_answer
 from tollbar.cli.options import Options, full_paths
-from tollbar.document.decisions.gather import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import full_path, is_file, is_folder, read_text
 from tollbar.fleet import Fleets
 from tollbar.present.blocks import Paragraph
 from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
+
+if TYPE_CHECKING:
+    from tollbar.document.form import Document
 
 NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
 OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--cluster` asks it from this one")
@@ -116,7 +119,7 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
     if fleets.fleet.simulated is not None:
         said = f"S{fleet.SIMULATED[1:]}."
         answer, page = replace(answer, how=(said, *answer.how)), noted(page, said)
-    show_answer(answer, lambda: document(gathered), Layout(json=options.json))
+    show_answer(answer, lambda: _document(gathered), Layout(json=options.json))
     if options.report:
         report.write_page(page, fleets.directory / fleet.PAGE)
         console.say(f"  page       {fleets.directory / fleet.PAGE}")
@@ -128,3 +131,9 @@ def noted(page: Page, said: str) -> Page:
     """The page with this above all else."""
     first, *rest = page.sections
     return replace(page, sections=(replace(first, blocks=(Paragraph(said, "note"), *first.blocks)), *rest))
+
+
+def _document(gathered: gathering.Gathered) -> Document:
+    from tollbar.document.decisions.gather import document
+
+    return document(gathered)

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from tollbar import (
     console,
-    document,
     families,
     lab,
     libraries,
@@ -229,6 +228,8 @@ def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStat
         console.say(f"of the run {judged.run.directory}")
     part = of_source(source, judged)
     if as_json:
+        from tollbar import document
+
         console.print_json(document.of_source(part))
     else:
         console.show_published(part)

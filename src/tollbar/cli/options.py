@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, document, limits, plan, results, study, units
+from tollbar import console, limits, plan, results, study, units
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
 from tollbar.cli.answers import Layout as Layout
@@ -181,7 +181,9 @@ def read_precision(said: str) -> float:
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
     """Prints what a run says."""
     if as_json:
-        console.print_json(document.of_run(judged))
+        from tollbar.document import of_run
+
+        console.print_json(of_run(judged))
     else:
         console.show_judgement(judged, everything=everything)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -21,7 +21,6 @@ from tollbar.cli.options import (
     show_answer,
     status_of,
 )
-from tollbar.document.decisions.price import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.measure import schedule
 from tollbar.policies import Ruling, day
@@ -30,6 +29,10 @@ from tollbar.present.names import enumeration
 from tollbar.results import Run
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
+
+if TYPE_CHECKING:
+    from tollbar.document.form import Document
+    from tollbar.inventory.pricing import Pricing
 
 DEFAULT_FOR = "20 s"
 
@@ -101,7 +104,7 @@ def price(
         method.refuse_mixed([method.VERSION, *(one.method for one in known)], across_methods=across_methods)
         measured, status = _measured(questions, within_s, library, runs)
         found = inventory.price(read, asked, then, today, [*known, measured])
-    show_answer(brief(found), lambda: document(found), layout)
+    show_answer(brief(found), lambda: _document(found), layout)
     return ExitStatus.SOME_FAILED if fail and found.count(Ruling.BREAKS) else status
 
 
@@ -131,3 +134,9 @@ def _measured(
 def _study(family: str, question: inventory.Question, most: int) -> Study:
     name = f"price-{family}"
     return study.read(name, study.of_words(family, question.words(family, most)).text(FEWEST_BLOCKS), where=name)
+
+
+def _document(found: Pricing) -> Document:
+    from tollbar.document.decisions.price import document
+
+    return document(found)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, document, gathering, results
+from tollbar import console, gathering, results
 from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.answers import TableFormat, layout_of
@@ -97,8 +97,10 @@ def export(
         The file to write.
     """
     if per == "cell":
+        from tollbar.document import cell_rows
+
         judged = judged_run(run)
-        results.write(lambda: document.cell_rows(judged), format, to)
+        results.write(lambda: cell_rows(judged), format, to)
     else:
         results.export(results.read(run), format, to)
     return ExitStatus.DONE

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from tollbar import console, lab, machine, method, plan, sizing, study
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
-from tollbar.document.decisions.size import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.measure import schedule
@@ -27,6 +26,9 @@ from tollbar.sizing.mix import Part, Term
 from tollbar.sizing.sized import Sized
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
+
+if TYPE_CHECKING:
+    from tollbar.document.form import Document
 
 DEFAULT_FOR = "90 s"
 
@@ -82,7 +84,7 @@ def size(
         measured = _measured(sized, within_s, runs)
         sized = sizing.size(mix, [*known, *measured], today)
     side_by_side = _checked(sized, within_s, runs) if check and sized.cores is not None else None
-    show_answer(size_answer(sized, side_by_side), lambda: document(sized, side_by_side), layout)
+    show_answer(size_answer(sized, side_by_side), lambda: _document(sized, side_by_side), layout)
     return ExitStatus.DONE if sized.cores is not None else ExitStatus.SOME_FAILED
 
 
@@ -162,3 +164,9 @@ def _study(name: str, term: Term, cells: Sequence[Part], words: Sequence[str]) -
     # Without a null to take off, a cell is compared with itself: no other cell needs measuring.
     against = None if len(choices) > 1 else f"op={cells[0].wanted['op']}"
     return study.read(name, study.of_words(term.family.name, words, against).text(FEWEST_BLOCKS), where=name)
+
+
+def _document(sized: Sized, side_by_side: Checked | None) -> Document:
+    from tollbar.document.decisions.size import document
+
+    return document(sized, side_by_side)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from tollbar import families, tuning, units
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
 from tollbar.console.progress import Progress
-from tollbar.document.decisions.tune import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.present.decisions.tune import tune_answer
 from tollbar.servers import leftovers
 from tollbar.tuning.algorithms import ALGORITHMS
+
+if TYPE_CHECKING:
+    from tollbar.document.form import Document
 
 # A hash quicker than this is none for passwords; a slower one makes users wait for no use.
 LEAST_S, MOST_S = 0.001, 60.0
@@ -81,7 +83,7 @@ def tune(
     leftovers.sweep()
     with Progress() as progress:
         found = tuning.of(asked, progress.follow("tuning", tuning.tune(asked), len(asked.choices)))
-    show_answer(tune_answer(found), lambda: document(found), layout)
+    show_answer(tune_answer(found), lambda: _document(found), layout)
     return ExitStatus.DONE if found.tuned else ExitStatus.SOME_FAILED
 
 
@@ -93,3 +95,9 @@ def _read_size(said: str) -> int:
     if size <= 0:
         raise TollbarError("more than nothing", where=f"--memory {units.quoted(said)}")
     return size
+
+
+def _document(found: tuning.Tuning) -> Document:
+    from tollbar.document.decisions.tune import document
+
+    return document(found)

@@ -7,18 +7,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from tollbar import console, lab, results, upgrading
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
-from tollbar.document.decisions.upgrade import document
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.present.decisions.upgrade import upgrade_answer
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.upgrading import Kind, Thing
+
+if TYPE_CHECKING:
+    from tollbar.document.form import Document
 
 DEFAULT_FOR = "2 min"
 
@@ -104,7 +106,7 @@ class Asked:
         """Print the upgrade's answer, and return its status."""
         above, skipped = self.fail_above, upgrading.not_asked(self.old, self.new, self.families)
         found = upgrading.upgrade(self.old, self.new, judged, skipped)
-        show_answer(upgrade_answer(found, above), lambda: document(found, above), layout)
+        show_answer(upgrade_answer(found, above), lambda: _document(found, above), layout)
         gone = above is not None and (found.above(above) or found.of(Kind.GONE))
         if gone or found.of(Kind.FAILED) or not found.changes:
             return ExitStatus.SOME_FAILED
@@ -126,3 +128,9 @@ def of_run(run: Path) -> Asked | None:
         what = f"the folder of the upgrade cannot be entered: {error.strerror}"
         raise TollbarError(what, where=said["folder"], hint="give the command `tollbar upgrade` again") from error
     return Asked(one, other, said.get("families", ()), said["within_s"], said.get("fail_above"))
+
+
+def _document(found: upgrading.Upgrade, above: float | None) -> Document:
+    from tollbar.document.decisions.upgrade import document
+
+    return document(found, above)
