@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 REFERENCE = (ROOT / "docs" / "commands.md").read_text("utf-8")
 DOCUMENTS = sorted(
-    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")) if path.is_file()
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.is_file()
 )
 QUESTIONS = re.findall(r"^(tollbar (?:ask|run) .+)$", README.partition("## Ask your own question")[2], re.MULTILINE)
 QUESTIONS = [line for line in QUESTIONS if "--resume" not in line]
@@ -67,10 +67,29 @@ def test_each_question_of_readme_can_be_asked(line: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents_link_to_what_is_there(name: str) -> None:
-    """A document that another one names by its path is there."""
-    for path in re.findall(r"`(docs/[\w-]+\.md)`", (ROOT / name).read_text("utf-8")):
+def test_links_of_documents_lead_to_files(name: str) -> None:
+    """In backticks from the root, in brackets from the document's own folder, with a heading of that name."""
+    text = (ROOT / name).read_text("utf-8")
+    for path in re.findall(r"`(docs/[\w/-]+\.md)`", text):
         assert (ROOT / path).exists(), path
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), path
+        assert not anchor or anchor in _anchors(target.read_text("utf-8")), f"{path}#{anchor}"
+
+
+def _anchors(text: str) -> set[str]:
+    """The names that GitHub gives to headings."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("folder", ["src", "engine/src", "bench"])
+def test_documents_that_code_names_exist(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*"):
+        if path.suffix in {".py", ".toml", ".rs", ".mjs", ".go", ".java", ".cs", ".jinja"}:
+            for named in re.findall(r"\bdocs/(?:generated/)?[\w-]+\.(?:md|toml)\b", path.read_text("utf-8")):
+                assert (ROOT / named).exists(), f"{path}: {named}"
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -1,4 +1,4 @@
-"""What one operation of each choice does: docs/parity.md held against its tables, and a pair counted again."""
+"""The calls of one operation of each choice: docs/generated/parity.md against its tables, and a pair counted again."""
 
 from __future__ import annotations
 

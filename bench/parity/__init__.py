@@ -2,7 +2,8 @@
 
 Of a libcrypto its functions are counted, of what is linked in what the engine tallies (`TOLLBAR_COUNT_CALLS`), and of
 everything the system calls and the bytes, by strace: of a runner between a line that it reads and its answer, of a
-server for so many requests. `python -m bench parity` writes docs/parity.md, where each difference has its reason.
+server for a number of requests. `python -m bench parity` writes docs/generated/parity.md, with a reason for each
+difference.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bench.parity.counting import Absent, Row
 from bench.parity.document import Part
 from bench.parity.parts import PARTS
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "parity.md"
 
 
 def figures() -> Iterator[Figure]:

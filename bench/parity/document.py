@@ -1,4 +1,4 @@
-"""docs/parity.md: written of what was counted, and read again, so that tests hold it against the tables."""
+"""docs/generated/parity.md: written from the counts, and read again, so that tests compare it with the tables."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from bench.parity import reasons
 from bench.parity.counting import Absent, Row
 from bench.parity.parts import UNCOUNTED
 
-HEAD = """# Parity: what one operation of each choice does
+HEAD = """# Parity: the calls of one operation of each choice
 
-Counted and not read off the code. *Library*: functions of the libcrypto that is bound; of what is linked into the
-engine, and of its server, what it tallies itself (SQL statements, and the hashes, seals and signatures of sign-in), so
-that a dash is nothing that is tallied and not nothing that is done; of a database, the statements that its client
-sends. *System calls*: of a runner those between a line that it reads and its answer, of a server
-those of all processes of each component (`strace -f` on every one of them, and on what they start) for so many
-requests; a component behind the one that is asked has its name before them. Waits and receives of servers are counted
-in a chunk of their own, by the kernel's tracepoints: strace would change how server and client take turns. *Sent* and
-*received* are bytes, of a server from and to who asks it, of a database's client to and from the server.
+`python -m bench parity` counts these calls and writes this file; nothing is read off the code. Choices are compared
+fairly if they differ only in the work that defines them. For example, an AEAD cipher may make more calls than CBC, and
+the reason is below the table.
 
-Choices are compared fairly where they do the same but for what they are. Within a family, an operation, a library or
-server and a kind, what a choice does more of than the one that does least of it has its reason under the table, and
-the reason says of which choices it speaks. Of more than half a time in an operation, that is: less is what happens
-now and then. For `waits` (`epoll_wait`, `epoll_pwait`, `poll`, `ppoll`, `select`) and `receives` (`recvfrom`,
-`recvmsg`, `read`, `readv`) of a server the limit is 0.05, with one user; for a `request` it holds across kinds, in
-clear and under TLS. What could not be counted is listed with why. Operations that are two others in turn (`round-trip`,
-`insert-and-read`) are left out, and so are those of a library or a file alone (`generate-key`, `open`). A family
-behind the embedded server (the set `services`) does there what it does in a runner. `python -m bench parity` writes
-this file.
+- **Library**: functions of the bound libcrypto. For code linked into the engine and its server, the calls that it
+  tallies itself (SQL statements, hashes, seals and signatures of sign-in); a dash means that nothing is tallied. For a
+  database, the statements of its client.
+- **System calls**: for a runner, those between a line that it reads and its answer. For a server, those of all
+  processes of each component during a number of requests (`strace -f`). The name of a component behind it comes first.
+- **Waits** (`epoll_wait`, `epoll_pwait`, `poll`, `ppoll`, `select`) and **receives** (`recvfrom`, `recvmsg`, `read`,
+  `readv`) of servers come from the kernel's tracepoints in a chunk of their own, because strace changes the order of
+  turns.
+- **Sent** and **received** are bytes between a server and its client, or a database's client and its server.
+
+Within a family, operation, library or server and kind, a call that a choice makes more often than another needs a
+reason below the table. The limit is half a call an operation. For `waits` and `receives` with one user it is 0.05, and
+for a `request` it applies across kinds, in clear and under TLS. Left out: operations that are two others in turn
+(`round-trip`, `insert-and-read`), and those of a library or file alone (`generate-key`, `open`). A family behind the
+embedded server (the set `services`) does there the same as in a runner.
 """
-VARIES = "Not compared, as it varies by itself:"
+VARIES = "Not compared, because the counts vary by themselves:"
 COUNTED = ("choice", "settings", "operation", "by", "library", "system calls", "sent", "received")
 NOT_COUNTED = ("not counted", "settings", "operations", "by", "why")
 NOTHING = "–"
@@ -54,7 +55,7 @@ def written(parts: Mapping[str, Part]) -> str:
         kinds = [f"- {kind.name} (`{kind.choices}`): {kind.does}." for kind in reasons.KINDS.get(family, ())]
         text += ["Compared kind by kind:", "", *kinds, ""] if kinds else []
         explained = [*_explained(family, part.rows)]
-        text += ["What some do more of:", "", *explained, ""] if explained else []
+        text += ["Calls that some choices make more often:", "", *explained, ""] if explained else []
         text += [*_table(NOT_COUNTED, _absent(part.absent)), ""] if part.absent else []
     return "\n".join(text).rstrip() + "\n"
 

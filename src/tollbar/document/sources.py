@@ -1,4 +1,4 @@
-"""The published comparisons: each of their numbers and conclusions, and where it is tried again (docs/sources.md)."""
+"""The published comparisons: each number and conclusion, and the study that tests it (docs/generated/sources.md)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from tollbar import study
 from tollbar.present.published import Line, compared_by, of_source, published_words, said_figures
 
-HEAD = """# The published comparisons, and where each is tried again
+HEAD = """# The published comparisons, and the studies that test them again
 
-Written from the studies: `python -m tollbar.document.sources > docs/sources.md`. *Published* is a ratio of the first
-named over the second, an order, or a figure as the source prints it; *compared by* is what Tollbar sets beside it:
-`capacity` is one over the servers' CPU time, `wall` the time that passes. `tollbar show SOURCE` sets what a run has
-measured beside it.
+`python -m tollbar.document.sources > docs/generated/sources.md` writes this file from the studies. *Published* is a
+ratio of the first named over the second, an order, or a figure as the source prints it. *Compared by* is the measured
+quantity: `capacity` is one over the servers' CPU time, `wall` is elapsed time. For example, `tollbar show rsa-apis`
+prints one source next to the results of your last run.
 """
-COLUMNS = ("where", "what was published", "published", "its figures", "tried by", "compared by", "what is to be known")
+COLUMNS = ("where", "published claim", "published", "its figures", "tried by", "compared by", "notes")
 NOTHING = "–"
 
 
