@@ -115,9 +115,9 @@ def test_no_lock_names_a_host() -> None:
 
 
 def test_the_mix_that_readme_sizes_is_the_documented_one() -> None:
-    """`docs/mix.toml` can be read, and `docs/choosing.md` shows it."""
+    """`docs/mix.toml` can be read, and `docs/size.md` shows it."""
     text = (ROOT / "docs" / "mix.toml").read_text("utf-8")
-    assert text.split("\n", 1)[1] in (ROOT / "docs" / "choosing.md").read_text("utf-8")
+    assert text.split("\n", 1)[1] in (ROOT / "docs" / "size.md").read_text("utf-8")
     assert ["logins", "requests", "handshakes"] == [term.name for term in sizing.read(ROOT / "docs" / "mix.toml").terms]
 
 

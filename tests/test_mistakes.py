@@ -40,7 +40,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("no such policy: `ASVS`", "`asvs-level-1-5.0.0` or `asvs-level-2-5.0.0` or `asvs-level-3-5.0.0`"),
     ),
     "no study": ("plan nosuchx", ("no such study: `nosuchx`", "`tollbar list studies` lists them")),
-    "no project": ("check", ("there is no such file", "docs/choosing.md", "[uses.passwords]")),
+    "no project": ("check", ("there is no such file", "docs/check.md", "[uses.passwords]")),
     "a list of no family": ("list servers digest", ("takes no family", "tollbar list choices digest")),
     "choices of no family": ("list choices digets", ("no such family: `digets`", "did you mean `digest`")),
     "a guideline as a policy": ("choose tls --policy guide.json", ("is no policy", "`tlsref-intermediate-6.0`")),

@@ -101,8 +101,9 @@ def test_a_bad_project_is_refused_in_one_line(fault: str, tmp_path: Path) -> Non
 
 
 def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
-    """`docs/choosing.md` has a policy and a project that hold: a reader may begin with them."""
-    text = (Path(__file__).parents[1] / "docs" / "choosing.md").read_text("utf-8")
+    """`docs/policies.md` and `docs/check.md` have a policy and a project that hold: a reader may begin with them."""
+    docs = Path(__file__).parents[1] / "docs"
+    text = "".join((docs / name).read_text("utf-8") for name in ("policies.md", "check.md"))
     blocks = [block.partition("```")[0] for block in text.split("```toml\n")[1:]]
     (ours,) = [block for block in blocks if block.startswith("[policy]")]
     (tmp_path / "ours-2026-11.toml").write_text(ours)

@@ -156,7 +156,7 @@ NEEDS: Mapping[str, tuple[str, str]] = {
     "price": ("an inventory", "price bom.json --policy asvs-level-2"),
     "report": ("a run", "report runs/NAME"),
     "show": ("a study or a source", "show digests"),
-    "size": ("a mix, a TOML file (docs/choosing.md)", "size docs/mix.toml"),
+    "size": ("a mix, a TOML file (docs/size.md)", "size docs/mix.toml"),
     "upgrade": ("two builds", "upgrade cryptography==44.0.0 cryptography==45.0.0"),
 }
 """Arguments that a command needs, and an example of its use."""

@@ -41,7 +41,7 @@ def check(
     """Check whether what a project uses still meets its policies, and costs no more than its budgets allow.
 
     `policy` measures nothing, `tolls` measures each ratio that has a budget; without either, both are checked.
-    docs/choosing.md has the keys of a `tollbar.toml`.
+    docs/check.md has the keys of a `tollbar.toml`.
 
     tollbar check policy
     tollbar check policy --date 2030-01-01
@@ -88,7 +88,7 @@ def check(
     return ExitStatus.CANNOT_TELL if strict and found.leaves_open else ExitStatus.DONE
 
 
-EXAMPLE = """the file names what your project uses (docs/choosing.md), for example:
+EXAMPLE = """the file names what your project uses (docs/check.md), for example:
   policy = ["asvs-level-2"]
   [uses.passwords]
   family = "password-hash"
@@ -134,7 +134,7 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
     if not (there[part] if part else project.uses or project.budgets):
         lacks = {POLICY: "`[uses.NAME]`", TOLLS: "`[budget.NAME]`"}
         what = lacks[part] if part else " or ".join(lacks.values())
-        raise TollbarError(f"has nothing to check: no {what}", where=str(project.path), hint="see docs/choosing.md")
+        raise TollbarError(f"has nothing to check: no {what}", where=str(project.path), hint="see docs/check.md")
 
 
 def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, within_s: float, runs: Path) -> Check:

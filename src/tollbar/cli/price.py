@@ -92,7 +92,7 @@ def price(
         hint = "`tollbar price --help` lists the options; a file of such a name is `./-NAME`"
         raise TollbarError(f"unknown option `{file}`", hint=hint)
     if fail and not asked:
-        hint = "such as `--policy asvs-level-2`; `docs/choosing.md` lists the policies"
+        hint = "such as `--policy asvs-level-2`; `docs/policies.md` lists the policies"
         raise TollbarError("`--fail` needs a policy that assets may break", where="--fail", hint=hint)
     read = inventory.read(file)
     known = [read_run(one) for one in run]

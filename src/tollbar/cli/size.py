@@ -46,7 +46,7 @@ def size(
 ) -> ExitStatus:
     """Say how many cores, machines and bytes a mix of work takes, by measured costs.
 
-    The mix is a TOML file: its terms are rates of cells (docs/choosing.md). The lab measures the terms that no named
+    The mix is a TOML file: its terms are rates of cells (docs/size.md). The lab measures the terms that no named
     run has, and keeps them as a run. For a term without a cost the command prints the question that measures it, with
     status 1.
 

@@ -52,7 +52,7 @@ _JSON = (
     _Json(
         ("metrics",),
         ("root_group", "state", "setup_data"),
-        Format("a summary of k6", f"{READ}; `tollbar size MIX.toml` takes the rates in a mix, as in docs/commands.md"),
+        Format("a summary of k6", f"{READ}; `tollbar size MIX.toml` takes the rates in a mix, as in docs/size.md"),
     ),
     _Json(
         ("configurations",),

@@ -103,7 +103,7 @@ def _ours(name: str) -> str:
     word = Path(name).name.casefold()
     found = {".json": "tlsref-", ".pol": "fedora-"}.get(Path(word).suffix, "")
     ship = [one for one in shipped() if found and one.startswith(found)]
-    own = "docs/choosing.md says how to write one"
+    own = "docs/policies.md says how to write one"
     return f"{' and '.join(f'`{one}`' for one in ship)} ship with Tollbar; {own}" if ship else own
 
 

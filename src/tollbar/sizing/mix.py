@@ -32,7 +32,7 @@ MOST_TERMS = 200
 _NAME = re.compile(r"\w[\w .-]*")
 
 A_MIX = 'a mix is a TOML file with a table for each kind of work: `[term.logins]` with `rate = "20 /s"`'
-DESCRIBED = "docs/choosing.md describes a mix under `tollbar size`; docs/mix.toml is an example"
+DESCRIBED = "docs/size.md describes a mix under `tollbar size`; docs/mix.toml is an example"
 
 ITS_OWN = "nothing"
 """What is taken off a term whose requests no other term has."""

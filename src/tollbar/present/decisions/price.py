@@ -249,7 +249,7 @@ def _times(toll: Toll) -> str:
 
 def _notes(pricing: Pricing) -> Iterator[str]:
     if not pricing.policies:
-        yield "`--policy NAME` says what must go, and what replaces it; `docs/choosing.md` lists them."
+        yield "`--policy NAME` says what must go, and what replaces it; `docs/policies.md` lists them."
     elif not pricing.runs and pricing.count(Ruling.BREAKS):
         yield "Nothing was measured: `--run RUN` prices it by a run, `--for 20s` by measuring now."
     if any(line.reason and line.uses for line in pricing.lines):
