@@ -55,7 +55,7 @@ PARSERS = (
 )  # fmt: skip
 
 # Functions in these files that read nothing of others, or read it from a connection that no target makes.
-# docs/reliability.md says why of each.
+# docs/testing.md has the reasons.
 UNFED = {
     "contract.rs": ("bytes_if_given", "accept", "refuse", "leave", "refusal"),
     "runner.rs": ("new", "say", "run", "engine_receipt", "optimised", "session", "tell"),
