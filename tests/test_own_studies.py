@@ -25,7 +25,7 @@ from tollbar.wire import Wire, text_of
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
 # The table of limits has rows of this form too, and comes before.
-KEY_TABLES = REFERENCE.split("## What is measured")[1]
+KEY_TABLES = REFERENCE.split("## Keys of a study")[1]
 ROWS = dict(re.findall(r"^\| `([\w.-]+)` \| [^|]* \| ([^|]*) \|$", KEY_TABLES, re.MULTILINE))
 
 LEAST = "question = '?'\nfamily = '{}'\nchoices = {}\n"
