@@ -1,4 +1,4 @@
-"""The reference of commands and studies: `python -m bench.reference > docs/generated/commands.md` writes it."""
+"""Commands, studies and policies: `python -m bench.reference > docs/generated/commands.md` writes the reference."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill
 
-from tollbar import study
+from tollbar import policies, study
 from tollbar.cli import COMMANDS, EXIT_STATUSES, GROUPS
 from tollbar.cli.pages import page
+from tollbar.families import families
 
-HEAD = """# Commands and studies
+HEAD = """# Commands, studies, policies
 
 `python -m bench.reference > docs/generated/commands.md` writes this page from the source. `tollbar COMMAND --help`
 prints every option with its default, and `tollbar list studies` prints the studies. `tollbar --install-completion`
@@ -22,6 +23,10 @@ STUDIES = """## Studies
 name: for example `tollbar run tls-today` or `tollbar run tls-post-quantum`.
 """
 
+PARAMETERS = """Memory is in whole KiB, at least 8 KiB for each lane. `n` is a power of two, and a hash by scrypt uses
+128·n·r bytes.
+"""
+
 
 def written() -> str:
     """Return the page: a table for each group of commands, the exit statuses, and the studies that ship."""
@@ -29,7 +34,11 @@ def written() -> str:
     for group, names in GROUPS.items():
         text += [f"## {group}", "", *_table(("command", "does", "example"), (_command(name) for name in names)), ""]
     text += ["## Exit status", "", fill(EXIT_STATUSES, 120), ""]
-    return "\n".join([*text, STUDIES, *_table(("study", "asks"), _studies())]) + "\n"
+    text += [STUDIES, *_table(("study", "asks"), _studies()), ""]
+    text += ["## Policies", "", *_table(("policy", "title", "edition", "rules on"), _policies()), ""]
+    text += ["## Parameters of a password hash", "", PARAMETERS]
+    text += _table(("choice", "parameter", "meaning", "from", "to", "default"), _parameters())
+    return "\n".join(text) + "\n"
 
 
 def _command(name: str) -> tuple[str, ...]:
@@ -43,6 +52,19 @@ def _studies() -> Iterator[tuple[str, ...]]:
         members = study.load([name])
         whole = f"a set: {', '.join(f'`{one.name}`' for one in members)}"
         yield f"`{name}`", members[0].question if len(members) == 1 else whole
+
+
+def _policies() -> Iterator[tuple[str, ...]]:
+    for name in policies.policies():
+        one = policies.policy(name)
+        yield f"`{name}`", one.title, one.edition, ", ".join(filter(one.is_about, families()))
+
+
+def _parameters() -> Iterator[tuple[str, ...]]:
+    for name, setting in families()["password-hash"].settings.items():
+        if setting.least is not None and setting.most is not None:
+            bounds = (setting.words(value) for value in (setting.least, setting.most, setting.default))
+            yield ", ".join(f"`{choice}`" for choice in setting.only["choice"]), f"`{name}`", setting.title, *bounds
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

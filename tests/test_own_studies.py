@@ -99,20 +99,6 @@ def test_an_example_of_the_reference_is_a_study(name: str) -> None:
     assert 1 == len({cell.against for cell in planned.cells})
 
 
-def test_the_reference_has_every_parameter() -> None:
-    """The table of parameters has each with its choices, bounds and default."""
-    expected = {
-        name: (
-            list(setting.only["choice"]),
-            *(setting.words(of) for of in (setting.least, setting.most, setting.default)),
-        )
-        for name, setting in families()["password-hash"].settings.items()
-        if setting.least is not None and setting.most is not None
-    }
-    rows = re.findall(r"^\| (`.*?) \| `(\w+)` \| .* \| (.*) \| (.*) \| (.*) \|$", REFERENCE, re.MULTILINE)
-    assert expected == {name: (re.findall(r"`(.*?)`", of), *numbers) for of, name, *numbers in rows}
-
-
 @pytest.mark.parametrize("name", families())
 def test_question_family_and_choices_are_enough(name: str) -> None:
     """A study of any family can be planned from these, with servers and a load where the family needs them."""

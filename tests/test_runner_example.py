@@ -90,10 +90,10 @@ def test_the_example_refuses_in_words(example: Path, change: dict[str, Any], out
 
 
 def test_the_document_shows_the_file_that_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program in bash stands there as it is here, and the study beside it can be planned."""
+    """Its loop is in the document, and the study next to it can be planned."""
     text = DOCUMENT.read_text("utf-8")
     (program,) = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert (TOY / "bash-runner").read_text("utf-8") == program
+    assert program in (TOY / "bash-runner").read_text("utf-8")
     stanza = next(
         one for one in re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL) if "question" in one
     )
