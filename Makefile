@@ -112,11 +112,12 @@ deny: develop ## Licences, sources and advisories of crates, licences of package
 reproducible: develop ## The wheel of what is committed, built twice in different places and compared
 	$(BIN)/python -m bench.supply reproducible
 
-lint: develop ## Formatting, types, layers, lock files
+lint: develop ## Formatting, types, layers, lock files, prose of documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m bench.prose --check
 	cd engine && cargo fmt --check && cargo clippy --release --locked --all-targets --quiet -- -D warnings
 	cd engine && cargo clippy --release --locked --features fuzz --bin tollbar-engine --quiet -- -D warnings
 	@! grep -nE 'https?://' requirements*.lock || { echo 'error: a lock file names a host'; exit 1; }

@@ -49,10 +49,6 @@ def test_readme_shows_a_short_answer_and_a_picture() -> None:
     assert (ROOT / picture).read_bytes().startswith(b"\x89PNG")
 
 
-def test_readme_is_read_in_ten_minutes() -> None:
-    assert len(README.splitlines()) <= 130
-
-
 def test_readme_has_questions() -> None:
     """One of each kind, with the command that answers it."""
     assert len(QUESTIONS) >= 7

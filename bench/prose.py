@@ -1,0 +1,118 @@
+"""Plain English in figures: `python -m bench.prose` prints them for each document, `--check` compares with ceilings.
+
+Patterns are counted in prose: code blocks, tables, quotes and comments are left out. `words` are all, as `wc -w` counts
+them, and `by hand` those outside of code blocks. A ceiling of `prose.toml` is the number of hits that a document has
+now: it may only fall.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CEILINGS = Path(__file__).with_name("prose.toml")
+# Written from the source, where their words are counted.
+GENERATED = ("docs/glossary.md", "docs/json.md")
+
+COUNTED: Mapping[str, re.Pattern[str]] = {
+    "what": re.compile(r"\bwhat\b", re.IGNORECASE),
+    "private": re.compile(
+        r"\b(beside|dear(er|est)?|anew|alike|lacks?|mended|stands|so (many|much|long)|held against|left alone"
+        r"|as disturbed|in company|who asks|is none|told apart)\b",
+        re.IGNORECASE,
+    ),
+    "of": re.compile(r"(?<=[.!?:] )Of\b|^(?:[-*] )?Of\b", re.MULTILINE),
+}
+"""Rules 2, 5 and 6 of the style: "what" clauses, private words, sentences that begin with "Of"."""
+SHOWN = {
+    "what": COUNTED["what"],
+    "beside": re.compile(r"\bbeside\b", re.I),
+    "for example": re.compile(r"\bfor example\b", re.I),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The text of one document."""
+
+    name: str
+    text: str
+
+    @property
+    def by_hand(self) -> str:
+        """The text without comments and code blocks, which hold commands and their output."""
+        return re.sub(r"^\s*```.*?^\s*```$|<!--.*?-->", "", self.text, flags=re.DOTALL | re.MULTILINE)
+
+    @property
+    def prose(self) -> str:
+        """The running text, inline code as one word each."""
+        lines = (line for line in self.by_hand.splitlines() if not line.lstrip().startswith(("|", ">", "#")))
+        return re.sub(r"`[^`\n]+`", "code", "\n".join(lines))
+
+    def hits(self, rule: str) -> int:
+        """Return how often a rule is broken."""
+        return len(COUNTED[rule].findall(self.prose))
+
+
+def documents() -> list[Document]:
+    """Return the documents that are written by hand."""
+    paths = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+    names = [str(path.relative_to(ROOT)) for path in paths]
+    return [Document(name, (ROOT / name).read_text("utf-8")) for name in names if name not in GENERATED]
+
+
+def faults() -> list[str]:
+    """Return a line for each count that is not its ceiling."""
+    ceilings = tomllib.loads(CEILINGS.read_text("utf-8"))
+    found = []
+    for one in documents():
+        for rule in COUNTED:
+            hits, ceiling = one.hits(rule), ceilings.get(one.name, {}).get(rule, 0)
+            if hits > ceiling:
+                found.append(
+                    f"{one.name}: {hits} hits of rule `{rule}`, at most {ceiling}; reword them (CONTRIBUTING.md, Style)"
+                )
+            elif hits < ceiling:
+                found.append(
+                    f"{one.name}: {hits} hits of rule `{rule}`; lower its ceiling of {ceiling} in bench/prose.toml"
+                )
+    return found
+
+
+def table() -> str:
+    """Return the figures of each document, and of all together."""
+    rows = {one.name: _counts(one) for one in documents()}
+    rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    lines = [
+        f"{'document':<34}{'lines':>6}{'words':>8}{'by hand':>9}{'prose':>8}" + "".join(f"{name:>13}" for name in SHOWN)
+    ]
+    for name, (length, words, by_hand, prose, *hits) in rows.items():
+        shares = "".join(f"{1000 * number / max(prose, 1):>13.1f}" for number in hits)
+        lines.append(f"{name:<34}{length:>6}{words:>8,}{by_hand:>9,}{prose:>8,}{shares}")
+    return "\n".join(lines)
+
+
+def _counts(one: Document) -> list[int]:
+    """Return lines, all words, those written by hand, those of prose, and the hits of each pattern shown."""
+    prose = one.prose
+    sizes = [len(one.text.splitlines()), *(len(text.split()) for text in (one.text, one.by_hand, prose))]
+    return [*sizes, *(len(how.findall(prose)) for how in SHOWN.values())]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures, or with `--check` the faults; the status is 1 if there are some."""
+    if arguments != ["--check"]:
+        print(table())
+        return 0
+    found = faults()
+    print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
