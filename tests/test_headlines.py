@@ -23,8 +23,8 @@ from tollbar.plan.pairs import contrasted
 from tollbar.present.answer import answer, headline
 from tollbar.present.factors import told_apart
 from tollbar.present.groups import options, places
-from tollbar.present.names import IN_GOOD_STANDING
 from tollbar.present.scaling import is_asked
+from tollbar.present.standings import IN_GOOD_STANDING
 from tollbar.present.telling import MOST_IN_HEADLINE, Telling
 from tollbar.records import Outcome
 from tollbar.stats import Interval

@@ -19,10 +19,11 @@ from served_example import (
 from tollbar.families import Degree, Value, families
 from tollbar.judge import Limit
 from tollbar.present.against import against_baseline
+from tollbar.present.coordinates import EMBEDDED_SERVER, named_value
 from tollbar.present.cpu import CLIENT, bars, parts_of
 from tollbar.present.groups import MOST_LINES, at_one_load, by_row, facet_names, facet_sizes, split
 from tollbar.present.load import THROUGHPUT, agreements, facets, limited, merged_load
-from tollbar.present.names import EMBEDDED_SERVER, cell_names, labels, named_value, place_words, prevailing, varying
+from tollbar.present.names import cell_names, labels, place_words, prevailing, varying
 from tollbar.present.protection import alike
 from tollbar.present.trust import proof
 from tollbar.present.unmeasured import unavailable

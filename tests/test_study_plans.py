@@ -16,7 +16,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import MadeOf, families
 from tollbar.libraries import Broken
 from tollbar.plan import batches
-from tollbar.present.names import value_words
+from tollbar.present.coordinates import value_words
 from tollbar.workloads.request import _shape
 
 

@@ -27,9 +27,9 @@ from tollbar.files import write_named
 from tollbar.measure import schedule
 from tollbar.plan import Plan
 from tollbar.present.against import first_sentences
-from tollbar.present.names import enumeration
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question, Study, asking
+from tollbar.words import enumeration
 from tollbar.workloads.operation import beyond_memory
 
 # A question is answered while its asker waits; a precision may take the patience of one who wants it.

@@ -179,18 +179,10 @@ def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: 
     for name, values in given.items():
         there = {row.coordinates[name] for row in rows if name in row.coordinates}
         if not any(is_like(str(have), str(value)) for have in there for value in values):
-            said, known = (
-                [_typed(asked.family, name, one) for one in some] for some in (values, sorted(there, key=str))
-            )
+            said, known = ([asked.family.typed(name, one) for one in some] for some in (values, sorted(there, key=str)))
             hint = nearest(said[0], known) or f"it has {', '.join(known[:8]) or 'none'}"
             raise TollbarError(f"no row of the run has `{name}={','.join(said)}`", where=str(run.directory), hint=hint)
     raise TollbarError("no row of the run has all of these coordinates", where=str(run.directory))
-
-
-def _typed(family: Family, name: str, value: Value) -> str:
-    """A value as it is typed: `4KiB`."""
-    setting = family.settings.get(name)
-    return str(value) if setting is None else setting.typed(value)
 
 
 def _measured(

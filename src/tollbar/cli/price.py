@@ -25,10 +25,10 @@ from tollbar.errors import ExitStatus, TollbarError
 from tollbar.measure import schedule
 from tollbar.policies import Ruling, day
 from tollbar.present.decisions.price import brief
-from tollbar.present.names import enumeration
 from tollbar.results import Run
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
+from tollbar.words import enumeration
 
 if TYPE_CHECKING:
     from tollbar.document.form import Document

@@ -19,13 +19,13 @@ from tollbar.judge import Judgement
 from tollbar.measure import schedule
 from tollbar.plan import Plan
 from tollbar.present.decisions.size import size_answer
-from tollbar.present.names import enumeration
 from tollbar.results import Run
 from tollbar.sizing.checked import Asked, Checked, checked, refuse_elsewhere, to_ask
 from tollbar.sizing.mix import Part, Term
 from tollbar.sizing.sized import Sized
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
+from tollbar.words import enumeration
 
 if TYPE_CHECKING:
     from tollbar.document.form import Document

@@ -16,8 +16,8 @@ from tollbar.families import Standing
 from tollbar.files import full_path
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
-from tollbar.present.names import counted
 from tollbar.records import Outcome, Proven
+from tollbar.words import counted
 
 
 def verify(

@@ -69,6 +69,15 @@ class Family:
     default: Default | None = None
     """None: the family names none, as families of runs that are older than defaults."""
 
+    def typed(self, name: str, value: Value) -> str:
+        """Return a coordinate's value as a person types it in a command: `4KiB`, `600000`, `sha-256`."""
+        setting = self.settings.get(name)
+        return str(value) if setting is None else setting.typed(value)
+
+    def with_names(self, values: Mapping[str, Value]) -> str:
+        """Return values of settings behind their names: `iterations 600,000, memory 19 MiB`."""
+        return ", ".join(f"{name} {self.settings[name].words(value)}" for name, value in values.items())
+
     @property
     def parameters(self) -> frozenset[str]:
         """The settings that are a choice's parameters: who takes the choice sets them too."""

@@ -31,10 +31,10 @@ from tollbar.fleet import replies
 from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
 from tollbar.fleet.home import Home
 from tollbar.gathering.reading import shown
-from tollbar.present.names import counted, enumeration
 from tollbar.report import write as write_report
 from tollbar.results.directory import LOCK, check_files, open_file, refuse_other_kinds
 from tollbar.wire import Strict, is_plain, read_json
+from tollbar.words import counted, enumeration
 
 FILE, PAGE = "fleet.json", "fleet.html"
 SCHEMA = 1

@@ -19,13 +19,13 @@ from tollbar.judge import Judgement, StudyJudgement
 from tollbar.lab.measuring import BLOCKS_FOR_WIDTH, MORE_BLOCKS, measure_into, probed_machine
 from tollbar.measure import schedule
 from tollbar.plan import Plan
-from tollbar.present.names import counted
 from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.servers.places import Place
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 from tollbar.tls.url import named_again
+from tollbar.words import counted
 
 __all__ = [
     "BLOCKS_FOR_WIDTH",

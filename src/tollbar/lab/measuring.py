@@ -19,13 +19,13 @@ from tollbar.measure.schedule import Paces, Tried, usual
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan
 from tollbar.plan.batches import Batch
-from tollbar.present.names import counted
 from tollbar.present.numbers import percent, percent_of
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
 from tollbar.servers.places import Place
 from tollbar.servers.sandbox import Sandbox
 from tollbar.stats import FEWEST_BLOCKS
+from tollbar.words import counted, more
 
 # Blocks are added by at most so much of those there are: what few blocks predict is often too much.
 MORE_BLOCKS = 0.5
@@ -254,8 +254,8 @@ class _Lab:
 
 def _named(batch: Batch) -> str:
     """`tls-certificates: tls-1.3 · nginx · … and 3 more`: its study, and the first of its cells."""
-    first, *more = dict.fromkeys(visit.cell.label for visit in sorted(batch.visits, key=lambda v: v.cell.is_baseline))
-    return f"{batch.study}: {first}{f' and {len(more)} more' if more else ''}"
+    first, *rest = dict.fromkeys(visit.cell.label for visit in sorted(batch.visits, key=lambda v: v.cell.is_baseline))
+    return f"{batch.study}: {first}{f' and {more(len(rest))}' if rest else ''}"
 
 
 def widest_toll(judged: StudyJudgement) -> Toll | None:

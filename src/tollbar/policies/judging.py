@@ -237,13 +237,9 @@ def _at_least(rule: Rule, family: Family, parameters: Cell) -> Found:
     if any(all(n not in parameters or int(parameters[n]) >= int(least) for n, least in one.items()) for one in wanted):
         return Ruling.CANNOT_SAY, _not_given(unknown)
     names = dict.fromkeys(name for one in wanted for name in one if name in parameters)
-    has = _words(family, {name: parameters[name] for name in names})
-    asked = " or ".join(_words(family, one) for one in wanted)
+    has = family.with_names({name: parameters[name] for name in names})
+    asked = " or ".join(map(family.with_names, wanted))
     return Ruling.BREAKS, f"{has}: less than {asked}"
-
-
-def _words(family: Family, parameters: Cell) -> str:
-    return ", ".join(f"{name} {family.settings[name].words(value)}" for name, value in parameters.items())
 
 
 def _worst(found: list[Found]) -> Found:

@@ -10,29 +10,16 @@ from itertools import takewhile
 
 from tollbar.families import Family, Standing, Value, at_defaults
 from tollbar.judge import BreakEven, StudyJudgement, Toll, Verdict
+from tollbar.present.coordinates import Form, named_value
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import by_row, cost_metric, real_tolls, split
-from tollbar.present.names import (
-    CALLED_OUT,
-    baseline_words,
-    capitalised,
-    coordinate,
-    cost_words,
-    counted,
-    enumeration,
-    labels,
-    named_value,
-    on_one_core,
-    quoted,
-    sizes_of,
-    standing_words,
-    varying,
-    where_words,
-    worst,
-)
+from tollbar.present.names import baseline_words, labels, on_one_core, sizes_of, varying, where_words
 from tollbar.present.numbers import bracket, often, percent, percent_of, ratio_words
+from tollbar.present.standings import CALLED_OUT, standing_words, worst
 from tollbar.present.subject import Subject
 from tollbar.records import Outcome
 from tollbar.results import Row
+from tollbar.words import capitalised, counted, enumeration, few, more, quoted
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
 MOST_NAMES = 4
@@ -183,10 +170,7 @@ _SAYS = {
 
 
 def _names_of(subjects: Sequence[Subject]) -> str:
-    names = [s.named for s in subjects[:MOST_NAMES]]
-    if len(subjects) > MOST_NAMES:
-        names.append(f"{len(subjects) - MOST_NAMES} more")
-    return enumeration(names)
+    return enumeration(few([s.named for s in subjects], MOST_NAMES))
 
 
 def _is(subjects: Sequence[object]) -> str:
@@ -205,8 +189,8 @@ def sentences(study: StudyJudgement) -> list[str]:
 def first_sentences(study: StudyJudgement) -> list[str]:
     """As many of these as are read, and how many comparisons more there are."""
     tolls = real_tolls(study)
-    more = len(tolls) - MOST_SENTENCES
-    said = [f"{counted(more, 'more comparison')} in the table above."] if more > 0 else []
+    left = len(tolls) - MOST_SENTENCES
+    said = [f"{more(left, 'comparison')} in the table above."] if left > 0 else []
     return [*_of_all(study), *(sentence(study, toll) for toll in tolls[:MOST_SENTENCES]), *said]
 
 
@@ -219,7 +203,9 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
     family, name = study.about.family, one.setting
     without = family.settings[name].breaks_even_with
     ways = (
-        " with ".join(coordinate(family, of, study.study.named(of, row.coordinates[of])) for of in without)
+        " with ".join(
+            named_value(family, of, study.study.named(of, row.coordinates[of]), Form.QUESTION) for of in without
+        )
         for row in (one.line[0], one.row)
     )
     way, other = ways
@@ -323,7 +309,7 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
     """What the sentence is about, as studies write it, and numbers with their names: `bcrypt with cost 12`."""
     said = [(name, study.study.named(name, row.coordinates[name])) for name in names if name in row.coordinates]
-    return " with ".join(coordinate(study.about.family, name, value) for name, value in said) or "none"
+    return " with ".join(named_value(study.about.family, name, value, Form.QUESTION) for name, value in said) or "none"
 
 
 def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
@@ -349,7 +335,7 @@ def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
 def _more(toll: Toll) -> str:
     if toll.verdict is not Verdict.UNCLEAR or not toll.more_blocks:
         return ""
-    return f", about {counted(toll.more_blocks, 'more block')} would tell"
+    return f", about {more(toll.more_blocks, 'block')} would tell"
 
 
 def _by_how_much(verdict: Verdict, ratio: float) -> str:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from tollbar.judge import Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.blocks import Choices, CostBar
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import Way, told_by
-from tollbar.present.names import capitalised, cost_words, labels, quoted, varying
+from tollbar.present.names import labels, varying
 from tollbar.present.numbers import amount, ratio_range
 from tollbar.present.telling import MOST_STEPS, Telling, times_words
+from tollbar.words import capitalised, quoted
 
 # What a small chart shows.
 MOST_BARS = 5

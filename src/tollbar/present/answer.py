@@ -15,14 +15,15 @@ from tollbar.judge import StudyJudgement, Verdict
 from tollbar.present.against import break_even
 from tollbar.present.alternatives import choices
 from tollbar.present.blocks import Choices
+from tollbar.present.costs import cost_words
 from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, cost_metric
 from tollbar.present.headline import in_short, line
-from tollbar.present.names import capitalised, cost_words, counted, enumeration, quoted
 from tollbar.present.numbers import amount
 from tollbar.present.own_servers import compared
 from tollbar.present.scaling import is_asked, scaling_sentences
 from tollbar.present.telling import MOST_NAMES, Finding, Telling
+from tollbar.words import capitalised, enumeration, more, quoted
 
 # An answer has room for so many findings.
 MOST_FINDINGS = 6
@@ -72,9 +73,9 @@ def whole_answer(study: StudyJudgement) -> Answer:
     short = in_short(telling)
     told = telling.findings[:MOST_FINDINGS]
     rest = [_paragraph(telling, finding, first=finding is told[0]) for finding in told]
-    more = len(telling.findings) - MOST_FINDINGS
-    if more > 0:
-        rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
+    left = len(telling.findings) - MOST_FINDINGS
+    if left > 0:
+        rest.append(f"The charts show {more(left, 'place')} with another answer.")
     pays = (break_even(study, one) for one in study.break_evens)
     says = (line(telling, short), *filter(None, rest), *pays, *scaling_sentences(study))
     return Answer(says, choices(telling, short))
@@ -113,17 +114,17 @@ def _counted(telling: Telling, finding: Finding, first: bool) -> str:
     return "; ".join([telling.ranked(finding.places[0], name, whose), *_elsewhere(telling, finding.places[1:])])
 
 
-def _elsewhere(telling: Telling, more: Sequence[Place]) -> Iterator[str]:
+def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
     """In how many further places it is the answer too, and in how many of these others cost less."""
-    alone = sum(len(place.good) == 1 for place in more)
-    less = sum(telling.costs_more(place) for place in more)
+    alone = sum(len(place.good) == 1 for place in others)
+    less = sum(telling.costs_more(place) for place in others)
     for number, what in (
-        (len(more) - alone - less, "is the answer too, and none is known to cost less"),
+        (len(others) - alone - less, "is the answer too, and none is known to cost less"),
         (less, "is the answer too, and others cost less"),
         (alone, "is the only one"),
     ):
         if number:
-            yield f"in {counted(number, 'more place')} it {what}"
+            yield f"in {more(number, 'place')} it {what}"
 
 
 def _among(telling: Telling, place: Place) -> list[str]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from tollbar.families import Standing
-from tollbar.present.names import STANDINGS, counted, standing_words
+from tollbar.present.standings import STANDINGS, standing_words
+from tollbar.words import counted, more
 
 if TYPE_CHECKING:
     from tollbar.judge import ClaimVerdict, Verdict
@@ -340,7 +341,7 @@ def figures(charts: Sequence[Chart], layout: PanelLayout = "panels") -> Iterator
     rest = charts[MOST_PANELS:]
     if rest:
         yield Paragraph(f"{MOST_PANELS} of {counted(len(charts), 'panel')} drawn; the others unfold below.", "note")
-        yield Folded(f"{len(rest)} more panels", [Figures(rest, layout, letters)])
+        yield Folded(more(len(rest), "panel"), [Figures(rest, layout, letters)])
 
 
 def folds(summary: str, table: Table, folds: bool) -> tuple[Block]:

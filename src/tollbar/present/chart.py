@@ -12,9 +12,11 @@ from tollbar.families import Standing, Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.judge.decisions import reach
 from tollbar.present.blocks import Chart
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import Spot, by_row, cost_metric, memory_matters, panels, real_tolls, split, spot
-from tollbar.present.names import IN_GOOD_STANDING, baseline_words, cost_words, labels, place_words, varying
+from tollbar.present.names import baseline_words, labels, place_words, varying
 from tollbar.present.numbers import amount, times
+from tollbar.present.standings import IN_GOOD_STANDING
 from tollbar.records import Outcome
 from tollbar.results import Row
 

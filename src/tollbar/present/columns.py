@@ -11,30 +11,19 @@ from tollbar.families import LOADS, Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.metrics import ALL_SAMPLES, METRICS
 from tollbar.present.blocks import DASH, Column, Pick, TableCell, count_cell
+from tollbar.present.coordinates import EMBEDDED, EMBEDDED_SERVER, Form, column_title, named_value, value_words
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import all_metric, by_row, cost_metric, is_baseline, memory_matters, panels, split
-from tollbar.present.names import (
-    CALLED_OUT,
-    EMBEDDED,
-    EMBEDDED_SERVER,
-    LIMIT_MARKS,
-    VERDICT_MARKS,
-    baseline_words,
-    column_title,
-    coordinate,
-    cost_words,
-    interval_title,
-    labels,
-    place_words,
-    plain,
-    said_plain,
-    standing_words,
-    varying,
-)
+from tollbar.present.names import baseline_words, labels, place_words, varying
 from tollbar.present.numbers import (
+    LIMIT_MARKS,
     NOISY_MARK,
+    VERDICT_MARKS,
     amount,
     bracket,
     ends_words,
+    interval_title,
+    marked,
     measured_words,
     per_second,
     ratio_words,
@@ -42,6 +31,7 @@ from tollbar.present.numbers import (
     undecided,
     verdict_meanings,
 )
+from tollbar.present.standings import CALLED_OUT, standing_words
 from tollbar.present.table_cells import (
     ALL_RATIO,
     BAR,
@@ -105,9 +95,13 @@ class MainTable:
         told = {*varied, *self.row_names}
         constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}
         had = [name for name in constant if all(name in row.shown for row in self.rows)]
-        self.alike = [said_plain(study, name, constant[name]) for name in had]
+        self.alike = [named_value(study.about.family, name, constant[name], Form.TABLE) for name in had]
         # What means nothing to some rows.
-        self.alike_in_some = [said_plain(study, name, value) for name, value in constant.items() if name not in had]
+        self.alike_in_some = [
+            named_value(study.about.family, name, value, Form.TABLE)
+            for name, value in constant.items()
+            if name not in had
+        ]
         if len(self.standings) == 1:
             self.alike.append(f"all {standing_words(*self.standings)}")
 
@@ -169,7 +163,7 @@ class MainTable:
     def _choice(self, row: Row) -> TableCell:
         """A row's head tells it from all others, whichever columns are in sight."""
         where = self.where(row)
-        brief = TableCell(plain(self.family, "choice", row.shown.get("choice")))
+        brief = TableCell(value_words(self.family, "choice", row.shown.get("choice"), Form.TABLE))
         return TableCell(row.title, small=None if where == row.title else where, brief=brief)
 
     def _cost(self, row: Row) -> TableCell:
@@ -230,7 +224,7 @@ class MainTable:
             mark=VERDICT_MARKS[toll.verdict],
             small="; ".join(filter(None, (missing, noisy, open_, suffers_words(toll)))) or None,
             brief=TableCell(
-                f"{toll.verdict}{suffers}{f' {NOISY_MARK}' if noisy else ''}",
+                marked(f"{toll.verdict}{suffers}", noisy is not None, gap=" "),
                 verdict=toll.verdict,
                 good=good_news(toll.verdict, row),
                 small=open_,
@@ -267,7 +261,7 @@ class MainTable:
         for row in self.rows:
             name = family.lowered_by(row.coordinates) if row.standing in CALLED_OUT else None
             if name is not None:
-                by = coordinate(family, name, row.coordinates[name])
+                by = named_value(family, name, row.coordinates[name], Form.QUESTION)
                 found.setdefault(f"{standing_words(row.standing)} by {by}", {})[row.choice] = None
         yield from (f"{said}: {', '.join(choices)}" for said, choices in found.items())
 

@@ -25,6 +25,8 @@ from tollbar.present.blocks import (
     texts,
 )
 from tollbar.present.chart import Scale, memory_charts
+from tollbar.present.coordinates import named_value
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import (
     AtOneLoad,
     at_spot,
@@ -36,19 +38,11 @@ from tollbar.present.groups import (
     split,
     spot,
 )
-from tollbar.present.names import (
-    cost_words,
-    counted,
-    enumeration,
-    labels,
-    named_value,
-    place_words,
-    varying,
-    whole_labels,
-)
+from tollbar.present.names import labels, place_words, varying, whole_labels
 from tollbar.present.numbers import amount, percent
 from tollbar.records import Chunk, Outcome, Trial, trial
 from tollbar.results import Row
+from tollbar.words import counted, enumeration
 
 CLIENT = "load client"
 """What the component of the load client is called on the page. It is the first part of every bar."""

@@ -14,28 +14,22 @@ from tollbar.present.blocks import (
     Table,
     TableCell,
 )
-from tollbar.present.names import (
-    VERDICT_MARKS,
-    column_title,
-    cost_words,
-    counted,
-    interval_title,
-    plain,
-    said_plain,
-    value_words,
-    varying,
-    where_words,
-)
+from tollbar.present.coordinates import Form, column_title, named_value, value_words
+from tollbar.present.costs import cost_words
+from tollbar.present.names import varying, where_words
 from tollbar.present.numbers import (
+    VERDICT_MARKS,
     amount,
     bracket,
     ends_words,
+    interval_title,
     percent,
     ratio_words,
     times,
 )
 from tollbar.present.table_cells import good_news
 from tollbar.records import Outcome
+from tollbar.words import counted
 
 # A reason is told in whole where every result is.
 REASON_LETTERS = 160
@@ -118,7 +112,10 @@ def _table_caption(study: StudyJudgement, result: CrossTableResult) -> str:
 
 def _brief_caption(study: StudyJudgement, result: CrossTableResult) -> list[str]:
     over, at = (
-        ", ".join(said_plain(study, name, study.study.named(name, value)) for name, value in of.items())
+        ", ".join(
+            named_value(study.about.family, name, study.study.named(name, value), Form.TABLE)
+            for name, value in of.items()
+        )
         for of in (result.table.over, _stands(study, result))
     )
     multiple = f", as a multiple of {over}, all else alike" if over else ""
@@ -159,7 +156,7 @@ def _title_of(study: StudyJudgement) -> NameOf:
 
 
 def _plain_of(study: StudyJudgement) -> NameOf:
-    return lambda name, value: plain(study.about.family, name, study.study.named(name, value))
+    return lambda name, value: value_words(study.about.family, name, study.study.named(name, value), Form.TABLE)
 
 
 def _cross_cell(cell: CrossCell) -> TableCell:

@@ -20,29 +20,21 @@ from tollbar.present.blocks import (
     folds,
 )
 from tollbar.present.chart import SECOND_LINE, Dot, Dots, scale_over, spoken
+from tollbar.present.coordinates import Form, column_title, named_value, value_words
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import MOST_ROWS
-from tollbar.present.names import (
-    CALLED_OUT,
-    VERDICT_MARKS,
-    capitalised,
-    column_title,
-    cost_words,
-    counted,
-    interval_title,
-    plain,
-    said_plain,
-    standing_words,
-    value_words,
-    where_words,
-    worst,
-)
+from tollbar.present.names import where_words
 from tollbar.present.numbers import (
+    VERDICT_MARKS,
     ends_words,
+    interval_title,
     ratio_words,
     times_range,
     undecided,
 )
+from tollbar.present.standings import CALLED_OUT, standing_words, worst
 from tollbar.present.table_cells import BAR, INTERVAL, STANDING
+from tollbar.words import capitalised, counted
 
 EFFECTS = "Effect of each setting, all else alike"
 _ALIKE = "ratios alike within noise"
@@ -97,9 +89,12 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
 def _effect(study: StudyJudgement, contrast: Contrast) -> list[TableCell]:
     family = study.about.family
     both = [study.study.named(contrast.setting, value) for value in (contrast.for_value, contrast.value)]
-    titles, plains = ([said(family, contrast.setting, value) for value in both] for said in (value_words, plain))
+    titles, plains = (
+        [value_words(family, contrast.setting, value, form) for value in both] for form in (Form.SENTENCE, Form.TABLE)
+    )
     where = {
-        name: [said_plain(study, name, study.study.named(name, v)) for v in of] for name, of in contrast.where.items()
+        name: [named_value(study.about.family, name, study.study.named(name, v), Form.TABLE) for v in of]
+        for name, of in contrast.where.items()
     }
     least, most = ratio_words(contrast.least), ratio_words(contrast.most)
     undecided_ = undecided(study, contrast)

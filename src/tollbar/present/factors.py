@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 from tollbar.judge import FactorPart, FactorsResult, StudyJudgement, Together
 from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Section, Table, TableCell, numbers
-from tollbar.present.names import (
-    capitalised,
-    cost_words,
-    enumeration,
+from tollbar.present.coordinates import named_value
+from tollbar.present.costs import cost_words
+from tollbar.present.names import place_words, varying
+from tollbar.present.numbers import (
+    amount,
+    change_ends,
+    change_words,
+    ends_by,
     interval_title,
-    named_value,
-    place_words,
-    varying,
+    percent,
+    percent_of,
+    signed,
 )
-from tollbar.present.numbers import TOO_FEW, amount, change_ends, change_words, percent, percent_of, signed
 from tollbar.stats import Interval
+from tollbar.words import capitalised, enumeration
 
 TITLE = "What each part adds, and all together"
 # What is drawn from nought; what is drawn from where the one before it ends; what is left over, told or not.
@@ -93,7 +97,7 @@ def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
     if found.reason is not None or found.ratio is None or found.beyond is None:
         return f"{capitalised(names)}{where} could not be taken apart: {found.reason}."
     beyond = found.beyond
-    ends = f"[{signed(beyond.low)}, {signed(beyond.high)}]" if beyond.is_bounded else TOO_FEW
+    ends = ends_by(beyond, signed)
     apart = f"{signed(beyond.estimate)} {ends}, {change_words(found.ratio.estimate)} {change_ends(found.ratio)}"
     parts = f"that without {'them' if len(found.own) > 1 else 'it'} and what each adds by itself"
     return {
@@ -142,7 +146,7 @@ def _label(study: StudyJudgement, found: FactorsResult, part: FactorPart) -> str
 
 
 def _cells(label: str, of: Interval, whole: float, words: Callable[[float], str]) -> list[TableCell]:
-    ends = f"[{words(of.low)}, {words(of.high)}]" if of.is_bounded else TOO_FEW
+    ends = ends_by(of, words)
     share = f"{'−' if of.estimate < 0 else ''}{percent_of(abs(of.estimate) / whole)}"
     return [
         TableCell(label),

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from tollbar.families import LOADS, Family, Standing, Value, default_cell, given_up, is_default
 from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import ALL_SAMPLES
-from tollbar.present.names import IN_GOOD_STANDING, STANDINGS, PlaceWords, column_title, named_value, varying
+from tollbar.present.coordinates import column_title, named_value
+from tollbar.present.names import PlaceWords, varying
+from tollbar.present.standings import IN_GOOD_STANDING, STANDINGS
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis.

@@ -8,21 +8,13 @@ from itertools import pairwise
 from tollbar.families import Standing, Value
 from tollbar.judge import Toll, Verdict
 from tollbar.present.against import against_baseline
+from tollbar.present.costs import each_words
 from tollbar.present.groups import Place, cost_metric, real_tolls
-from tollbar.present.names import (
-    baseline_words,
-    capitalised,
-    counted,
-    each_words,
-    enumeration,
-    on_one_core,
-    quoted,
-    sizes_of,
-    standing_words,
-    where_words,
-)
+from tollbar.present.names import baseline_words, on_one_core, sizes_of, where_words
 from tollbar.present.numbers import amount, ratio_range
+from tollbar.present.standings import standing_words
 from tollbar.present.telling import MOST_IN_HEADLINE, MOST_NAMES, Finding, Telling, threat_words, with_standing
+from tollbar.words import capitalised, counted, enumeration, more, quoted
 
 
 def line(telling: Telling, short: str) -> str:
@@ -54,7 +46,7 @@ def in_short(telling: Telling) -> str:
         lines.append(_line(telling, finding, alike, told))
     hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
     if hidden:
-        lines.append(f"in {counted(hidden, 'more place')} the answer is another")
+        lines.append(f"in {more(hidden, 'place')} the answer is another")
     return "; ".join(lines)
 
 

@@ -26,6 +26,8 @@ from tollbar.present.blocks import (
     texts,
 )
 from tollbar.present.chart import Scale
+from tollbar.present.coordinates import column_title, value_words
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import (
     MOST_LINES,
     MOST_ROWS,
@@ -40,22 +42,12 @@ from tollbar.present.groups import (
     spot,
     without_load,
 )
-from tollbar.present.names import (
-    LIMIT_MARKS,
-    cell_names,
-    column_title,
-    cost_words,
-    counted,
-    labels,
-    place_words,
-    value_words,
-    varying,
-    whole_labels,
-)
-from tollbar.present.numbers import amount, measured_words, percent
+from tollbar.present.names import cell_names, labels, place_words, varying, whole_labels
+from tollbar.present.numbers import LIMIT_MARKS, amount, measured_words, percent
 from tollbar.records import LoadRecord, Negotiated, Outcome
 from tollbar.results import Row
 from tollbar.study import is_paced
+from tollbar.words import counted, more
 
 # Each has three panels.
 MOST_FACETS = 4
@@ -395,7 +387,7 @@ def load_section(study: StudyJudgement) -> Section | None:
         return None
     found, table, slow = facets(study), throughput_table(study), latency_table(study)
     shown, rest = found[:MOST_FACETS], found[MOST_FACETS:]
-    more = f"{len(rest)} more: {'; '.join(one.title for one in rest)}"
+    unfolds = f"{more(len(rest))}: {'; '.join(one.title for one in rest)}"
     summary = f"{table.caption}: {counted(len(table.rows), 'cell')}"
     return Section(
         "Requests a second and response time",
@@ -403,7 +395,7 @@ def load_section(study: StudyJudgement) -> Section | None:
             Paragraph("All axes are logarithmic." if found else "", "note"),
             Items(limited(study)),
             *(block for one in shown for block in _facet_blocks(one)),
-            *([Folded(more, [block for one in rest for block in _facet_blocks(one)])] if rest else []),
+            *([Folded(unfolds, [block for one in rest for block in _facet_blocks(one)])] if rest else []),
             *folds(summary, table, len(table.rows) > MOST_ROWS),
             *([slow] if slow.rows else []),
         ),

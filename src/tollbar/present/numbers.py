@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from tollbar import units
 from tollbar.families import Value
-from tollbar.present.names import LIMIT_MARKS, counted
+from tollbar.words import more
 
 if TYPE_CHECKING:
     from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict
     from tollbar.stats import Interval
 
+VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
+"""A mark beside each verdict, so that a column of them reads without colour."""
+LIMIT_MARKS: Mapping[str, str] = {"client-bound": "†", "not saturated": "‡", "contended": "§"}
+"""What stands behind requests a second and response times that something other than the server limited."""
 # Behind a number or a verdict: it is not that of quiet moments.
 NOISY_MARK = "~"
 NOISY = f"{NOISY_MARK} noisy: the core was quiet too seldom"
 TOO_FEW = "[too few blocks for an interval]"
+
+
+def marked(words: str, is_noisy: bool, gap: str = "") -> str:
+    """Return the words of a number or a verdict, with a mark behind them where it is not of quiet moments."""
+    return f"{words}{gap}{NOISY_MARK}" if is_noisy else words
+
+
+def ends_by(of: Interval, words: Callable[[float], str]) -> str:
+    """The two ends of an interval in these words: `[2.08, 2.12]`; or that the blocks are too few for one."""
+    return f"[{words(of.low)}, {words(of.high)}]" if of.is_bounded else TOO_FEW
 
 
 def ratio_words(ratio: float) -> str:
@@ -35,6 +49,11 @@ def times(ratio: float) -> str:
 def bracket(ratio: Interval) -> str:
     """`[2.08, 2.12]`, or that the blocks are too few for an interval."""
     return ends_words(ratio.low, ratio.high)
+
+
+def interval_title(study: StudyJudgement) -> str:
+    """`96 % interval`."""
+    return f"{100 * study.confidence:.4g} % interval"
 
 
 def ends_words(low: float, high: float, unit: str | None = None) -> str:
@@ -102,15 +121,15 @@ def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
 
     if of.verdict is not Verdict.UNCLEAR:
         return None
-    more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
+    blocks = f", about {more(of.more_blocks, 'block')}" if of.more_blocks else ""
     threshold = study.about.threshold
     if isinstance(of, Contrast):
         # The ends are those of several pairs, each with a noise of its own.
-        return f"undecided{more}: {excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), threshold)}"
+        return f"undecided{blocks}: {excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), threshold)}"
     if of.ratio is None:
         return None
     noise = None if of.noise is None else reach(of.noise)
-    return f"undecided{more}: {excess_words(of.ratio, threshold, noise)}"
+    return f"undecided{blocks}: {excess_words(of.ratio, threshold, noise)}"
 
 
 def verdict_meanings(found: Collection[Verdict], threshold: float) -> str:
@@ -138,7 +157,7 @@ def change_words(change: float) -> str:
 
 def change_ends(change: Interval) -> str:
     """The two ends of a change's interval: `[+16 %, +20 %]`."""
-    return f"[{change_words(change.low)}, {change_words(change.high)}]" if change.is_bounded else TOO_FEW
+    return ends_by(change, change_words)
 
 
 def _percents(low: float, high: float, threshold: float) -> str:
@@ -223,7 +242,7 @@ def times_exactly(ratio: float) -> str:
 
 def bracket_exactly(ratio: Interval) -> str:
     """`[0.998, 1.004]`, or that the blocks are too few for an interval."""
-    return f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.is_bounded else TOO_FEW
+    return ends_by(ratio, "{:.3f}".format)
 
 
 def _short(value: float) -> str:

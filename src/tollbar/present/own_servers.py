@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.present.blocks import Listing
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import real_tolls
 from tollbar.present.load import Agreed, agreements
-from tollbar.present.names import cost_words, counted, enumeration
 from tollbar.present.numbers import ratio_range
 from tollbar.results import Row
+from tollbar.words import counted, enumeration
 
 NEGOTIATED = "What was negotiated"
 OFFERED_NONE = (

@@ -35,6 +35,8 @@ from tollbar.present.blocks import (
     standing_keys,
 )
 from tollbar.present.chart import toll_charts
+from tollbar.present.coordinates import Form, column_title, named_value
+from tollbar.present.costs import cost_words
 from tollbar.present.cpu import (
     memory_section,
     shares_section,
@@ -49,17 +51,7 @@ from tollbar.present.load import (
     load_section,
     negotiated_section,
 )
-from tollbar.present.names import (
-    column_title,
-    coordinate,
-    cost_words,
-    counted,
-    enumeration,
-    named_value,
-    prevailing,
-    slug,
-    varying,
-)
+from tollbar.present.names import prevailing, varying
 from tollbar.present.numbers import percent, repeats_words, times_exactly
 from tollbar.present.own_servers import negotiated_listing
 from tollbar.present.protection import (
@@ -85,6 +77,7 @@ from tollbar.present.warnings import warnings
 from tollbar.results import Run
 from tollbar.stats import Moments
 from tollbar.study.definition import QUICK_CHUNK_S, QUICK_ROUNDS
+from tollbar.words import counted, enumeration, left_out, more, slug
 
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
@@ -245,7 +238,7 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
     yield replace(said.choices, says="")
     yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
     if len(rest) > MOST_SAID:
-        yield Folded(f"The same in {counted(len(rest) - MOST_SAID, 'more place')}", [Items(rest[MOST_SAID:])])
+        yield Folded(f"The same in {more(len(rest) - MOST_SAID, 'place')}", [Items(rest[MOST_SAID:])])
     compared = real_tolls(study)
     if compared:
         threshold, floor = percent(study.about.threshold), largest_noise(study)
@@ -308,7 +301,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             "",
             tables=main.brief,
             heads="at",
-            notes=[*main.marks, *_more(main.hidden, "more row")] if main.brief else (),
+            notes=[*main.marks, *left_out(main.hidden, "row", MORE)] if main.brief else (),
         ),
         *(
             Listing(
@@ -332,7 +325,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
         ),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
-            [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]
+            [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=left_out(effect.hidden, "comparison", MORE))]
             if effect.brief
             else []
         ),
@@ -347,15 +340,11 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
         listings,
         gone[:most],
         [
-            *_more(len(gone) - len(gone[:most]), "more reason"),
+            *left_out(len(gone) - len(gone[:most]), "reason", MORE),
             *([f"left out: {counted(left, 'combination')}, with reasons in the report"] if left else []),
         ],
         (*simulated(judgement.run), *warnings(study)),
     )
-
-
-def _more(hidden: int, noun: str) -> list[str]:
-    return [f"… {counted(hidden, noun)}: {MORE}"] if hidden else []
 
 
 # What the page says of the study as a whole.
@@ -375,7 +364,9 @@ def meanings(study: StudyJudgement) -> str:
 def how(study: StudyJudgement) -> str:
     """What the ratios are of, against what, and how sure they are."""
     about = study.about
-    baseline = ", ".join(coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
+    baseline = ", ".join(
+        named_value(about.family, n, study.study.named(n, v), Form.QUESTION) for n, v in about.baseline.items()
+    )
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     # Without A/A pairs nothing is known of the noise: a warning says so.
     repeats = [] if study.noise is None else [f"what was measured twice differed by {repeats_words(study.noise)}"]

@@ -23,15 +23,10 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.chart import strength_charts
 from tollbar.present.groups import AtOneLoad, Spot, by_row, cost_metric, spot
-from tollbar.present.names import (
-    capitalised,
-    enumeration,
-    labels,
-    quoted,
-    standing_words,
-    varying,
-)
+from tollbar.present.names import labels, varying
+from tollbar.present.standings import standing_words
 from tollbar.results import Row
+from tollbar.words import capitalised, enumeration, quoted
 
 MARKS = {Degree.YES: "●", Degree.PARTLY: "◐", Degree.NO: "○"}
 # Where something is measured says nothing of what it protects.

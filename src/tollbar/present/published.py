@@ -28,11 +28,14 @@ from tollbar.present.blocks import (
     texts,
 )
 from tollbar.present.chart import Dot, Dots, scale_over
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import MOST_ROWS
-from tollbar.present.names import CALLED_OUT, cost_words, counted, interval_title, place_words, prevailing, varying
-from tollbar.present.numbers import amount, bracket, figure_words, times, times_range
+from tollbar.present.names import place_words, prevailing, varying
+from tollbar.present.numbers import amount, bracket, figure_words, interval_title, times, times_range
+from tollbar.present.standings import CALLED_OUT
 from tollbar.present.table_cells import ALL_RATIO, BAR, INTERVAL, SPEED
 from tollbar.study import Amount, Claim, Source, Statistic, Study
+from tollbar.words import counted
 
 HEADING = "Published and measured"
 OURS = "Ours, not the source's"

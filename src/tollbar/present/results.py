@@ -9,12 +9,14 @@ from typing import ClassVar
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.present.blocks import Folded, Section, Table
 from tollbar.present.columns import MainTable
+from tollbar.present.coordinates import Form, column_title, named_value
 from tollbar.present.groups import Spot, options, spot
-from tollbar.present.names import LIMIT_MARKS, baseline_words, column_title, labels, said_plain, slug, varying
-from tollbar.present.numbers import percent, times
+from tollbar.present.names import baseline_words, labels, varying
+from tollbar.present.numbers import LIMIT_MARKS, percent, times
 from tollbar.present.table_cells import coordinate_cell
 from tollbar.present.unmeasured import left_out_table
 from tollbar.results import Row
+from tollbar.words import slug
 
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
@@ -76,7 +78,11 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
     shown = _first(groups, sum(map(len, groups)) if most is None else most)
     number = {row.key: at for at, row in enumerate(study.rows)}
     captions = (
-        ", ".join(said_plain(study, name, group[0].shown[name]) for name in in_panels if name in group[0].shown)
+        ", ".join(
+            named_value(study.about.family, name, group[0].shown[name], Form.TABLE)
+            for name in in_panels
+            if name in group[0].shown
+        )
         for group in shown
     )
     columns = made.columns()

@@ -8,9 +8,10 @@ from typing import Any
 
 from tollbar.judge import Scaling, ScalingResult, StudyJudgement, Toll
 from tollbar.present.blocks import DASH, Column, Items, Listing, Section, Table, TableCell, numbers, row_names
-from tollbar.present.names import capitalised, counted, enumeration, interval_title, labels, quoted, varying
-from tollbar.present.numbers import bracket, ratio_range, times
-from tollbar.stats import Moments
+from tollbar.present.names import labels, varying
+from tollbar.present.numbers import NOISY_MARK, interval_title, ratio_range, times
+from tollbar.present.table_cells import with_ends
+from tollbar.words import capitalised, counted, enumeration, few, quoted
 
 TITLE = "Scaling"
 # More names than this in one sentence hide what it says.
@@ -67,8 +68,7 @@ def _name(study: StudyJudgement) -> Callable[[ScalingResult], str]:
 
 
 def _sentence(threads: int, verdict: Scaling, some: Sequence[ScalingResult], names: Sequence[str]) -> str:
-    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
-    who = enumeration([*map(quoted, names[:MOST_NAMES]), *more])
+    who = enumeration(few(map(quoted, names), MOST_NAMES))
     cpu, elapsed = [one.cpu for one in some], [one.elapsed for one in some]
     figures = f"CPU time {_range(cpu)}, elapsed time {_range(elapsed)} of one operation"
     what, whether = _SAYS[verdict][len(names) > 1], ""
@@ -85,7 +85,7 @@ def _range(tolls: Sequence[Toll]) -> str:
 
 
 def _is_noisy(toll: Toll) -> bool:
-    return toll.ratio is not None and toll.ratio.moments is Moments.ALL
+    return toll.ratio is not None and toll.ratio.is_noisy
 
 
 def _table(study: StudyJudgement) -> Table:
@@ -104,8 +104,8 @@ def _table(study: StudyJudgement) -> Table:
         (
             TableCell(name(one)),
             TableCell(str(one.threads), one.threads),
-            *_ratio(one.cpu),
-            *_ratio(one.elapsed),
+            *with_ends(one.cpu.ratio),
+            *with_ends(one.elapsed.ratio),
             TableCell(times(one.rate.estimate), one.rate.estimate) if one.rate else DASH,
             TableCell(str(one.verdict) if one.reason is None else "not measured"),
         )
@@ -114,17 +114,10 @@ def _table(study: StudyJudgement) -> Table:
     return Table("Of one operation, beside the same on one thread", columns, rows)
 
 
-def _ratio(toll: Toll) -> tuple[TableCell, TableCell]:
-    if toll.ratio is None:
-        return DASH, DASH
-    said = f"{times(toll.ratio.estimate)}{'~' * _is_noisy(toll)}"
-    return TableCell(said, toll.ratio.estimate), TableCell(bracket(toll.ratio))
-
-
 def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
     """What hyperthreads do to scaling, what stood in the way, and what so many cores cannot show."""
     if any(_is_noisy(toll) for result in study.scaling for toll in (result.cpu, result.elapsed)):
-        yield "~ noisy: who holds a lock while another program has its core lets all wait."
+        yield f"{NOISY_MARK} noisy: who holds a lock while another program has its core lets all wait."
     most = max(result.threads for result in study.scaling)
     groups = [str(group) for group in fingerprint.get("hyperthreads", ())]
     cores = fingerprint.get("cores")

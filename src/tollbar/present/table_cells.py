@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tollbar.families import LOADS
 from tollbar.judge import StudyJudgement, Verdict
 from tollbar.present.blocks import DASH, Table, TableCell
-from tollbar.present.names import CALLED_OUT, IN_GOOD_STANDING, STANDINGS, plain, standing_words, value_words
-from tollbar.present.numbers import NOISY_MARK, bracket, times
+from tollbar.present.coordinates import Form, value_words
+from tollbar.present.numbers import NOISY_MARK, bracket, marked, times
+from tollbar.present.standings import CALLED_OUT, IN_GOOD_STANDING, STANDINGS, standing_words
 from tollbar.results import Row
-from tollbar.stats import Interval, Moments
+from tollbar.stats import Interval
 
 # In which order columns leave where there is no room for all.
 BAR, ALL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
-
-
-def marked(words: str, of: Interval | None) -> str:
-    """A number's words, with a mark behind them where it is not of quiet moments."""
-    return f"{words}{NOISY_MARK}" if of is not None and of.moments is Moments.ALL else words
 
 
 def has_marks(tables: Iterable[Table]) -> bool:
@@ -31,7 +27,7 @@ def has_marks(tables: Iterable[Table]) -> bool:
 def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:
     """A coordinate of a row; one that means nothing there does not apply."""
     value = row.shown.get(name)
-    brief = TableCell(plain(study.about.family, name, value))
+    brief = TableCell(value_words(study.about.family, name, value, Form.TABLE))
     if value is None:
         return TableCell("does not apply", brief=brief)
     says = f"{value:,}" if name in LOADS and value else value_words(study.about.family, name, value)
@@ -41,6 +37,20 @@ def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:
 def ratio_cell(ratio: Interval | None) -> TableCell:
     """A ratio with its interval."""
     return DASH if ratio is None else TableCell(times(ratio.estimate), ratio.estimate, interval=bracket(ratio))
+
+
+def with_ends(
+    of: Interval | None,
+    words: Callable[[float], str] = times,
+    ends: Callable[[Interval], str] = bracket,
+    *,
+    missing: TableCell = DASH,
+    good: bool | None = None,
+) -> tuple[TableCell, TableCell]:
+    """A number that is marked where it is noisy, and its interval in a column of its own."""
+    if of is None:
+        return missing, missing
+    return TableCell(marked(words(of.estimate), of.is_noisy), of.estimate, good=good), TableCell(ends(of))
 
 
 def standing_cell(row: Row) -> TableCell:

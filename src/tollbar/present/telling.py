@@ -9,23 +9,14 @@ from functools import cached_property
 from tollbar.families import Standing, Value, given_up
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.chart import frontier
+from tollbar.present.coordinates import named_value, value_words
+from tollbar.present.costs import cost_words
 from tollbar.present.groups import Place, Way, is_of_one_standing, options, places, told_by
-from tollbar.present.names import (
-    STANDINGS,
-    cost_words,
-    counted,
-    enumeration,
-    labels,
-    named_value,
-    on_one_core,
-    place_words,
-    quoted,
-    standing_words,
-    value_words,
-    where_words,
-)
+from tollbar.present.names import labels, on_one_core, place_words, where_words
 from tollbar.present.numbers import amount, percent, times
+from tollbar.present.standings import STANDINGS, standing_words
 from tollbar.results import Row
+from tollbar.words import counted, enumeration, quoted
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
 MOST_NAMES = 3

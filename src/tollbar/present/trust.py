@@ -24,12 +24,13 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.chart import drift_chart
 from tollbar.present.groups import real_tolls
-from tollbar.present.names import counted, enumeration, place_words, varying
+from tollbar.present.names import place_words, varying
 from tollbar.present.numbers import apart_words, bracket_exactly, percent, times_exactly
 from tollbar.present.unmeasured import set_aside
 from tollbar.present.warnings import warnings
 from tollbar.records import Outcome
 from tollbar.stats import Interval, Moments
+from tollbar.words import counted, enumeration, few
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
 MOST_PROOFS = 8
@@ -184,8 +185,7 @@ def proof(study: StudyJudgement) -> str:
 
 def _few_proofs(things: Sequence[str]) -> str:
     """What the cells refused, or could not be tried; where there is much of it, some."""
-    more = len(things) - MOST_PROOFS
-    return enumeration([*things[:MOST_PROOFS], f"{more} more"] if more > 1 else things)
+    return enumeration(few(things, MOST_PROOFS, spare=1))
 
 
 def machine_load(study: StudyJudgement) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from tollbar.judge import StudyJudgement
 from tollbar.present.blocks import Table, TableCell, texts
-from tollbar.present.names import counted, place_of, place_words, plain, said_plain, value_words, varying
+from tollbar.present.coordinates import Form, named_value, value_words
+from tollbar.present.names import place_of, place_words, varying
 from tollbar.records import Outcome
 from tollbar.results import Row
+from tollbar.words import counted, few, more
 
 # Of one thing that was not measured: enough to see what they are.
 MOST_VALUES = 4
@@ -39,13 +41,9 @@ def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
         others = {row.shown[name] for row in study.rows if name in row.shown}
         if not values or (name != "choice" and len(values) == len(others) > 1):
             continue
-        more = [f"{len(values) - MOST_VALUES} more"] if len(values) > MOST_VALUES else []
-        first, *rest = values[:MOST_VALUES]
-        parts.append(
-            ", ".join(
-                [said_plain(study, name, first), *(plain(study.about.family, name, value) for value in rest), *more]
-            )
-        )
+        family, (first, *rest) = study.about.family, values
+        words = [value_words(family, name, value, Form.TABLE) for value in rest]
+        parts.append(", ".join(few([named_value(family, name, first, Form.TABLE), *words], MOST_VALUES)))
     return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
 
 
@@ -91,11 +89,11 @@ def left_out_table(study: StudyJudgement) -> Table:
     for coordinates, reason in study.study.left_out:
         by_reason.setdefault(reason, []).append(place(coordinates, coordinates))
     caption = f"{counted(len(study.study.left_out), 'combination')} left out of the study, and why"
-    rows = [(TableCell(_few(found)), TableCell(reason)) for reason, found in by_reason.items()]
+    rows = [(TableCell(_some(found)), TableCell(reason)) for reason, found in by_reason.items()]
     return Table(caption, texts("left out", "because"), rows)
 
 
-def _few(places: Sequence[str]) -> str:
+def _some(places: Sequence[str]) -> str:
     """The first of these, and how many more there are: a matrix leaves out a thousand for one reason."""
-    more = len(places) - MOST_LEFT_OUT
-    return "; ".join([*places[:MOST_LEFT_OUT], f"and {more:,} more"] if more > 1 else places)
+    left = len(places) - MOST_LEFT_OUT
+    return "; ".join([*places[:MOST_LEFT_OUT], f"and {more(left)}"] if left > 1 else places)

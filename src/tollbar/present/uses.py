@@ -25,17 +25,12 @@ from tollbar.present.blocks import (
     texts,
 )
 from tollbar.present.groups import Place, Way, cost_metric, options, places, told_by
-from tollbar.present.names import (
-    VERDICT_MARKS,
-    enumeration,
-    labels,
-    quoted,
-    standing_words,
-    varying,
-)
-from tollbar.present.numbers import amount, signed_range, times_range
+from tollbar.present.names import labels, varying
+from tollbar.present.numbers import VERDICT_MARKS, amount, signed_range, times_range
 from tollbar.present.protection import differing, protecting
+from tollbar.present.standings import standing_words
 from tollbar.results import Row
+from tollbar.words import enumeration, few, more, quoted
 
 USES = "Which choice for what"
 # More names than this in one sentence hide the answer: then the first few and the last speak for the rest.
@@ -272,7 +267,7 @@ def _by_operation(uses: Uses) -> Iterable[str]:
         good = [o for o in uses.offers if o.operation == operation and o.is_good]
         named = [f"{quoted(o.name)} {_apart(o)}{_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
         if len(named) > MOST_NAMES:
-            named = [*named[: MOST_NAMES - 1], f"{len(named) - MOST_NAMES + 1} more up to {named[-1]}"]
+            named = [*named[: MOST_NAMES - 1], f"{more(len(named) - MOST_NAMES + 1)} up to {named[-1]}"]
         if named:
             told = all(_is_told_less(one, other) for one, other in pairwise(good))
             order = "from the cheapest" if told else "from the least cost measured, not all told apart"
@@ -289,9 +284,7 @@ def _by_threat(uses: Uses, against: Against) -> str:
     name = enumeration([threat.replace("-", " ") for threat in against.threats])
     if not against.candidates:
         return f"Against {name}: nothing recommended or acceptable that was measured."
-    said = [_candidate_words(uses, one) for one in against.candidates[:MOST_CANDIDATES]]
-    more = len(against.candidates) - len(said)
-    said += [f"{more} more"] if more else []
+    said = few((_candidate_words(uses, one) for one in against.candidates), MOST_CANDIDATES)
     in_part = ", in part only" if against.candidates[0].degree is Degree.PARTLY else ""
     return f"Against {name}{in_part}: {'; or '.join(said)}."
 

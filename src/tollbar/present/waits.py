@@ -14,18 +14,14 @@ from tollbar.present.blocks import (
     row_names,
 )
 from tollbar.present.groups import by_row, is_baseline
-from tollbar.present.names import (
-    capitalised,
-    labels,
-    place_words,
-    varying,
-)
+from tollbar.present.names import labels, place_words, varying
 from tollbar.present.numbers import (
     amount,
     ends_words,
     measured_words,
     percent,
 )
+from tollbar.words import capitalised
 
 WAITS = "What a caller waits"
 # The source inserted so many rows: what a wait adds to one of them is too little to picture.

@@ -8,10 +8,10 @@ from tollbar.judge import StudyJudgement
 from tollbar.judge.decisions import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
 from tollbar.moments import Known
-from tollbar.present.names import counted, enumeration
 from tollbar.present.numbers import percent, percent_of, repeats_words, times
 from tollbar.present.unmeasured import set_aside
 from tollbar.study.definition import DEFAULT_MEASURE
+from tollbar.words import counted, enumeration
 
 # A cell or two may be unlucky; more say something of the machine.
 MANY_CELLS = 0.1

@@ -14,8 +14,8 @@ from tollbar.present.chart import SECOND_LINE, Dot, Dots, Drift, Scale, Strength
 from tollbar.present.cpu import Bars, Timeline
 from tollbar.present.factors import Waterfall
 from tollbar.present.load import Curves, is_hollow
-from tollbar.present.names import STANDINGS, standing_words
 from tollbar.present.numbers import amount
+from tollbar.present.standings import STANDINGS, standing_words
 from tollbar.report import palette
 from tollbar.report.layout import HEIGHT_PX, LINE_PX, Columns, spread, ticks
 

@@ -88,7 +88,7 @@ class Term:
         names = dict.fromkeys(name for part in self.parts for name in part.wanted if name != "choice")
         values = {
             name: dict.fromkeys(
-                typed(self.family, name, part.wanted[name]) for part in self.parts if name in part.wanted
+                self.family.typed(name, part.wanted[name]) for part in self.parts if name in part.wanted
             )
             for name in names
         }
@@ -191,12 +191,6 @@ def _file(path: Path) -> _File:
         return wire.parse(text, _File, where=str(path))
     except TollbarError as error:
         raise TollbarError(error.what, where=error.where, hint=error.hint or DESCRIBED) from error
-
-
-def typed(family: Family, name: str, value: Value) -> str:
-    """A value as it is typed in a question: `4KiB`."""
-    setting = family.settings.get(name)
-    return str(value) if setting is None else setting.typed(value)
 
 
 def _term(name: str, said: _Term, where: str) -> Term:

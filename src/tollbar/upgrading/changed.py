@@ -237,7 +237,7 @@ def parameters(family: Family, row: Row, of: Thing) -> str:
     if row.choice == choice:
         values = {name: int(row.coordinates[name]) for name in values}
     title = family.choices[choice].title.removesuffix(", held")
-    return ", ".join([title, *(f"{name} {family.settings[name].words(value)}" for name, value in values.items())])
+    return ", ".join(filter(None, (title, family.with_names(values))))
 
 
 def negotiated(row: Row) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tollbar.present.blocks import Block, Boxed, Brief, Commands, Items, Listing, Paragraph, Section
-from tollbar.present.names import counted
+from tollbar.words import counted
 
 if TYPE_CHECKING:
     from tollbar.judge.choosing import Reason

@@ -10,8 +10,8 @@ from tollbar.families import Authority
 from tollbar.policies import CheckedUse, Except, Finding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words
-from tollbar.present.names import counted, enumeration
-from tollbar.present.numbers import NOISY, bracket_exactly, percent, percent_of
+from tollbar.present.numbers import NOISY, bracket_exactly, marked, percent, percent_of
+from tollbar.words import counted, enumeration
 
 if TYPE_CHECKING:
     from tollbar.budgets.judging import CheckedBudget
@@ -171,7 +171,7 @@ def _tolls(check: Check) -> Listing:
             TableCell(_times(one.ratio.estimate)) if one.ratio else DASH,
             TableCell(bracket_exactly(one.ratio)) if one.ratio else DASH,
             TableCell(_times(one.budget.at_most)) if one.budget.at_most else DASH,
-            TableCell(f"{verdict}{' ~' * one.is_noisy}", good=_GOOD.get(verdict)),
+            TableCell(marked(verdict, one.is_noisy, gap=" "), good=_GOOD.get(verdict)),
         ]
         for one in budgets
         for verdict in (_verdict(one, check),)

@@ -13,23 +13,17 @@ from tollbar.judge import Toll, Verdict
 from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, lacks
 from tollbar.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
+from tollbar.present.coordinates import Form, named_value, value_words
+from tollbar.present.costs import COST_WORDS
 from tollbar.present.decisions import ended_words, excepted_words
-from tollbar.present.names import (
-    COST_WORDS,
-    capitalised,
-    coordinate,
-    counted,
-    enumeration,
-    named_value,
-    place_of,
-    plain,
-    standing_words,
-)
-from tollbar.present.numbers import NOISY, NOISY_MARK, amount, bracket, times
-from tollbar.present.table_cells import has_marks, marked
+from tollbar.present.names import place_of
+from tollbar.present.numbers import NOISY, NOISY_MARK, amount, marked
+from tollbar.present.standings import standing_words
+from tollbar.present.table_cells import has_marks, with_ends
+from tollbar.words import capitalised, counted, enumeration, few, left_out, more
 
 # More would hide the answer; the JSON document has all.
-MOST_PLACES, MOST_ROWS, MOST_NEAREST = 3, 15, 5
+MOST_PLACES, MOST_ROWS, MOST_NEAREST, MOST_NAMES = 3, 15, 5, 2
 MORE = "`--json` has all"
 
 
@@ -110,7 +104,7 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     found = {name: one for name, (_, one) in of.candidates(names).items() if one.ruling is Ruling.MEETS}
     if first is None and of.places and not any(place.qualifies for place in of.places):
         were = "was" if len(found) == 1 else "were"
-        return f"Nothing that was measured qualifies; {_few([*found])} would, and {were} not."
+        return f"Nothing that was measured qualifies; {enumeration(few([*found], MOST_NAMES))} would, and {were} not."
     if of.is_unpriced:
         qualify = "qualifies" if len(found) == 1 else "qualify"
         return f"Of the cells near what was asked {len(found)} {qualify}; nothing was measured."
@@ -120,9 +114,13 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
         return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
     cheapest, *others = first.ranks[0].candidates
     name = _name(of, cheapest, names)
-    cost = marked(amount(cheapest.cost.estimate), cheapest.cost) if cheapest.cost else ""
+    cost = marked(amount(cheapest.cost.estimate), cheapest.cost.is_noisy) if cheapest.cost else ""
     like = [_name(of, one, names) for one in others]
-    shared = f"; {_few(like)} {'is' if len(like) == 1 else 'are'} not told apart from it" if like else ""
+    shared = (
+        f"; {enumeration(few(like, MOST_NAMES))} {'is' if len(like) == 1 else 'are'} not told apart from it"
+        if like
+        else ""
+    )
     count = len(first.priced)
     has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
     and_measured = "" if has_all else " and were measured"
@@ -134,11 +132,6 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
     by = f"; it qualifies by an exception, until {until}" if until else ""
     return f"{name} {least}: {cost} of {COST_WORDS[first.cost].cpu} an operation{shared}{at}{by}."
-
-
-def _few(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
-    return enumeration([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
 def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
@@ -176,10 +169,10 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
             some = [_row(of, place, one, names, [TableCell(number)]) for number, one in rows[:MOST_ROWS]]
             tables.append(Table(caption, [Column("place"), *_columns(of, names)], _once(some)))
     hidden = [max(0, len(place.qualifies) - MOST_ROWS) for place in places]
-    notes = [f"… {counted(sum(hidden), 'more row')}: {MORE}"] if sum(hidden) else []
+    notes = left_out(sum(hidden), "row", MORE)
     if len(of.places) > len(places):
-        more = counted(len(of.places) - len(places), "more place")
-        notes.append(f"… {more}: {MORE}; a coordinate picks one, as in `{_example(of)}`")
+        where = f"{MORE}; a coordinate picks one, as in `{_example(of)}`"
+        notes += left_out(len(of.places) - len(places), "place", where)
     if tables:
         is_shared = any(len(rank.candidates) > 1 for place in places for rank in place.ranks)
         notes += ["Choices with one place were not told apart."] if is_shared else []
@@ -202,8 +195,7 @@ def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
 def _example(of: Answered) -> str:
     one, another = of.places[0].where, of.places[-1].where
     name = next((name for name in one if one[name] != another.get(name)), next(iter(one), "op"))
-    value, setting = another.get(name, one[name]), of.wanted.family.settings.get(name)
-    return shlex.quote(f"{name}={value if setting is None else setting.typed(value)}")
+    return shlex.quote(named_value(of.wanted.family, name, another.get(name, one[name]), Form.TYPED))
 
 
 def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:
@@ -218,9 +210,8 @@ def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Li
         caption = _place(of, place) if place is not None and len(of.places) > 1 else ""
         rows = [_row(of, place, one, names, [], _why(of, one)) for _, one in some]
         tables.append(Table(caption, _columns(of, names), _once(rows)))
-    more = len(found) - len(shown)
     unmeasured = f", {besides} of them not measured" if measured and besides else ""
-    notes = [f"… {counted(more, 'more row')}{unmeasured}: {MORE}"] if more else []
+    notes = left_out(len(found) - len(shown), "row", MORE, unmeasured)
     return Listing(title, tables=tables, heads="at", notes=notes)
 
 
@@ -258,7 +249,7 @@ def _row(
     toll = place.beside_cheapest(one) if place else None
     standing = family.standing_of(one.coordinates)
     at = one.row.shown if one.row else one.coordinates
-    words = [plain(family, name, at.get(name)) for name in names]
+    words = [value_words(family, name, at.get(name), Form.TABLE) for name in names]
     cells = [
         TableCell(text, small="; ".join(notes) or None if number == 0 else None) for number, text in enumerate(words)
     ]
@@ -266,18 +257,15 @@ def _row(
         *before,
         *cells,
         TableCell(standing_words(standing), standing=standing if standing is not Standing.NULL else None),
-        TableCell(marked(amount(one.cost.estimate), one.cost), one.cost.estimate) if one.cost else TableCell("–"),
+        with_ends(one.cost, amount)[0],
         *_ratio(toll),
     ]
 
 
 def _ratio(toll: Toll | None) -> tuple[TableCell, TableCell]:
-    if toll is None or toll.ratio is None:
-        return TableCell(""), TableCell("")
-    said = "unclear" if toll.verdict is Verdict.UNCLEAR else ""
-    ends = bracket(toll.ratio)
-    words = marked(times(toll.ratio.estimate), toll.ratio)
-    return TableCell(words, toll.ratio.estimate), TableCell(f"{ends} {said}".strip())
+    ratio, ends = with_ends(toll.ratio if toll else None, missing=TableCell(""))
+    unclear = " unclear" if toll and toll.ratio and toll.verdict is Verdict.UNCLEAR else ""
+    return ratio, TableCell(f"{ends.says}{unclear}")
 
 
 def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
@@ -308,8 +296,8 @@ def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
     if not found:
         what = "what" if of.is_unpriced else "what was measured and"
         return Listing(title, [f"Nothing: {what} qualifies today qualifies on {of.wanted.on} too."])
-    more = [f"… {counted(len(found) - MOST_ROWS, 'more')}: {MORE}"] if len(found) > MOST_ROWS else []
-    return Listing(title, [f"{name}: {why}" for name, why in [*found.items()][:MOST_ROWS]], notes=more)
+    said = [f"{name}: {why}" for name, why in [*found.items()][:MOST_ROWS]]
+    return Listing(title, said, notes=left_out(len(found) - MOST_ROWS, "", MORE))
 
 
 def _reasons(one: Candidate) -> str:
@@ -369,10 +357,11 @@ def _of_policy(policy: Policy) -> Iterator[str]:
 def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
     left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
     if left and of.is_of_run:
-        yield f"Not in the run, and would qualify: {_few(left)}; without `--run`, what matters is measured."
+        some = enumeration(few(left, MOST_NAMES))
+        yield f"Not in the run, and would qualify: {some}; without `--run`, what matters is measured."
     elif left:
         yield (
-            f"Not measured: {counted(len(left), 'more cell')} that would qualify, further from the usual settings;"
+            f"Not measured: {more(len(left), 'cell')} that would qualify, further from the usual settings;"
             " a coordinate that is given makes room for them, and so does `--for`."
         )
     yield "A verdict is of the choice and its settings, by these rules; it is no audit."
@@ -380,7 +369,7 @@ def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
 
 def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
     at = one.row.shown if one.row else one.coordinates
-    said = [coordinate(of.wanted.family, name, at[name]) for name in names if name in at]
+    said = [named_value(of.wanted.family, name, at[name], Form.QUESTION) for name in names if name in at]
     return " · ".join(said)
 
 

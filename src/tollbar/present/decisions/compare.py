@@ -12,11 +12,13 @@ from tollbar.judge.comparison import Changed
 from tollbar.judge.trust import STEADY_NEIGHBOUR
 from tollbar.present.answer import headline
 from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
-from tollbar.present.names import counted, plain, varying
+from tollbar.present.coordinates import Form, value_words
+from tollbar.present.names import varying
 from tollbar.present.numbers import change_ends, change_words, percent, percent_of, ratio_words
 from tollbar.present.table_cells import standing_cell
 from tollbar.results import Row
 from tollbar.stats import Interval
+from tollbar.words import counted, few
 
 # Of what only one run has: enough to see what it is.
 MOST_NAMED = 12
@@ -48,7 +50,7 @@ def _row(pair: RowChange, names: Sequence[str], family: Family | None) -> tuple[
     cost, ratio = (pair.cost, pair.other_cost), (pair.one, pair.other)
     return (
         # What a row is, and not its version: what was upgraded is said once, below.
-        *(TableCell(plain(family, name, pair.row.coordinates.get(name))) for name in names),
+        *(TableCell(value_words(family, name, pair.row.coordinates.get(name), Form.TABLE)) for name in names),
         TableCell(" → ".join(units.show_nanoseconds(one.estimate) for one in cost if one)),
         *_change(pair.cost_change),
         TableCell(" → ".join(ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
@@ -100,9 +102,8 @@ def _alone(comparison: Comparison, run: str, side: Literal[0, 1]) -> list[str]:
     rows = [(study, row) for study, unmatched in comparison.unmatched.items() for row in unmatched[side]]
     if not rows:
         return []
-    named = [_row_words(comparison, *found) for found in rows[:MOST_NAMED]]
-    more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
-    return [f"only in {run}, {counted(len(rows), 'row')}: {'; '.join([*named, *more])}"]
+    named = few((_row_words(comparison, *found) for found in rows), MOST_NAMED)
+    return [f"only in {run}, {counted(len(rows), 'row')}: {'; '.join(named)}"]
 
 
 def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
@@ -172,4 +173,4 @@ _QUANTITIES: Mapping[Changed, str] = {"cost": "CPU time", "ratio": "ratio to its
 def _row_words(comparison: Comparison, study: str, row: Row) -> str:
     """What a row is, as a study writes it: `blake3 · libcrypto · 4 KiB`."""
     family = comparison.families.get(study)
-    return " · ".join(plain(family, name, value) for name, value in row.coordinates.items())
+    return " · ".join(value_words(family, name, value, Form.TABLE) for name, value in row.coordinates.items())

@@ -40,8 +40,9 @@ from tollbar.present.decisions.gather_words import (
     told_apart,
     verdict_words,
 )
-from tollbar.present.names import counted, enumeration, standing_words
 from tollbar.present.numbers import NOISY_MARK, apart_words, percent, percent_of
+from tollbar.present.standings import standing_words
+from tollbar.words import counted, enumeration, more
 
 if TYPE_CHECKING:
     from tollbar.present.page import Page
@@ -136,16 +137,16 @@ def how(gathered: Gathered) -> Iterator[str]:
 
 
 def _left_out(gathered: Gathered, rows: int, machines: int) -> Iterator[str]:
-    more = [
-        counted(number, noun)
+    left = [
+        more(number, noun)
         for number, noun in (
-            (len(gathered.rows) - rows, "more toll"),
-            (len(told(gathered)) - machines, "more machine"),
+            (len(gathered.rows) - rows, "toll"),
+            (len(told(gathered)) - machines, "machine"),
         )
         if number > 0
     ]
-    if more:
-        yield f"{enumeration(more)}: `--output page.html`, `--markdown` and `--json` have all."
+    if left:
+        yield f"{enumeration(left)}: `--output page.html`, `--markdown` and `--json` have all."
 
 
 def _toll_listings(rows: Sequence[TollRow], machines: Sequence[int]) -> Iterator[Listing]:
@@ -222,12 +223,13 @@ def _pattern(one: Pattern) -> str:
     for family, some in by_family(one.rows[:MOST_NAMED]).items():
         names = Names.of(family, some)
         shown.append(f"{title(family)}: {enumeration([names.cell(row) for row in some])}")
-    more = [f"{len(one.rows) - MOST_NAMED:,} more tolls"] if len(one.rows) > MOST_NAMED else []
+    left = len(one.rows) - MOST_NAMED
+    rest = [more(left, "toll")] if left > 0 else []
     flags = enumeration([f"`{flag}`" for flag in one.flags])
     have, lack = (counted(number, "processor") for number in one.processors)
     return (
         f"{one.have} on processors with {flags} (at least {have}), {one.lack} without (at least {lack}):"
-        f" {'; '.join([*shown, *more])}. {percent_of(one.by_chance)} of shuffles give some flag as many tolls."
+        f" {'; '.join([*shown, *rest])}. {percent_of(one.by_chance)} of shuffles give some flag as many tolls."
     )
 
 

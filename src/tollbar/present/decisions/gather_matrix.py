@@ -21,7 +21,8 @@ from tollbar.present.decisions.gather_words import (
     told_apart,
     verdict_words,
 )
-from tollbar.present.names import VERDICT_MARKS, standing_words
+from tollbar.present.numbers import VERDICT_MARKS
+from tollbar.present.standings import standing_words
 
 _CODES: Mapping[str, str] = {
     "costs": "c",

@@ -12,9 +12,9 @@ from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
 from tollbar.gathering import Gathered, Machine, Place, TollRow
 from tollbar.gathering.reading import shown
-from tollbar.present.names import counted, enumeration, place_of
-from tollbar.present.numbers import NOISY_MARK, percent, ratio_words
-from tollbar.stats import Moments
+from tollbar.present.names import place_of
+from tollbar.present.numbers import marked, percent, ratio_words
+from tollbar.words import counted, enumeration
 
 DIFFERS = "runs differ"
 """In place of a verdict: runs of one machine contradict one another."""
@@ -89,16 +89,14 @@ def ratio_and_ends(place: Place) -> tuple[str, str]:
     together = place.ratio
     if together is None:
         return _range(place), _ends(None, None)
-    mark = NOISY_MARK if together.moments is Moments.ALL else ""
-    return ratio_words(together.estimate) + mark, _ends(together.low, together.high)
+    return marked(ratio_words(together.estimate), together.is_noisy), _ends(together.low, together.high)
 
 
 def _range(place: Place) -> str:
     """Return the least and the greatest of the runs' own ratios, marked where one is noisy: `1.50 to 1.60`."""
     found = [toll.ratio for toll in place.ratios if toll.ratio is not None]
     low, high = ratio_words(min(found)), ratio_words(max(found))
-    mark = NOISY_MARK if any(toll.is_noisy for toll in place.ratios) else ""
-    return (low if low == high else f"{low} to {high}") + mark
+    return marked(low if low == high else f"{low} to {high}", any(toll.is_noisy for toll in place.ratios))
 
 
 def runs_words(place: Place) -> str:

@@ -13,9 +13,11 @@ from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
 from tollbar.present.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words, excepted_words
-from tollbar.present.names import counted, enumeration, place_of, standing_words
-from tollbar.present.numbers import NOISY, bracket, times
-from tollbar.present.table_cells import has_marks, marked
+from tollbar.present.names import place_of
+from tollbar.present.numbers import NOISY, bracket, marked, times
+from tollbar.present.standings import standing_words
+from tollbar.present.table_cells import has_marks
+from tollbar.words import counted, enumeration, few, more
 
 # Rules, rows, places and names beyond these hide the rest; the JSON document has all.
 MOST_RULES = 8
@@ -85,8 +87,8 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
         for (policy, rule, clause), count in pricing.broken.items()
     ]
     if rules:
-        more = len(rules) - MOST_RULES
-        notes = [f"{counted(more, 'more rule')} in the JSON document."] if more > 0 else []
+        left = len(rules) - MOST_RULES
+        notes = [f"{more(left, 'rule')} in the JSON document."] if left > 0 else []
         yield Listing("Which rules are broken", sentences=rules[:MOST_RULES], notes=notes)
     if pricing.contradictions:
         said = [
@@ -106,10 +108,10 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
         rows = [cells[: len(columns)] for cells in _rows(lines[:MOST_ROWS])]
         tables = [Table("", columns, rows)]
         notes = [f"{NOISY}."] if has_marks(tables) else []
-        left = lines[MOST_ROWS:]
-        if left:
-            of_them = counted(sum(line.count for line in left), "asset")
-            notes.append(f"{counted(len(left), 'more row')} of {of_them} in the JSON document (`--json`).")
+        rest = lines[MOST_ROWS:]
+        if rest:
+            of_them = counted(sum(line.count for line in rest), "asset")
+            notes.append(f"{more(len(rest), 'row')} of {of_them} in the JSON document (`--json`).")
         yield Listing(title, tables=tables, notes=notes)
 
 
@@ -125,14 +127,14 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
 def _row(
     line: Line, cells: Sequence[TableCell], *, if_: Priced | None = None, first: bool = True, why: str | None = None
 ) -> tuple[TableCell, ...]:
-    more = f" and {counted(line.names - 1, 'other name')}" if line.names > 1 else ""
-    more_places = len(line.places) - MOST_PLACES
-    beside = f" and {counted(more_places, 'more place')}" if more_places > 0 else ""
+    others = f" and {counted(line.names - 1, 'other name')}" if line.names > 1 else ""
+    left = len(line.places) - MOST_PLACES
+    beside = f" and {more(left, 'place')}" if left > 0 else ""
     where = f"in {enumeration(line.places[:MOST_PLACES])}{beside}" if line.places and first else None
     role = f" (if for {if_.use.family.name})" if if_ else ""
     kind = "" if line.kind == "algorithm" or line.kind in line.name else f"{line.kind.replace('-', ' ')} "
     said = "; ".join(filter(None, (why, where))) or None
-    return TableCell(f"{kind}{line.name}{more}{role}", small=said), count_cell(line.count), *cells
+    return TableCell(f"{kind}{line.name}{others}{role}", small=said), count_cell(line.count), *cells
 
 
 def _use_cells(priced: Priced) -> list[TableCell]:
@@ -147,7 +149,9 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     return [
         TableCell(what, small=_unprotected(priced), stays=what),
         TableCell(words, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=words),
-        TableCell(_some(replaced, MOST_REPLACEMENTS, "or") or _none(priced), small=_also(priced, cost, others)),
+        TableCell(
+            enumeration(few(replaced, MOST_REPLACEMENTS), "or") or _none(priced), small=_also(priced, cost, others)
+        ),
         TableCell(_times(cost.toll) if cost else "", verdict=_verdict(cost)),
     ]
 
@@ -209,7 +213,7 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
         if not priced.unpriced:
             return None
         would = priced.qualifying if not priced.replacements else ()
-        able = f"; {_some(would, MOST_REPLACEMENTS, 'or')} would meet them" if would else ""
+        able = f"; {enumeration(few(would, MOST_REPLACEMENTS), 'or')} would meet them" if would else ""
         return f"not priced: {priced.unpriced}{able}"
     family = priced.use.family
     names = [name for name in ("op", "bytes", "users", "server", "provider") if name in cost.where]
@@ -244,7 +248,7 @@ def _ratio(cost: Cost) -> str:
 
 
 def _times(toll: Toll) -> str:
-    return marked(times(toll.ratio.estimate), toll.ratio) if toll.ratio else ""
+    return marked(times(toll.ratio.estimate), toll.ratio.is_noisy) if toll.ratio else ""
 
 
 def _notes(pricing: Pricing) -> Iterator[str]:
@@ -263,10 +267,3 @@ def _notes(pricing: Pricing) -> Iterator[str]:
         yield f"Cryptographic assets in {places} are not read: they are no part of what the inventory is of."
     if any(line.kind == "certificate" for line in pricing.lines):
         yield "A certificate is judged by its own key; what signed it has a row of its own, where the inventory has it."
-
-
-def _some(names: Sequence[str], most: int, joint: str = "and") -> str:
-    shown = list(names[:most])
-    if len(names) > most:
-        shown.append(f"{len(names) - most:,} more")
-    return enumeration(shown, joint)

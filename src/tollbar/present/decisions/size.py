@@ -9,17 +9,20 @@ from collections.abc import Iterator, Sequence
 from tollbar.judge import Verdict
 from tollbar.policies import Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
+from tollbar.present.coordinates import value_words
 from tollbar.present.decisions import excepted_words
 from tollbar.present.decisions.tune import reason_words
-from tollbar.present.names import capitalised, counted, enumeration, place_of, standing_words, value_words
+from tollbar.present.names import place_of
 from tollbar.present.numbers import NOISY, amount, figure_words, percent, percent_of
-from tollbar.present.table_cells import has_marks, marked
+from tollbar.present.standings import standing_words
+from tollbar.present.table_cells import has_marks, with_ends
 from tollbar.sizing.checked import Checked, CheckedTerm
 from tollbar.sizing.mix import load_words
 from tollbar.sizing.sized import Sized, SizedTerm
 from tollbar.sizing.swapping import Swap, in_order
 from tollbar.stats import Interval, Moments
 from tollbar.study import is_paced
+from tollbar.words import capitalised, counted, enumeration, more
 
 # Swaps beyond these hide the rest; the JSON document has all.
 MOST_SWAPS = 12
@@ -138,9 +141,9 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
         yield Listing("What each term takes", tables=terms, notes=_marks(terms))
     swaps = in_order(one for term in sized.terms for one in term.swaps)
     if swaps:
-        more = len(swaps) - MOST_SWAPS
+        left = len(swaps) - MOST_SWAPS
         tables = [_swaps(sized, swaps[:MOST_SWAPS])]
-        notes = [_SWAPS_ORDER, *([f"{more} more in the JSON document."] if more > 0 else [])]
+        notes = [_SWAPS_ORDER, *([f"{more(left)} in the JSON document."] if left > 0 else [])]
         yield Listing("What swapping one choice would save", tables=tables, notes=[*notes, *_marks(tables)])
     if checked is not None:
         yield Listing(
@@ -248,7 +251,7 @@ def _side_by_side(one: CheckedTerm) -> list[TableCell]:
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
-    return TableCell(marked(_signed(of.estimate), of), of.estimate), TableCell(_ends(of))
+    return with_ends(of, _signed, _ends)
 
 
 def _notes(sized: Sized) -> Iterator[str]:

@@ -8,9 +8,10 @@ from tollbar import units
 from tollbar.families import Family
 from tollbar.judge.choosing import Reason
 from tollbar.present.blocks import DASH, Brief, Column, Listing, Table, TableCell, row_names
+from tollbar.present.coordinates import Form, named_value
 from tollbar.present.decisions import ended_words, excepted_words
-from tollbar.present.names import coordinate, counted, enumeration, standing_words
 from tollbar.present.numbers import figure_words, percent_of
+from tollbar.present.standings import standing_words
 from tollbar.tuning import (
     ALGORITHMS,
     NEAR,
@@ -25,6 +26,7 @@ from tollbar.tuning import (
     attackers,
     pasted,
 )
+from tollbar.words import counted, enumeration
 
 # Of the cores that the hashes could have had: below this other programs were at work as well.
 QUIET = 0.9
@@ -47,7 +49,7 @@ def tune_answer(found: Tuning) -> Brief:
 
 def parameter_words(family: Family, parameters: Parameters) -> str:
     """`memory 46 MiB, passes 1, lanes 1`."""
-    return ", ".join(coordinate(family, name, value) for name, value in parameters.items())
+    return ", ".join(named_value(family, name, value, Form.QUESTION) for name, value in parameters.items())
 
 
 def reason_words(one: Reason) -> str:

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from tollbar.judge import StudyJudgement, reach
 from tollbar.judge.comparison import upgrade as upgrade_words
 from tollbar.judge.trust import STEADY_NEIGHBOUR
-from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
-from tollbar.present.names import counted, enumeration, place_words, varying
-from tollbar.present.numbers import NOISY_MARK, amount, apart_words, change_ends, change_words, percent
+from tollbar.present.blocks import Brief, Listing, Table, TableCell, numbers, row_names, texts
+from tollbar.present.coordinates import Form, named_value
+from tollbar.present.names import place_words, varying
+from tollbar.present.numbers import NOISY_MARK, amount, apart_words, change_ends, change_words, marked, percent
 from tollbar.present.page import moments_words
+from tollbar.present.table_cells import with_ends
 from tollbar.present.trust import noisy_words
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
 from tollbar.upgrading import Change, Kind, Upgrade, shared_settings
 from tollbar.upgrading.changed import Apart
+from tollbar.words import counted, enumeration
 
 _GOOD = {Kind.DEARER: False, Kind.CHEAPER: True}
 TOLD = (Kind.DEARER, Kind.CHEAPER, Kind.SAME, Kind.OPEN)
@@ -84,7 +87,7 @@ def _bracketed(*words: str) -> str:
 
 def _change_words(change: Interval) -> str:
     """With the mark of what is not quiet."""
-    return f"{change_words(change.estimate)}{NOISY_MARK * (change.moments is Moments.ALL)}"
+    return marked(change_words(change.estimate), change.is_noisy)
 
 
 def _headline(found: Upgrade) -> str:
@@ -116,9 +119,10 @@ def _how(found: Upgrade) -> Iterator[str]:
 
 def _shared_words(study: StudyJudgement, name: str) -> str:
     """`rsa-api was asked with digest=implicit: one build at least does not support the default, digest=fetched.`"""
-    setting = study.about.family.settings[name]
-    values = [f"`{name}={setting.typed(value)}`" for value in study.about.vary[name] if value != setting.default]
-    default = f"`{name}={setting.typed(setting.default)}`"
+    family = study.about.family
+    usual = family.settings[name].default
+    typed = {value: f"`{named_value(family, name, value, Form.TYPED)}`" for value in (usual, *study.about.vary[name])}
+    default, *values = typed.values()
     return f"{study.about.name} was asked with {enumeration(values)}: not both builds support the default, {default}."
 
 
@@ -161,8 +165,8 @@ def _parts(found: Upgrade, one: Apart) -> Table:
         ("both, as shipped", split.whole, whole),
     )
     columns = (*row_names("part"), *numbers("change"), *texts("interval", "found"))
-    rows = [[name, _change_words(of), change_ends(of), kind] for name, of, kind in parts]
-    return Table("", columns, [[TableCell(words) for words in row] for row in rows])
+    rows = [[TableCell(name), *with_ends(of, change_words, change_ends), TableCell(kind)] for name, of, kind in parts]
+    return Table("", columns, rows)
 
 
 def _table(kind: Kind, some: Sequence[Change]) -> Table:
@@ -185,8 +189,7 @@ def _row(change: Change) -> list[TableCell]:
         TableCell(change.study.about.name),
         TableCell(row_words(change)),
         TableCell(" → ".join(map(amount, costs))),
-        TableCell(_change_words(ratio), ratio.estimate, good=_GOOD.get(change.kind)) if ratio else DASH,
-        TableCell(change_ends(ratio)) if ratio else DASH,
+        *with_ends(ratio, change_words, change_ends, good=_GOOD.get(change.kind)),
         TableCell(apart_words(reach(toll.noise)) if toll.noise and change.kind is Kind.OPEN else ""),
         TableCell(more),
     ]
