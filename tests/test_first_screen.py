@@ -66,7 +66,7 @@ def test_a_bar_is_told_only_by_a_verdict(study: StudyJudgement) -> None:
     """The judge's comparison, and no other, fills it; and all of them are in good standing."""
     told = {bar.cost: bar.is_told for bar in whole_answer(study).choices.bars[1:]}
     pairs = Compared(study)
-    place = next(place for place in places(study, pairs) if place.good)
+    place = next(place for place in places(study) if place.good)
     verdicts = [pair.verdict for way in place.good[1:] if (pair := pairs.of(way.row, place.good[0].row))]
     assert sum(told.values()) <= sum(verdict in (Verdict.COSTS, Verdict.SAVES) for verdict in verdicts)
     assert {"recommended", "acceptable"} >= {str(bar.standing) for bar in whole_answer(study).choices.bars}

@@ -76,7 +76,7 @@ def test_strengths_are_said_and_what_more_strength_costs() -> None:
 def test_no_place_has_something_cheaper_in_good_standing_than_what_is_named_first(study: StudyJudgement) -> None:
     """But for what is judged to cost the same; and neither the null choice nor a broken one is named as the answer."""
     pairs = Compared(study)
-    found = places(study, pairs)
+    found = places(study)
     assert found
     for place in found:
         assert all(way.row.standing is not Standing.NULL for way in place.ways)
@@ -100,7 +100,7 @@ def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None
     study = replace(study, tolls=tuple(replace(t, verdict=Verdict.UNCLEAR) for t in study.tolls), contrasts=())
     said = " ".join(answer(study))
     pairs = Compared(study)
-    judged = [pairs.of(p.good[0].row, of.row) for p in places(study, pairs) for of in (*p.good, p.null) if of]
+    judged = [pairs.of(p.good[0].row, of.row) for p in places(study) for of in (*p.good, p.null) if of]
     assert ("cannot tell" in said) is any(judged)
     assert all(word not in said for word in (" more (", "would save", "the same within"))
 

@@ -187,7 +187,7 @@ def test_alternatives_are_held_against_each_other_in_one_place() -> None:
 def test_intervals_that_lie_apart_are_no_verdict() -> None:
     """Half a percent is measured well and is less than what the study ignores: neither costs less for sure."""
     study = choices("sha-256", "sha3-256", "blake3")
-    pairs, (place,) = Compared(study), places(study, Compared(study))
+    pairs, (place,) = Compared(study), places(study)
     cost = {way.row.choice: WayCost(place, way, None, pairs) for way in place.ways}
     assert not cost["sha-256"].is_surely_less(cost["blake3"])
     assert cost["blake3"].is_surely_less(cost["sha3-256"])

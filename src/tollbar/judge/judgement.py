@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tollbar.judge.break_evens import BreakEven
 from tollbar.judge.claims import ClaimResult
@@ -46,6 +47,9 @@ class StudyJudgement:
     break_evens: tuple[BreakEven, ...] = ()
     compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
     """What is judged of any two cells; None where only what stands above is known."""
+
+    view: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """What is derived of all this for showing, by what makes it. A study with other rows or tolls has another view."""
 
     @property
     def about(self) -> Study:

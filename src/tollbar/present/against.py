@@ -13,7 +13,7 @@ from tollbar.judge import BreakEven, StudyJudgement, Toll, Verdict
 from tollbar.present.coordinates import Form, named_value
 from tollbar.present.costs import cost_words
 from tollbar.present.groups import by_row, cost_metric, real_tolls, split
-from tollbar.present.names import baseline_words, labels, on_one_core, sizes_of, varying, where_words
+from tollbar.present.names import baseline_words, labels, on_one_core, sizes_of, varied, varying, where_words
 from tollbar.present.numbers import bracket, often, percent, percent_of, ratio_words
 from tollbar.present.standings import CALLED_OUT, standing_words, worst
 from tollbar.present.subject import Subject
@@ -287,7 +287,7 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     row, against = toll.row, toll.against
     apart = [name for name in study.about.baseline if row.coordinates.get(name) != against.coordinates.get(name)]
     # What only the other one has, and not always alike, tells which it is: Argon2id with which memory.
-    its_own = [name for name in varying(study.rows) if name in against.coordinates.keys() - row.coordinates.keys()]
+    its_own = [name for name in varied(study) if name in against.coordinates.keys() - row.coordinates.keys()]
     of = _named(study, row, apart or ["choice"])
     over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
     where = _where_alike(study, row, apart) + on_one_core(study, apart)
@@ -316,7 +316,7 @@ def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
     """Where the two stand alike: what varies or was asked for, and what every cost depends on."""
     about = study.about
     sizes = [name for name, setting in about.family.settings.items() if setting.is_size]
-    wanted = dict.fromkeys([*sizes, *about.vary, *varying(study.rows), "provider", "server"])
+    wanted = dict.fromkeys([*sizes, *about.vary, *varied(study), "provider", "server"])
     # A choice stands in the sentence already, unless it is the same on both sides; an operation says something where
     # there are several.
     silent = {*apart, *(["op"] if len(about.family.operations) == 1 else [])}

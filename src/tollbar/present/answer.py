@@ -22,7 +22,8 @@ from tollbar.present.headline import in_short, line
 from tollbar.present.numbers import amount
 from tollbar.present.own_servers import compared
 from tollbar.present.scaling import is_asked, scaling_sentences
-from tollbar.present.telling import MOST_NAMES, Finding, Telling
+from tollbar.present.telling import MOST_NAMES, Finding, Telling, telling_of
+from tollbar.present.view import once
 from tollbar.words import capitalised, enumeration, more, quoted
 
 # An answer has room for so many findings.
@@ -34,7 +35,7 @@ def headline(study: StudyJudgement) -> str:
     says = _of_no_alternatives(study)
     if says:
         return says[0]
-    telling = Telling(study)
+    telling = telling_of(study)
     return line(telling, in_short(telling))
 
 
@@ -65,11 +66,12 @@ def answer(study: StudyJudgement) -> tuple[str, ...]:
     return whole_answer(study).says
 
 
+@once
 def whole_answer(study: StudyJudgement) -> Answer:
     """The answer, with what may be taken in its place."""
     if says := _of_no_alternatives(study):
         return Answer(says, Choices(says[0]))
-    telling = Telling(study)
+    telling = telling_of(study)
     short = in_short(telling)
     told = telling.findings[:MOST_FINDINGS]
     rest = [_paragraph(telling, finding, first=finding is told[0]) for finding in told]

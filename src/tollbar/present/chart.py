@@ -134,7 +134,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
     if not memory_matters(memory.values()):
         return []
     label = labels(study, varying(rows) or ("choice",), whole=True)
-    kinds: tuple[tuple[str, dict[str, Measurement], Literal["ns", "B"]], ...] = (
+    kinds: tuple[tuple[str, Mapping[str, Measurement], Literal["ns", "B"]], ...] = (
         (cost_words(study).title, cost, "ns"),
         ("Memory that one operation holds", memory, "B"),
     )

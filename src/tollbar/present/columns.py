@@ -14,7 +14,7 @@ from tollbar.present.blocks import DASH, Column, Pick, TableCell, count_cell
 from tollbar.present.coordinates import EMBEDDED, EMBEDDED_SERVER, Form, column_title, named_value, value_words
 from tollbar.present.costs import cost_words
 from tollbar.present.groups import all_metric, by_row, cost_metric, is_baseline, memory_matters, panels, split
-from tollbar.present.names import baseline_words, labels, place_words, varying
+from tollbar.present.names import baseline_words, labels, place_words, varied, varying
 from tollbar.present.numbers import (
     LIMIT_MARKS,
     NOISY_MARK,
@@ -73,7 +73,7 @@ class MainTable:
         self.cost, self.all_samples = by_row(study, metric), by_row(study, all_metric(study))
         self.tolls = {toll.row.key: toll for toll in study.tolls if toll.metric == metric}
         self.beside = beside(study)
-        self.names = [name for name in varying(study.rows) if name != "choice"]
+        self.names = [name for name in varied(study) if name != "choice"]
         self.where = labels(study, self.names, whole=True)
         self.strengths = any(row.strength is not None for row in study.rows)
         # Those that a terminal shows, in panels, the least ratio first.
@@ -88,11 +88,11 @@ class MainTable:
         logs = (abs(math.log(toll.ratio.estimate)) for toll in self.compared if toll.ratio)
         # The largest logarithm of a ratio: a bar of one.
         self.widest = max(logs, default=0.0) or 1.0
-        varied = varying(self.rows)
-        self.row_names = [name for name in varied if name not in self.in_panels] or ["choice"]
+        vary = varying(self.rows)
+        self.row_names = [name for name in vary if name not in self.in_panels] or ["choice"]
         # A baseline that protects nothing is no choice; any other is one, and may have a worse standing than the rest.
         self.standings = {row.standing for row in self.rows if not (is_baseline(row) and row.standing is Standing.NULL)}
-        told = {*varied, *self.row_names}
+        told = {*vary, *self.row_names}
         constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}
         had = [name for name in constant if all(name in row.shown for row in self.rows)]
         self.alike = [named_value(study.about.family, name, constant[name], Form.TABLE) for name in had]

@@ -38,7 +38,7 @@ from tollbar.present.groups import (
     split,
     spot,
 )
-from tollbar.present.names import labels, place_words, varying, whole_labels
+from tollbar.present.names import labels, place_words, varied, varying, whole_labels
 from tollbar.present.numbers import amount, percent
 from tollbar.records import Chunk, Outcome, Trial, trial
 from tollbar.results import Row
@@ -310,7 +310,7 @@ def _phase(study: StudyJudgement, row: Row, names: Sequence[str], visit: Trial) 
     """One cell's; what is as by default goes without saying."""
     family = study.about.family
     settings = family.settings
-    differ = [n for n in varying(study.rows) if n in row.coordinates and n not in ("op", *names)]
+    differ = [n for n in varied(study) if n in row.coordinates and n not in ("op", *names)]
     said = [n for n in differ if n not in settings or row.coordinates[n] != settings[n].default]
     titles = [str(row.coordinates.get("op", "")), *(named_value(family, n, row.coordinates[n]) for n in said)]
     return Phase(titles, visit.wall_ns, moments(study, visit))

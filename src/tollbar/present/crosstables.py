@@ -16,7 +16,7 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.coordinates import Form, column_title, named_value, value_words
 from tollbar.present.costs import cost_words
-from tollbar.present.names import varying, where_words
+from tollbar.present.names import varied, where_words
 from tollbar.present.numbers import (
     VERDICT_MARKS,
     amount,
@@ -28,6 +28,7 @@ from tollbar.present.numbers import (
     times,
 )
 from tollbar.present.table_cells import good_news
+from tollbar.present.view import once
 from tollbar.records import Outcome
 from tollbar.words import counted
 
@@ -52,6 +53,7 @@ class StudyTable:
     brief_gaps: tuple[str, ...]
 
 
+@once
 def study_tables(study: StudyJudgement) -> tuple[StudyTable, ...]:
     """All of them, in the study's order."""
     return tuple(study_table(study, result) for result in study.tables)
@@ -96,7 +98,7 @@ def _shows(study: StudyJudgement, result: CrossTableResult) -> str:
 
 def _stands(study: StudyJudgement, result: CrossTableResult) -> dict[str, Value]:
     """Where its cells stand, as far as not all cells of the study stand there."""
-    vary = varying(study.rows)
+    vary = varied(study)
     return {name: value for name, value in result.table.where.items() if name in vary}
 
 

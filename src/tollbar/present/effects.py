@@ -34,6 +34,7 @@ from tollbar.present.numbers import (
 )
 from tollbar.present.standings import CALLED_OUT, standing_words, worst
 from tollbar.present.table_cells import BAR, INTERVAL, STANDING
+from tollbar.present.view import once
 from tollbar.words import capitalised, counted
 
 EFFECTS = "Effect of each setting, all else alike"
@@ -51,8 +52,9 @@ class Effects:
     """How many lines were left out of those for want of room."""
 
 
-def effects(study: StudyJudgement, most: int | None = None) -> Effects:
-    """A line for each contrast; of the brief form no more than `most`, if that is said."""
+@once
+def effects_table(study: StudyJudgement) -> Table:
+    """A line for each contrast."""
     standings = [_standings(contrast) for contrast in study.contrasts]
     columns = (
         Column("setting", key="setting"),
@@ -67,7 +69,12 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
         [*_effect(study, contrast), *([TableCell(standing)] if any(standings) else [])]
         for contrast, standing in zip(study.contrasts, standings, strict=True)
     ]
-    table = Table(EFFECTS, columns, rows, sortable=True)
+    return Table(EFFECTS, columns, rows, sortable=True)
+
+
+def effects(study: StudyJudgement, most: int | None = None) -> Effects:
+    """The table; of its brief form no more than `most` lines, if that is said."""
+    table = effects_table(study)
     # What all intervals of several pairs cover is no interval of that confidence.
     of_several = any(contrast.pairs > 1 for contrast in study.contrasts)
     picks = [
@@ -77,13 +84,13 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
         Pick("ratio", "all intervals" if of_several else interval_title(study), INTERVAL, "interval"),
         Pick("verdict", "verdict"),
         Pick("pairs", "pairs", BAR),
-        *([Pick("standing", "standing", STANDING)] if any(standings) else []),
+        *([Pick("standing", "standing", STANDING)] if any(map(_standings, study.contrasts)) else []),
     ]
     by_setting: dict[str, list[int]] = {}
     for number, contrast in enumerate(study.contrasts[:most]):
         by_setting.setdefault(contrast.setting, []).append(number)
     shown = sum(map(len, by_setting.values()))
-    return Effects(table, table.picked(picks, by_setting.items()), len(rows) - shown)
+    return Effects(table, table.picked(picks, by_setting.items()), len(table.rows) - shown)
 
 
 def _effect(study: StudyJudgement, contrast: Contrast) -> list[TableCell]:
@@ -199,7 +206,7 @@ def _distinct(dots: Sequence[Dot]) -> list[Dot]:
 def effects_section(study: StudyJudgement) -> Section | None:
     if not study.contrasts:
         return None
-    table = effects(study).table
+    table = effects_table(study)
     note = (
         "All else is alike: each line gathers pairs of cells that differ in one thing only and have the same verdict:"
         " from the least ratio to the most, with what all their intervals cover in brackets. Nothing is averaged."

@@ -14,8 +14,9 @@ from tollbar.families import LOADS, Family, Standing, Value, default_cell, given
 from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import ALL_SAMPLES
 from tollbar.present.coordinates import column_title, named_value
-from tollbar.present.names import PlaceWords, varying
+from tollbar.present.names import PlaceWords, varied, varying
 from tollbar.present.standings import IN_GOOD_STANDING, STANDINGS
+from tollbar.present.view import once
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis.
@@ -35,12 +36,22 @@ def all_metric(study: StudyJudgement) -> str:
     return cost_metric(study) + ALL_SAMPLES
 
 
-def by_row(study: StudyJudgement, metric: str) -> dict[str, Measurement]:
+def by_row(study: StudyJudgement, metric: str) -> Mapping[str, Measurement]:
     """The measurements of one metric, of all components together, by the row's key."""
-    return {m.row.key: m for m in study.measurements if m.metric == metric and m.component is None}
+    return _by_metric(study).get(metric, {})
 
 
-def real_tolls(study: StudyJudgement) -> list[Toll]:
+@once
+def _by_metric(study: StudyJudgement) -> Mapping[str, Mapping[str, Measurement]]:
+    found: dict[str, dict[str, Measurement]] = {}
+    for one in study.measurements:
+        if one.component is None:
+            found.setdefault(one.metric, {})[one.row.key] = one
+    return found
+
+
+@once
+def real_tolls(study: StudyJudgement) -> Sequence[Toll]:
     """The tolls on cost of cells that are not themselves the baseline."""
     metric = cost_metric(study)
     return [t for t in study.tolls if not is_baseline(t.row) and t.metric == metric]
@@ -91,7 +102,7 @@ def _largest(rows: Iterable[Row], names: Sequence[str]) -> int:
 
 def load_name(study: StudyJudgement) -> str | None:
     """`users` or `rate`, where this study's cells differ in it."""
-    return next((name for name in LOADS if name in varying(study.rows)), None)
+    return next((name for name in LOADS if name in varied(study)), None)
 
 
 def without_load(row: Row) -> Mapping[str, Value]:
@@ -119,6 +130,7 @@ class AtOneLoad:
     note: str
 
 
+@once
 def at_one_load(study: StudyJudgement) -> AtOneLoad:
     """The cells at the highest load that all of them have; the study itself where there is only one.
 
@@ -268,7 +280,8 @@ def is_of_one_standing(study: StudyJudgement) -> bool:
     return len({row.standing for row in study.rows if row.standing is not Standing.NULL}) == 1
 
 
-def options(study: StudyJudgement) -> list[str]:
+@once
+def options(study: StudyJudgement) -> Sequence[str]:
     """The coordinates that a reader chooses: those that a cell need not share with its baseline.
 
     Which library performs a choice is a place, and so is what baselines differ in; unless all choices protect
@@ -295,12 +308,19 @@ def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
     return rest if rest and all(len(found) == 1 for found in by_rest.values()) else list(chosen)
 
 
-def places(study: StudyJudgement, pairs: Compared) -> list[Place]:
+@once
+def pairs_of(study: StudyJudgement) -> Compared:
+    """What is judged of any two cells of the study."""
+    return Compared(study)
+
+
+@once
+def places(study: StudyJudgement) -> Sequence[Place]:
     """Every place in which something was measured, in the study's order, at the highest load that all cells have."""
-    study = at_one_load(study).study
+    pairs, study = pairs_of(study), at_one_load(study).study
     cost = by_row(study, cost_metric(study))
     chosen = options(study)
-    given = [n for n in varying(study.rows) if n not in chosen]
+    given = [n for n in varied(study) if n not in chosen]
     measured = [row for row in study.rows if row.key in cost]
     nulls = [row for row in measured if row.standing is Standing.NULL]
     found: dict[tuple[Value | None, ...], list[Way]] = {}

@@ -42,7 +42,7 @@ from tollbar.present.groups import (
     spot,
     without_load,
 )
-from tollbar.present.names import cell_names, labels, place_words, varying, whole_labels
+from tollbar.present.names import cell_names, labels, place_words, varied, varying, whole_labels
 from tollbar.present.numbers import LIMIT_MARKS, amount, measured_words, percent
 from tollbar.records import LoadRecord, Negotiated, Outcome
 from tollbar.results import Row
@@ -106,7 +106,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
     if name is None or not found:
         return []
     family = study.about.family
-    names = [n for n in varying(study.rows) if n != name]
+    names = [n for n in varied(study) if n != name]
     cells = [without_load(r) for r in study.rows if r.key in {rows[0].key for rows, _ in found}]
     # Operations and sizes differ by orders of magnitude, and servers are not what is compared.
     sizes = [n for n, setting in family.settings.items() if setting.is_size]
@@ -209,7 +209,7 @@ def throughput_table(study: StudyJudgement) -> Table:
     return Table("Requests a second, and under them the median response time", columns, rows, sortable=True)
 
 
-def _throughput(row: Row | None, throughput: dict[str, Measurement], median: dict[str, Measurement]) -> TableCell:
+def _throughput(row: Row | None, throughput: Mapping[str, Measurement], median: Mapping[str, Measurement]) -> TableCell:
     if row is None:
         return TableCell("–")
     found = throughput.get(row.key)

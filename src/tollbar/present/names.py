@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tollbar.families import LOADS, Family, Value
 from tollbar.present.coordinates import named_value, value_words
+from tollbar.present.view import once
 from tollbar.words import enumeration, few, quoted
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ PlaceWords = Callable[[Mapping[str, Value], Iterable[str]], str]
 """Writes coordinates in words, along the names given."""
 
 
+@once
 def baseline_words(study: StudyJudgement) -> str:
     """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
     baseline = study.about.baseline
@@ -60,8 +62,12 @@ def baseline_words(study: StudyJudgement) -> str:
 
 def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:
     """What is said of libraries that are compared, unless with threads: locks show only with several threads."""
-    with_threads = any(row.coordinates.get("threads", 1) != 1 for row in study.rows)
-    return " on one core" if "provider" in names and not with_threads else ""
+    return " on one core" if "provider" in names and not _has_threads(study) else ""
+
+
+@once
+def _has_threads(study: StudyJudgement) -> bool:
+    return any(row.coordinates.get("threads", 1) != 1 for row in study.rows)
 
 
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
@@ -83,6 +89,13 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(name for name in ordered if name in found)
 
 
+@once
+def varied(study: StudyJudgement) -> tuple[str, ...]:
+    """The coordinates with more than one value among all rows of a study."""
+    return varying(study.rows)
+
+
+@once
 def place_words(study: StudyJudgement) -> PlaceWords:
     """Gives each place its words, with versions of server and library: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
     family = study.about.family
@@ -113,7 +126,7 @@ def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) 
     Without what is as in the baseline, unless the `whole` name is wanted, and without what prevails.
     """
     place = place_words(study)
-    silent: Mapping[str, Value] = prevailing(study) | ({} if whole else dict(study.about.baseline))
+    silent = {**prevailing(study), **({} if whole else study.about.baseline)}
 
     def label(row: Row) -> str:
         said = [n for n in names if n == "choice" or n not in silent or row.coordinates.get(n) != silent[n]]
@@ -129,13 +142,14 @@ def whole_labels(study: StudyJudgement) -> Callable[[Row], str]:
 
 def cell_names(study: StudyJudgement) -> list[str]:
     """The coordinates that tell the study's cells apart, whatever the load."""
-    return [n for n in varying(study.rows) if n not in LOADS] or ["choice"]
+    return [n for n in varied(study) if n not in LOADS] or ["choice"]
 
 
-def prevailing(study: StudyJudgement) -> dict[str, Value]:
+@once
+def prevailing(study: StudyJudgement) -> Mapping[str, Value]:
     """The settings that nearly all cells have at their default, with that default."""
     rows = study.rows
-    vary = varying(rows)
+    vary = varied(study)
     found: dict[str, Value] = {}
     for name, setting in study.about.family.settings.items():
         values = [r.coordinates[name] for r in rows if name in r.coordinates]

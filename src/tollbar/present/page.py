@@ -51,7 +51,7 @@ from tollbar.present.load import (
     load_section,
     negotiated_section,
 )
-from tollbar.present.names import prevailing, varying
+from tollbar.present.names import prevailing, varied
 from tollbar.present.numbers import percent, repeats_words, times_exactly
 from tollbar.present.own_servers import negotiated_listing
 from tollbar.present.protection import (
@@ -352,7 +352,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
 
 def meanings(study: StudyJudgement) -> str:
     """What the words beside the rows mean, and what goes without saying."""
-    family, vary = study.about.family, varying(study.rows)
+    family, vary = study.about.family, varied(study)
     settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
     means = [f"{column_title(family, n)}: {s.title}" for n, s in settings]
     prevails = [named_value(family, n, v) for n, v in prevailing(study).items()]

@@ -25,6 +25,7 @@ from tollbar.present.chart import strength_charts
 from tollbar.present.groups import AtOneLoad, Spot, by_row, cost_metric, spot
 from tollbar.present.names import labels, varying
 from tollbar.present.standings import standing_words
+from tollbar.present.view import once
 from tollbar.results import Row
 from tollbar.words import capitalised, enumeration, quoted
 
@@ -49,13 +50,15 @@ def unprotected(study: StudyJudgement) -> str:
     return f"{capitalised(quoted(null[0]))} protects against none of it." if null else ""
 
 
-def differing(study: StudyJudgement) -> list[str]:
+@once
+def differing(study: StudyJudgement) -> Sequence[str]:
     """The threats about which the cells that protect something do not all do the same."""
     groups = alike(study)
     return [t for t in study.about.family.threats if len({answers[t] for answers, _ in groups}) > 1]
 
 
-def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
+@once
+def alike(study: StudyJudgement) -> Sequence[tuple[Answers, list[str]]]:
     """The cells that protect something, together where they protect against the same; by their names."""
     family = study.about.family
     if not family.threats:
@@ -75,7 +78,8 @@ def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
     return groups
 
 
-def protecting(study: StudyJudgement) -> list[str]:
+@once
+def protecting(study: StudyJudgement) -> Sequence[str]:
     """The coordinates that decide what a cell does about some threat; all that may, where these do not suffice."""
     family, rows = study.about.family, _that_protect(study)
     sizes = [name for name, setting in family.settings.items() if setting.is_size or setting.is_share]
@@ -91,7 +95,8 @@ def _is_divided(study: StudyJudgement, rows: Sequence[Row], names: Sequence[str]
     return any(found.setdefault(spot(row, names), done := mitigations_of(row.coordinates)) != done for row in rows)
 
 
-def _that_protect(study: StudyJudgement) -> list[Row]:
+@once
+def _that_protect(study: StudyJudgement) -> Sequence[Row]:
     choices = study.about.family.choices
     return [r for r in study.rows if r.standing is not Standing.NULL and r.choice in choices]
 

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tollbar.judge import Measurement, StudyJudgement
+from tollbar.judge import StudyJudgement
 from tollbar.present.blocks import Folded, Section, Table
 from tollbar.present.columns import MainTable
 from tollbar.present.coordinates import Form, column_title, named_value
-from tollbar.present.groups import Spot, options, spot
-from tollbar.present.names import baseline_words, labels, varying
+from tollbar.present.groups import Spot, by_row, cost_metric, options, spot
+from tollbar.present.names import baseline_words, labels, varied, varying
 from tollbar.present.numbers import LIMIT_MARKS, percent, times
 from tollbar.present.table_cells import coordinate_cell
 from tollbar.present.unmeasured import left_out_table
+from tollbar.present.view import once
 from tollbar.results import Row
 from tollbar.words import slug
 
@@ -71,9 +72,15 @@ class BaselineChoice:
     results: Results
 
 
+@once
+def main_table(study: StudyJudgement) -> MainTable:
+    """Return the study's columns, and what stands in them."""
+    return MainTable(study)
+
+
 def results(study: StudyJudgement, most: int | None = None) -> Results:
     """The table; of its brief form no more than `most` rows, if that is said."""
-    made = MainTable(study)
+    made, table = main_table(study), _table(study)
     rows, groups, in_panels = made.rows, made.groups, made.in_panels
     shown = _first(groups, sum(map(len, groups)) if most is None else most)
     number = {row.key: at for at, row in enumerate(study.rows)}
@@ -85,16 +92,8 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
         )
         for group in shown
     )
-    columns = made.columns()
-    table = Table(
-        _caption(study),
-        [column for column, _ in columns],
-        [[cell_of(row) for _, cell_of in columns] for row in study.rows],
-        sortable=True,
-        names=[slug(f"{study.about.name} {' '.join(map(str, row.coordinates.values()))}") for row in study.rows],
-    )
     picked = [[number[row.key] for row in group] for group in shown]
-    ways, providers, facts = _alternatives(study, made.cost)
+    ways, providers, facts = _alternatives(study)
     return Results(
         table,
         table.picked(made.picks(), zip(captions, picked, strict=True)),
@@ -105,6 +104,18 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
         ways,
         providers,
         facts,
+    )
+
+
+@once
+def _table(study: StudyJudgement) -> Table:
+    columns = main_table(study).columns()
+    return Table(
+        _caption(study),
+        [column for column, _ in columns],
+        [[cell_of(row) for _, cell_of in columns] for row in study.rows],
+        sortable=True,
+        names=[slug(f"{study.about.name} {' '.join(map(str, row.coordinates.values()))}") for row in study.rows],
     )
 
 
@@ -135,22 +146,21 @@ def _caption(study: StudyJudgement) -> str:
     return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
 
 
-def _alternatives(
-    study: StudyJudgement, cost: Mapping[str, Measurement]
-) -> tuple[list[str], list[str], list[dict[str, object]]]:
+@once
+def _alternatives(study: StudyJudgement) -> tuple[Sequence[str], Sequence[str], Sequence[Mapping[str, object]]]:
     """What a page divides one cost by another with; what that is worth was judged against the baseline only.
 
     Of more ways than a reader would choose from there are none.
     """
     chosen = options(study)
-    given = [name for name in varying(study.rows) if name not in chosen]
+    given = [name for name in varied(study) if name not in chosen]
     label = labels(study, chosen, whole=True)
     named = [(label(row), spot(row, given), str(row.shown.get("provider", ""))) for row in study.rows]
     ways = {way: n for n, way in enumerate(dict.fromkeys(way for way, _, _ in named))}
     spots = {at: n for n, at in enumerate(dict.fromkeys(at for _, at, _ in named))}
     providers = {by: n for n, by in enumerate(dict.fromkeys(by for _, _, by in named))}
     many = len(ways) > MOST_WAYS
-    costs = {key: float(f"{found.value:.6g}") for key, found in cost.items()}
+    costs = {key: float(f"{found.value:.6g}") for key, found in by_row(study, cost_metric(study)).items()}
     at = {named[n][:2]: costs[row.key] for n, row in enumerate(study.rows) if row.key in costs}
 
     def beside_others(row: Row, place: Spot) -> dict[str, object]:

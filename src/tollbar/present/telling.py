@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tollbar.families import Standing, Value, given_up
-from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
+from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.present.chart import frontier
 from tollbar.present.coordinates import named_value, value_words
 from tollbar.present.costs import cost_words
-from tollbar.present.groups import Place, Way, is_of_one_standing, options, places, told_by
+from tollbar.present.groups import Place, Way, is_of_one_standing, options, pairs_of, places, told_by
 from tollbar.present.names import labels, on_one_core, place_words, where_words
 from tollbar.present.numbers import amount, percent, times
 from tollbar.present.standings import STANDINGS, standing_words
+from tollbar.present.view import once
 from tollbar.results import Row
 from tollbar.words import counted, enumeration, quoted
 
@@ -45,9 +46,9 @@ class Telling:
 
     def __init__(self, study: StudyJudgement) -> None:
         self.study = study
-        self.pairs = Compared(study)
+        self.pairs = pairs_of(study)
         self.options = options(study)
-        self.places = places(study, self.pairs)
+        self.places = places(study)
         # What is told of an answer rests on its comparisons with all others of its place in good standing, of which
         # the sentences tell a few: they hold together.
         self._rests_on = {
@@ -289,3 +290,9 @@ def with_standing(name: str, row: Row) -> str:
 def times_words(pair: Toll) -> str:
     """` (× 1.24)`, where there is a ratio."""
     return f" ({times(pair.ratio.estimate)})" if pair.ratio else ""
+
+
+@once
+def telling_of(study: StudyJudgement) -> Telling:
+    """Return the study's telling."""
+    return Telling(study)

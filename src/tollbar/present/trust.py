@@ -24,7 +24,7 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.chart import drift_chart
 from tollbar.present.groups import real_tolls
-from tollbar.present.names import place_words, varying
+from tollbar.present.names import place_words, varied
 from tollbar.present.numbers import apart_words, bracket_exactly, percent, times_exactly
 from tollbar.present.unmeasured import set_aside
 from tollbar.present.warnings import warnings
@@ -218,7 +218,7 @@ def steal(study: StudyJudgement) -> str:
 
 def repeats_table(study: StudyJudgement) -> Table:
     """What was measured beside itself: its repeat's cost over its own."""
-    names = ("choice", *(n for n in varying(study.rows) if n != "choice"))
+    names = ("choice", *(n for n in varied(study) if n != "choice"))
     place = place_words(study)
     rows = [
         (

@@ -24,11 +24,12 @@ from tollbar.present.blocks import (
     numbers,
     texts,
 )
-from tollbar.present.groups import Place, Way, cost_metric, options, places, told_by
-from tollbar.present.names import labels, varying
+from tollbar.present.groups import Place, Way, cost_metric, options, pairs_of, places, told_by
+from tollbar.present.names import labels, varied
 from tollbar.present.numbers import VERDICT_MARKS, amount, signed_range, times_range
 from tollbar.present.protection import differing, protecting
 from tollbar.present.standings import standing_words
+from tollbar.present.view import once
 from tollbar.results import Row
 from tollbar.words import enumeration, few, more, quoted
 
@@ -149,13 +150,13 @@ class Uses:
         self.threats = differing(study)
         chosen = told_by(study, options(study))
         decide = protecting(study) if self.threats else []
-        names = [n for n in varying(study.rows) if n in chosen or n in decide]
+        names = [n for n in varied(study) if n in chosen or n in decide]
         self._label = labels(study, names, whole=True)
 
     @cached_property
     def costs(self) -> tuple[WayCost, ...]:
         """Every way in every place, those in good standing first."""
-        pairs = Compared(self.study)
+        pairs = pairs_of(self.study)
         judged = {t.row.key: t for t in self.study.tolls if t.metric == cost_metric(self.study)}
 
         def pair_of(place: Place, way: Way) -> Toll | None:
@@ -166,7 +167,7 @@ class Uses:
 
         found = [
             WayCost(place, way, pair_of(place, way), pairs)
-            for place in (places(self.study, pairs) if self.threats else ())
+            for place in (places(self.study) if self.threats else ())
             if not place.is_of_one_choice
             for way in (*place.good, *place.others)
         ]
@@ -221,6 +222,12 @@ class Uses:
                 best = [one for one in alike if not any(one.is_beaten_by(other) for other in alike)]
                 return tuple(sorted(best, key=lambda one: max(cost.value for cost in one.costs.values())))
         return ()
+
+
+@once
+def uses_of(study: StudyJudgement) -> Uses:
+    """Return the study's uses."""
+    return Uses(study)
 
 
 def use_sentences(uses: Uses) -> list[str]:
@@ -354,7 +361,7 @@ def _choice(study: StudyJudgement, row: Row) -> Choice:
 
 def uses_section(study: StudyJudgement) -> Section | None:
     """Which choice is usable for what; None where all cells do the same about every threat."""
-    uses = Uses(study)
+    uses = uses_of(study)
     said = use_sentences(uses)
     note = (
         "Ratios are to the same without protection. Against each threat stand the recommended and acceptable choices"
@@ -365,6 +372,6 @@ def uses_section(study: StudyJudgement) -> Section | None:
 
 def uses_listing(study: StudyJudgement) -> Listing | None:
     """The same without the table."""
-    uses = Uses(study)
+    uses = uses_of(study)
     said = use_sentences(uses)
     return Listing(USES, said, notes=losses(uses)) if said else None

@@ -14,7 +14,7 @@ from tollbar.present.blocks import (
     row_names,
 )
 from tollbar.present.groups import by_row, is_baseline
-from tollbar.present.names import labels, place_words, varying
+from tollbar.present.names import labels, place_words, varied, varying
 from tollbar.present.numbers import (
     amount,
     ends_words,
@@ -58,7 +58,7 @@ def waits_table(study: StudyJudgement) -> Table:
     titles = (study.about.family.metrics[name].title for name in timed)
     columns = (*row_names("cell"), *numbers("elapsed per operation", f"added per {OPERATIONS:,} operations", *titles))
     sure = percent(study.confidence)
-    alike = {*varying(study.rows), "op"} - {*varying(waited), "choice"}
+    alike = {*varied(study), "op"} - {*varying(waited), "choice"}
     at = waited[0].coordinates if waited else {}
     where = place_words(study)(at, [name for name in at if name in alike])
     what = f"elapsed time over all samples, with its {sure} interval, and what it has beyond the baseline's"
