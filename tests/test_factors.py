@@ -24,7 +24,7 @@ from tollbar.judge.decisions import Terms
 from tollbar.plan.batches import blocks
 from tollbar.plan.pairs import factored
 from tollbar.present.answer import answer
-from tollbar.present.factors import factor_sentences, factors_listing, factors_section
+from tollbar.present.factors import factor_sentences, factors_listing
 from tollbar.records import Outcome
 from tollbar.stats import Moments
 
@@ -99,7 +99,7 @@ def test_a_missing_cell_is_a_reason() -> None:
     found = only(judgement)
     assert (None, Together.CANNOT_TELL) == (found.ratio, found.verdict)
     assert "no such part" in factor_sentences(judgement)[0]
-    assert (None, None) == (factors_listing(judgement), factors_section(judgement))
+    assert factors_listing(judgement) is None
 
 
 def test_what_is_said_has_the_judged_numbers() -> None:
@@ -108,7 +108,7 @@ def test_what_is_said_has_the_judged_numbers() -> None:
     listing = factors_listing(judgement)
     assert listing is not None
     assert "the cost is more than that without them and what each adds by itself" in answer(judgement)[0]
-    assert factors_section(judgement) is not None
+    assert {"figures", "table"} == {block.kind for block in listing.blocks}
     (table,) = listing.tables
     assert 10 == len(table.rows)
     names = [line[0].says for line in table.rows]
@@ -118,7 +118,7 @@ def test_what_is_said_has_the_judged_numbers() -> None:
 
 def test_a_study_without_factors_says_nothing_of_them() -> None:
     about = judge_study(study_run([row({"choice": "x"}, [1.0] * BLOCKS, repeats_ns=[1.0] * BLOCKS)], (BLOCKS,)))
-    assert ((), None, None) == (about.factors, factors_section(about), factors_listing(about))
+    assert ((), None) == (about.factors, factors_listing(about))
 
 
 def test_noise_is_worked_out_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:

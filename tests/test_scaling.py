@@ -26,7 +26,7 @@ from tollbar.moments import Watch
 from tollbar.plan import Cell
 from tollbar.plan.batches import Visit
 from tollbar.present.answer import answer
-from tollbar.present.scaling import scaling_listing, scaling_section, scaling_sentences
+from tollbar.present.scaling import scaling_listing, scaling_sentences
 from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.records.contract import ThreadRecord
 from tollbar.results import Row
@@ -395,7 +395,7 @@ def test_a_cell_of_threads_alone_has_no_scaling() -> None:
     two = row({"choice": "x", "threads": 2}, [1000.0] * BLOCKS, repeats_ns=[1000.0] * BLOCKS)
     found = judge_study(study_run([two], (BLOCKS,), study(blocks=BLOCKS)))
     assert () == found.scaling
-    assert scaling_section(found, {}) is None
+    assert scaling_listing(found, {}) is None
 
 
 # What is said.
@@ -439,10 +439,9 @@ def test_threads_that_are_compared_with_one_are_no_alternatives() -> None:
     """What becomes of them is the answer, and the section below it does not say it again; beside a choice it does."""
     found = judged(1.5, 1.5)
     assert scaling_sentences(found) == answer(found)
-    listing, section = scaling_listing(found, {}), scaling_section(found, {})
+    listing = scaling_listing(found, {})
     assert listing is not None
-    assert section is not None
-    assert ((), 2) == (listing.sentences, len(section.blocks))
+    assert () == listing.sentences
     about = replace(found.about, baseline={"choice": "x"})
     beside = replace(found, study=replace(found.study, study=about))
     listing = scaling_listing(beside, {})

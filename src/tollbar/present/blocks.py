@@ -302,8 +302,9 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One part of the brief form: sentences, tables, and what is to be known of these."""
+    """A section that page, terminal and Markdown have: sentences, tables, and what is to be known of these."""
 
+    kind: ClassVar[str] = "listing"
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
@@ -314,6 +315,21 @@ class Listing:
     short_caption: str = ""
     """Of a terminal that has no room for the cells as they are; where there is none, it has no room for either."""
     notes: Sequence[str] = ()
+    whole: Sequence[Block] = ()
+    """What a page has in place of all these, such as charts and tables with every column; none: the same."""
+    name: str = ""
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """What a page has of it."""
+        if self.whole:
+            return self.whole
+        return (
+            Items(self.sentences),
+            *([Paragraph(self.caption, "note")] if self.caption else []),
+            *(replace(table, caption=table.caption or counted(len(table.rows), "row")) for table in self.tables),
+            *(Paragraph(note, "note") for note in self.notes),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tollbar.judge import FactorPart, FactorsResult, StudyJudgement, Together
-from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Section, Table, TableCell, numbers
+from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Table, TableCell, numbers
 from tollbar.present.coordinates import named_value
 from tollbar.present.costs import cost_words
 from tollbar.present.names import place_words, varying
@@ -65,20 +65,15 @@ def factor_sentences(study: StudyJudgement) -> tuple[str, ...]:
     return tuple(_sentence(study, found) for found in sorted(study.factors, key=lambda found: found.reason is not None))
 
 
-def factors_section(study: StudyJudgement) -> Section | None:
-    """A waterfall, its sentence and its table for each place in which all combinations were measured."""
-    blocks = [block for found in study.factors if found.reason is None for block in _blocks(study, found)]
-    return Section(TITLE, blocks) if blocks else None
-
-
 def factors_listing(study: StudyJudgement) -> Listing | None:
-    """The same in brief."""
+    """A waterfall, its sentence and its table for each place in which all combinations were measured."""
     told = [found for found in study.factors if found.reason is None]
     if not told:
         return None
     sentences = factor_sentences(study) if len(study.factors) > 1 else ()
     tables = [_table(study, found) for found in told]
-    return Listing(TITLE, sentences, tables, heads="at", caption=cost_words(study).title)
+    whole = [block for found in told for block in _blocks(study, found)]
+    return Listing(TITLE, sentences, tables, heads="at", caption=cost_words(study).title, whole=whole)
 
 
 def _blocks(study: StudyJudgement, found: FactorsResult) -> Iterator[Block]:

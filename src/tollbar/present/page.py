@@ -44,7 +44,7 @@ from tollbar.present.cpu import (
 )
 from tollbar.present.crosstables import study_tables
 from tollbar.present.effects import EFFECTS, effects, effects_section
-from tollbar.present.factors import factors_listing, factors_section, told_apart
+from tollbar.present.factors import factors_listing, told_apart
 from tollbar.present.glossary import glossary_section
 from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.present.load import (
@@ -67,12 +67,12 @@ from tollbar.present.published import (
     within,
 )
 from tollbar.present.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
-from tollbar.present.roles import roles_listing, roles_section, simulated
-from tollbar.present.scaling import is_asked, scaling_listing, scaling_section
+from tollbar.present.roles import roles_listing, simulated
+from tollbar.present.scaling import is_asked, scaling_listing
 from tollbar.present.trust import largest_noise, trust_section
 from tollbar.present.unmeasured import missing, unavailable
-from tollbar.present.uses import uses_listing, uses_section
-from tollbar.present.waits import WAITS, waits_section, waits_table
+from tollbar.present.uses import uses_listing
+from tollbar.present.waits import waits_listing
 from tollbar.present.warnings import warnings
 from tollbar.results import Run
 from tollbar.stats import Moments
@@ -108,7 +108,7 @@ class Page:
     note: str
     contents: Sequence[Entry]
     """None, where there is little."""
-    sections: Sequence[Section]
+    sections: Sequence[Section | Listing]
     answers: Sequence[Entry] = ()
     """A line for each question, then one for each source; none, of a page of one study."""
 
@@ -163,6 +163,11 @@ def linked(block: B, at: str, taken: set[str]) -> B:
     if isinstance(block, Section):
         name = block.name or _free(f"{at}-{slug(block.title)}", taken)
         return replace(block, name=name, blocks=tuple(linked(inside, name, taken) for inside in block.blocks))
+    if isinstance(block, Listing):
+        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
+        # Of a listing that a page has in another form only that form is linked to.
+        tables = block.tables if block.whole else [linked(table, name, taken) for table in block.tables]
+        return replace(block, name=name, tables=tables, whole=[linked(one, name, taken) for one in block.whole])
     if isinstance(block, Folded | Boxed):
         return replace(block, blocks=tuple(linked(inside, at, taken) for inside in block.blocks))
     if isinstance(block, Results):
@@ -181,8 +186,9 @@ def _free(name: str, taken: set[str]) -> str:
     return found
 
 
-def _entry(section: Section, *, whole: bool = True) -> Entry:
-    inside = [_entry(part, whole=False) for part in section.blocks if isinstance(part, Section)] if whole else []
+def _entry(section: Section | Listing, *, whole: bool = True) -> Entry:
+    parts = [part for part in section.blocks if isinstance(part, Section | Listing)] if whole else []
+    inside = [_entry(part, whole=False) for part in parts]
     return Entry(section.name, section.title, parts=inside)
 
 
@@ -202,18 +208,18 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
     part = within(judgement, study)
     sections = (
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
-        factors_section(study),
-        scaling_section(study, judgement.run.fingerprint),
-        roles_section(study, judgement.run),
+        factors_listing(study),
+        scaling_listing(study, judgement.run.fingerprint),
+        roles_listing(study, judgement.run),
         # Cells of all combinations are no alternatives.
-        None if told_apart(study) else uses_section(study),
+        None if told_apart(study) else uses_listing(study),
         effects_section(study),
         strength_section(study, at),
         threats_section(study),
         Section(part.heading, tuple(blocks_of(part, folding=True))) if part else None,
         memory_section(study),
         shares_section(at),
-        waits_section(study),
+        waits_listing(study),
         timeline_section(at),
         load_section(study),
         negotiated_section(study),
@@ -294,7 +300,7 @@ def _again(run: Run) -> tuple[Block, ...]:
 def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Brief:
     main, effect = results(study, most), effects(study, most)
     first, *paragraphs = answer(study)
-    waits, part, gone = waits_table(study), within(judgement, study), missing(study)
+    part, gone = within(judgement, study), missing(study)
     left = len(study.study.left_out)
     listings = [
         Listing(
@@ -321,9 +327,9 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
                 roles_listing(study, judgement.run),
                 negotiated_listing(study),
                 None if told_apart(study) else uses_listing(study),
+                waits_listing(study),
             ],
         ),
-        *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=left_out(effect.hidden, "comparison", MORE))]
             if effect.brief

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.metrics import METRICS, NETWORK
-from tollbar.present.blocks import DASH, Column, Items, Listing, Section, Table, TableCell, numbers, row_names
+from tollbar.present.blocks import DASH, Column, Listing, Table, TableCell, numbers, row_names
 from tollbar.present.names import labels, varying
 from tollbar.present.numbers import amount
 from tollbar.results import Run
@@ -23,14 +23,8 @@ def simulated(run: Run) -> tuple[str, ...]:
     return (OF_A_NODE,) if "simulated" in run.fingerprint else ()
 
 
-def roles_section(study: StudyJudgement, run: Run) -> Section | None:
-    """Where each part ran, and the table; None where all ran on one machine."""
-    table = _table(study)
-    return Section(TITLE, (Items([*_sentences(run)]), table)) if run.nodes and table else None
-
-
 def roles_listing(study: StudyJudgement, run: Run) -> Listing | None:
-    """The same in brief."""
+    """Where each part ran, and the table; None where all ran on one machine."""
     table = _table(study)
     return Listing(TITLE, [*_sentences(run)], [table]) if run.nodes and table else None
 

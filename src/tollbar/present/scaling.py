@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tollbar.judge import Scaling, ScalingResult, StudyJudgement, Toll
-from tollbar.present.blocks import DASH, Column, Items, Listing, Section, Table, TableCell, numbers, row_names
+from tollbar.present.blocks import DASH, Column, Listing, Table, TableCell, numbers, row_names
 from tollbar.present.names import labels, varying
 from tollbar.present.numbers import NOISY_MARK, interval_title, ratio_range, times
 from tollbar.present.table_cells import with_ends
@@ -36,16 +36,8 @@ def scaling_sentences(study: StudyJudgement) -> tuple[str, ...]:
     )
 
 
-def scaling_section(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Section | None:
-    """The table, with what this machine cannot show."""
-    if not study.scaling:
-        return None
-    says = _beside_the_answer(study)
-    return Section(TITLE, (*([Items(says)] if says else []), _table(study), Items([*_notes(study, fingerprint)])))
-
-
 def scaling_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Listing | None:
-    """The same in brief."""
+    """The table, with what this machine cannot show."""
     if not study.scaling:
         return None
     return Listing(TITLE, _beside_the_answer(study), [_table(study)], notes=[*_notes(study, fingerprint)])

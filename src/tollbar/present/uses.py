@@ -18,7 +18,6 @@ from tollbar.present.blocks import (
     Items,
     Listing,
     Paragraph,
-    Section,
     Table,
     TableCell,
     numbers,
@@ -359,19 +358,15 @@ def _choice(study: StudyJudgement, row: Row) -> Choice:
     return study.about.family.choices[row.choice]
 
 
-def uses_section(study: StudyJudgement) -> Section | None:
+def uses_listing(study: StudyJudgement) -> Listing | None:
     """Which choice is usable for what; None where all cells do the same about every threat."""
     uses = uses_of(study)
     said = use_sentences(uses)
+    if not said:
+        return None
     note = (
         "Ratios are to the same without protection. Against each threat stand the recommended and acceptable choices"
         " that no other is sure to undercut; where the run cannot tell two apart, their order is chance."
     )
-    return Section(USES, (Paragraph(note, "note"), Items(said), uses_table(uses))) if said else None
-
-
-def uses_listing(study: StudyJudgement) -> Listing | None:
-    """The same without the table."""
-    uses = uses_of(study)
-    said = use_sentences(uses)
-    return Listing(USES, said, notes=losses(uses)) if said else None
+    whole = (Paragraph(note, "note"), Items(said), uses_table(uses))
+    return Listing(USES, said, notes=losses(uses), whole=whole)

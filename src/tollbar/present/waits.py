@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 
 from tollbar.judge import Measurement, StudyJudgement
-from tollbar.present.blocks import (
-    DASH,
-    Section,
-    Table,
-    TableCell,
-    numbers,
-    row_names,
-)
+from tollbar.present.blocks import DASH, Listing, Table, TableCell, numbers, row_names
 from tollbar.present.groups import by_row, is_baseline
 from tollbar.present.names import labels, place_words, varied, varying
 from tollbar.present.numbers import (
@@ -87,6 +81,9 @@ def _wait_ends(found: Measurement) -> str | None:
     return ends_words(found.low, found.high, found.unit) if isfinite(found.high) else None
 
 
-def waits_section(study: StudyJudgement) -> Section | None:
+def waits_listing(study: StudyJudgement) -> Listing | None:
+    """What a user waits; None where nothing of the kind was measured."""
     table = waits_table(study)
-    return Section(WAITS, (table,)) if table.rows else None
+    if not table.rows:
+        return None
+    return Listing(WAITS, tables=[replace(table, caption="")], caption=table.caption, whole=[table])

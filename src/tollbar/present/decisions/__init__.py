@@ -6,19 +6,17 @@ Terminal and Markdown lay an answer out as they do what is said of a study; `pag
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tollbar.present.blocks import Block, Boxed, Brief, Commands, Items, Listing, Paragraph, Section
-from tollbar.words import counted
+from tollbar.present.blocks import Boxed, Brief, Commands, Items, Paragraph, Section
 
 if TYPE_CHECKING:
     from tollbar.judge.choosing import Reason
     from tollbar.policies import Except
     from tollbar.present.page import Page
 
-__all__ = ["ended_words", "excepted_words", "page_of", "part_of"]
+__all__ = ["ended_words", "excepted_words", "page_of"]
 
 
 def excepted_words(one: Reason) -> str:
@@ -53,7 +51,7 @@ def page_of(answer: Brief, command: Sequence[str]) -> Page:
                     Items(answer.paragraphs),
                     *(Paragraph(line, "note") for line in answer.how),
                     *([Boxed("warnings", [Items(answer.warnings)])] if answer.warnings else []),
-                    *(block for one in answer.listings for block in ([part_of(one)] if one.title else _blocks(one))),
+                    *answer.listings,
                     Items([*answer.missing, *answer.notes]),
                 ),
                 "answer",
@@ -61,16 +59,3 @@ def page_of(answer: Brief, command: Sequence[str]) -> Page:
             again,
         ),
     )
-
-
-def part_of(listing: Listing) -> Section:
-    """A listing as a page has it, with its title."""
-    return Section(listing.title, tuple(_blocks(listing)))
-
-
-def _blocks(listing: Listing) -> Iterator[Block]:
-    yield Items(listing.sentences)
-    if listing.caption:
-        yield Paragraph(listing.caption, "note")
-    yield from (replace(table, caption=table.caption or counted(len(table.rows), "row")) for table in listing.tables)
-    yield from (Paragraph(note, "note") for note in listing.notes)

@@ -26,7 +26,6 @@ from tollbar.present.blocks import (
     row_names,
     texts,
 )
-from tollbar.present.decisions import part_of
 from tollbar.present.decisions.gather_matrix import matrix
 from tollbar.present.decisions.gather_words import (
     DIFFERS,
@@ -81,15 +80,15 @@ def gather_page(gathered: Gathered, command: str, to: Path) -> Page:
     """The page of many runs, that is written to this file: links to the runs' own pages are relative to it."""
     from tollbar.present.page import Page
 
-    parts = (
+    parts: tuple[Listing, ...] = (
         *_pattern_listings(gathered),
         Listing("The machines", tables=[_machines(gathered)]),
         Listing("The runs", tables=[_runs(gathered, to)]),
         *_refused_listings(gathered),
     )
-    sections = (
+    sections: tuple[Section | Listing, ...] = (
         Section("Tolls by machine", [Paragraph(headline(gathered), "answer"), *_notes(gathered), matrix(gathered)]),
-        *(part_of(one) for one in parts),
+        *parts,
         Section("Do it again", [Commands({"The same runs": command})]),
     )
     return Page(name="many machines", title=QUESTION, note="", contents=(), sections=sections)
