@@ -11,6 +11,7 @@ from builders import claim, example, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
 from tollbar.metrics import Metric
+from tollbar.present.blocks import Table
 from tollbar.present.crosstables import study_table
 from tollbar.results import Row
 from tollbar.study import CrossTable, read
@@ -73,8 +74,11 @@ def test_a_table_may_show_what_is_counted() -> None:
     assert {"double": 3000, "same": 1500} == {
         cell.row.choice: round(cell.cost.estimate) for cell in result.cells if cell.cost
     }
-    for table in (study_table(found, result).brief, study_table(found, result).table):
-        assert "heads of the requests" in table.caption
+    listing = study_table(found, result)
+    (brief,), (whole, _) = listing.tables, listing.whole
+    assert isinstance(whole, Table)
+    for table, caption in ((brief, listing.caption), (whole, whole.caption)):
+        assert "heads of the requests" in caption
         assert any("3,000 B/op" == cell.says for row in table.rows for cell in row)
     assert {"none": "its runners observed no `request-header`"} == {
         cell.row.choice: cell.reason for cell in result.cells if cell.cost is None

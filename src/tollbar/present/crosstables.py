@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement
-from tollbar.present.blocks import (
-    DASH,
-    Column,
-    Pick,
-    Table,
-    TableCell,
-)
+from tollbar.present.blocks import DASH, Column, Items, Listing, Pick, Table, TableCell
 from tollbar.present.coordinates import Form, column_title, named_value, value_words
 from tollbar.present.costs import cost_words
 from tollbar.present.names import varied, where_words
@@ -38,29 +31,17 @@ NameOf = Callable[[str, Value], str]
 """Writes a coordinate's value."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyTable:
-    """A table that a study asks for: a row for each value of one coordinate, a column for each of another."""
-
-    title: str
-    table: Table
-    gaps: tuple[str, ...]
-    """For each row and each column without a number, why, in short."""
-    brief: Table
-    """As a terminal has it, each cell in one line."""
-    short_caption: str
-    """Of that, where there is no room for intervals."""
-    brief_gaps: tuple[str, ...]
-
-
 @once
-def study_tables(study: StudyJudgement) -> tuple[StudyTable, ...]:
-    """All of them, in the study's order."""
+def study_tables(study: StudyJudgement) -> tuple[Listing, ...]:
+    """The tables that a study asks for, in its order."""
     return tuple(study_table(study, result) for result in study.tables)
 
 
-def study_table(study: StudyJudgement, result: CrossTableResult) -> StudyTable:
-    """Every place of the table; a dash where no cell was planned, and in rows and columns that have no number."""
+def study_table(study: StudyJudgement, result: CrossTableResult) -> Listing:
+    """A table with a row for each value of one coordinate and a column for each of another.
+
+    A dash stands where no cell was planned, and in rows and columns that have no number: why is below the table.
+    """
     about, title, plain_name = result.table, _title_of(study), _plain_of(study)
     gone = _gone(result)
     without = {cell.row.key for _, _, cells in gone for cell in cells}
@@ -86,8 +67,14 @@ def study_table(study: StudyJudgement, result: CrossTableResult) -> StudyTable:
     )
     picks = [Pick("row", head), *(Pick(str(value), plain_name(about.columns, value)) for value in result.columns)]
     short = " · ".join(_brief_caption(study, result))
-    (brief,) = table.picked(picks, [(f"{short} · {interval_title(study)}s", range(len(table.rows)))])
-    return StudyTable(about.title, table, _gaps(gone, title), brief, short, _gaps(gone, plain_name))
+    return Listing(
+        about.title,
+        tables=table.picked(picks, [("", range(len(table.rows)))]),
+        caption=f"{short} · {interval_title(study)}s",
+        short_caption=short,
+        notes=_gaps(gone, plain_name),
+        whole=[table, Items(_gaps(gone, title))],
+    )
 
 
 def _shows(study: StudyJudgement, result: CrossTableResult) -> str:

@@ -207,7 +207,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
     at, main = at_one_load(study), results(study)
     part = within(judgement, study)
     sections = (
-        *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
+        *study_tables(study),
         factors_listing(study),
         scaling_listing(study, judgement.run.fingerprint),
         roles_listing(study, judgement.run),
@@ -309,16 +309,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             heads="at",
             notes=[*main.marks, *left_out(main.hidden, "row", MORE)] if main.brief else (),
         ),
-        *(
-            Listing(
-                one.title,
-                tables=[replace(one.brief, caption="")],
-                caption=one.brief.caption,
-                short_caption=one.short_caption,
-                notes=one.brief_gaps,
-            )
-            for one in study_tables(study)
-        ),
+        *study_tables(study),
         *filter(
             None,
             [
