@@ -14,7 +14,7 @@ from tollbar.cli.options import Options, full_paths
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import full_path, is_file, is_folder, read_text
 from tollbar.fleet import Fleets
-from tollbar.present.blocks import Paragraph
+from tollbar.present.blocks import Paragraph, Section
 from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.present.page import Page
 
@@ -130,6 +130,8 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
 def noted(page: Page, said: str) -> Page:
     """The page with this above all else."""
     first, *rest = page.sections
+    # It begins with the matrix of tolls.
+    assert isinstance(first, Section)
     return replace(page, sections=(replace(first, blocks=(Paragraph(said, "note"), *first.blocks)), *rest))
 
 
