@@ -15,7 +15,7 @@ from tollbar.document.uses import UsesForm
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.present.against import sentences
 from tollbar.present.answer import answer
-from tollbar.present.uses import Uses
+from tollbar.present.uses import uses_of
 from tollbar.present.warnings import warnings
 from tollbar.records import Negotiated, Outcome, SetAside
 from tollbar.results import Row
@@ -183,7 +183,7 @@ class StudyForm(Form):
     """each time that a cell failed too often and had no more trials: the cell, `failed` of its `trials`, the place
     of the last one (`after`), the `reason`, when (`at`, seconds since the epoch), and whether it was
     `tried_again`"""
-    uses: Annotated[UsesForm, of(lambda judged: Uses(judged))]
+    uses: Annotated[UsesForm, of(uses_of)]
     """which choice for what: `sentences`, then `operations` (choices in good standing, each with its cost by place)
     and `threats` (those that mitigate each)"""
     warnings: Annotated[list[str], of(lambda judged: warnings(judged))]
