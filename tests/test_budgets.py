@@ -24,7 +24,11 @@ from tollbar.results import Row
 
 TODAY = date(2026, 11, 23)
 HERE = Processor("AMD EPYC", "25/17/1", "aes avx2")
-BUDGET = Budget("hashing", "tollbar.toml: `budget.hashing`", "digest", "x", "none", {}, 2.1, None)
+BUDGET = Budget.model_validate(
+    {"name": "hashing", "where": "tollbar.toml: `budget.hashing`", "family": "digest", "choice": "x"}
+    | {"against": "none", "at-most": 2.1}
+)
+SET_ON = SetOn(cpu=HERE.cpu, model=HERE.model, flags=HERE.flags, ratio=2.0, libraries=(), day=TODAY)
 
 
 def at_ratio(
@@ -47,7 +51,7 @@ def _disturbed(one: Row) -> Row:
 
 
 def found(limit: float | None, of: StudyJudgement, among: int = 1) -> CheckedBudget:
-    return judged(replace(BUDGET, at_most=limit), of, among)
+    return judged(BUDGET.model_copy(update={"at_most": limit}), of, among)
 
 
 def test_a_ratio_is_over_where_its_whole_interval_is() -> None:
@@ -154,31 +158,31 @@ def test_a_limit_that_is_kept_and_near_stays() -> None:
     of = at_ratio(2.0)
     limit = found(None, of).new_limit
     assert limit is not None
-    own = replace(BUDGET, at_most=limit, set_on=SetOn(HERE, 2.0, (), TODAY, method.VERSION))
+    own = BUDGET.model_copy(update={"at_most": limit, "set_on": SET_ON.model_copy(update={"method": method.VERSION})})
     assert judged(own, of, 1).new_limit is None
-    for other in (replace(own, at_most=3.0), replace(own, at_most=1.9), replace(own, set_on=None)):
-        assert limit == judged(other, of, 1).new_limit
+    for other in ({"at_most": 3.0}, {"at_most": 1.9}, {"set_on": None}):
+        assert limit == judged(own.model_copy(update=other), of, 1).new_limit
 
 
 def test_a_budget_of_another_processor_is_not_judged_here() -> None:
     """Nothing is measured for it, and it says in what this one differs; a limit without a processor holds anywhere."""
-    there = SetOn(HERE, 2.0, (), TODAY, method.VERSION)
+    there = BUDGET.model_copy(update={"set_on": SET_ON.model_copy(update={"method": method.VERSION})})
     others = {
         "AMD EPYC, and this is Xeon": replace(HERE, cpu="Xeon"),
         "model 25/17/1, and this is 25/1/1": replace(HERE, model="25/1/1"),
         "other instruction sets: avx512f": replace(HERE, flags="aes avx2 avx512f"),
     }
     for words, here in others.items():
-        (one,) = left_out([replace(BUDGET, set_on=there), BUDGET], here, accepts=False)
+        (one,) = left_out([there, BUDGET], here, accepts=False)
         assert Found.ELSEWHERE is one.found
         assert words in (one.reason or "")
-    assert () == left_out([replace(BUDGET, set_on=there)], HERE, accepts=False)
+    assert () == left_out([there], HERE, accepts=False)
 
 
 def test_a_limit_of_another_version_of_the_method_is_measured_only_to_be_replaced() -> None:
     of = at_ratio(2.0)
     limit = found(None, of).new_limit
-    earlier = replace(BUDGET, at_most=limit, set_on=SetOn(HERE, 2.0, (), TODAY))
+    earlier = BUDGET.model_copy(update={"at_most": limit, "set_on": SET_ON})
     assert method.FIRST == (earlier.set_on and earlier.set_on.method)
     (one,) = left_out([earlier], HERE, accepts=False)
     assert Found.ELSEWHERE is one.found
@@ -237,8 +241,8 @@ def test_accepting_writes_values_and_keeps_all_else(tmp_path: Path) -> None:
     again = read_project(path)
     assert [Standing.BROKEN, Standing.RECOMMENDED] == [use.standing for use in again.uses]
     assert [limit, limit] == [one.at_most for one in again.budgets]
-    assert {SetOn(HERE, 2.0, ("openssl 3.0.19",), TODAY, method.VERSION)} == {
-        replace(one.set_on, ratio=round(one.set_on.ratio, 1)) for one in again.budgets if one.set_on
+    assert {SET_ON.model_copy(update={"libraries": ("openssl 3.0.19",), "method": method.VERSION})} == {
+        one.set_on.model_copy(update={"ratio": round(one.set_on.ratio, 1)}) for one in again.budgets if one.set_on
     }
     repeated = replace(
         check, uses=check_project(again, TODAY), budgets=tuple(judged(one, of, 2) for one in again.budgets)
@@ -293,9 +297,14 @@ def test_a_bad_budget_is_refused_in_one_line(fault: str, tmp_path: Path) -> None
 
 def test_a_budget_is_the_question_that_ask_would_be_asked() -> None:
     """Two choices, or one that differs from itself in one coordinate."""
-    of_two = study_of(replace(BUDGET, choice="sha-256", against="blake3", setting={"bytes": "4 KiB"}))
+    of_two = study_of(
+        BUDGET.model_copy(update={"choice": "sha-256", "against": "blake3", "setting": {"bytes": "4 KiB"}})
+    )
     assert ({"choice": "blake3"}, {"sha-256", "blake3"}) == (of_two.baseline, {*of_two.choices})
-    tls = Budget("b", "w", "tls", "tls-1.3", "key-exchange=x25519", {"key-exchange": "x25519mlkem768"}, None, None)
+    tls = Budget.model_validate(
+        {"name": "b", "where": "w", "family": "tls", "choice": "tls-1.3", "against": "key-exchange=x25519"}
+        | {"setting": {"key-exchange": "x25519mlkem768"}}
+    )
     of_one = study_of(tls)
     assert {"key-exchange": "x25519"} == of_one.baseline
     assert ("x25519", "x25519mlkem768") == of_one.vary["key-exchange"]

@@ -11,14 +11,14 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Part, Standing, settings_at
 from tollbar.method import FIRST
 from tollbar.policies.catalogue import policy, with_edition
-from tollbar.policies.definition import PLACES, Judged, Policy, Ruling
+from tollbar.policies.definition import PLACES, Judged, OneOrMore, Policy, Ruling
 from tollbar.policies.judging import STANDINGS, Cell, Found, does, is_worse, judged, open_for_standing, threat_wanted
 from tollbar.spelling import find
 from tollbar.wire import Wire, read
@@ -37,11 +37,66 @@ MOST_BUDGETS = 100
 MOST_JUDGED = 40_000
 """Limit of the rules that a project's uses are judged by, each counted for each use: to ask one takes 0.1 ms."""
 
-_Names = Annotated[tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)]
+_Names = Annotated[tuple[str, ...], OneOrMore]
 _Policies = Annotated[_Names, Field(max_length=MOST_NAMED)]
+_Ratio = Annotated[FiniteFloat, Field(gt=0, strict=True)]
+# A budget is measured as a study of its name, which a run keeps in a file.
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
 
 
-class _WireUse(Wire):
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What decides how dear one kind of work is beside another; `machine.fingerprint` says it of this machine."""
+
+    cpu: str
+    model: str
+    """Family, model and stepping."""
+    flags: str
+    """The instruction sets that matter, a space between them."""
+
+
+class SetOn(Wire):
+    """Where and when a limit was accepted."""
+
+    cpu: str
+    model: str
+    flags: str
+    ratio: _Ratio
+    """As it was measured then."""
+    libraries: tuple[str, ...]
+    """What performed both choices then, with versions: said where a limit is broken, and not held against it."""
+    day: date
+    method: Annotated[int, Field(ge=FIRST)] = FIRST
+    """The version of the method that measured the ratio."""
+
+    @property
+    def processor(self) -> Processor:
+        """The processor that it holds on."""
+        return Processor(self.cpu, self.model, self.flags)
+
+
+class _Limit(Wire):
+    family: str
+    choice: str
+    against: str
+    """Another choice, or the coordinate in which the other differs: `key-exchange=x25519`."""
+    setting: dict[str, str | int] = Field(default_factory=dict)
+    """Coordinates, of one value each."""
+    at_most: _Ratio | None = None
+    """The limit of the ratio; None: not set yet."""
+    set_on: SetOn | None = None
+    """None: the limit is a person's, and holds on any machine."""
+
+
+class Budget(_Limit):
+    """What a choice may cost beside another, in the words of `tollbar ask`."""
+
+    name: str
+    where: str
+    """The file and the table, for messages."""
+
+
+class _Use(Wire):
     family: str
     choice: str
     setting: dict[str, str | int] = Field(default_factory=dict)
@@ -50,34 +105,10 @@ class _WireUse(Wire):
     standing: Standing | None = None
 
 
-_Ratio = Annotated[FiniteFloat, Field(gt=0, strict=True)]
-# A budget is measured as a study of its name, which a run keeps in a file.
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
-
-
-class _WireSetOn(Wire):
-    cpu: str
-    model: str
-    flags: str
-    ratio: _Ratio
-    libraries: tuple[str, ...]
-    day: date
-    method: Annotated[int, Field(ge=FIRST)] = FIRST
-
-
-class _WireBudget(Wire):
-    family: str
-    choice: str
-    against: str
-    setting: dict[str, str | int] = Field(default_factory=dict)
-    at_most: _Ratio | None = None
-    set_on: _WireSetOn | None = None
-
-
-class _WireProject(Wire):
+class _File(Wire):
     policy: _Policies = ()
-    uses: dict[_Name, _WireUse] = Field(default_factory=dict, max_length=MOST_USES)
-    budget: dict[_Name, _WireBudget] = Field(default_factory=dict, max_length=MOST_BUDGETS)
+    uses: dict[_Name, _Use] = Field(default_factory=dict, max_length=MOST_USES)
+    budget: dict[_Name, _Limit] = Field(default_factory=dict, max_length=MOST_BUDGETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,50 +125,6 @@ class Use:
     """How far it is to mitigate each at least."""
     standing: Standing | None
     """What it had when the project wrote it down; None: it did not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Processor:
-    """What decides how dear one kind of work is beside another; `machine.fingerprint` says it of this machine."""
-
-    cpu: str
-    model: str
-    """Family, model and stepping."""
-    flags: str
-    """The instruction sets that matter, a space between them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SetOn:
-    """Where and when a limit was accepted."""
-
-    processor: Processor
-    ratio: float
-    """As it was measured then."""
-    libraries: tuple[str, ...]
-    """What performed both choices then, with versions: said where a limit is broken, and not held against it."""
-    day: date
-    method: int = FIRST
-    """The version of the method that measured the ratio."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a choice may cost beside another, in the words of `tollbar ask`."""
-
-    name: str
-    where: str
-    """The file and the table, for messages."""
-    family: str
-    choice: str
-    against: str
-    """Another choice, or the coordinate in which the other differs: `key-exchange=x25519`."""
-    setting: Mapping[str, str | int]
-    """Coordinates, of one value each."""
-    at_most: float | None
-    """The limit of the ratio; None: not set yet."""
-    set_on: SetOn | None
-    """None: the limit is a person's, and holds on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +178,7 @@ class CheckedUse:
 
 def read_project(path: Path) -> Project:
     """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
-    wire = read(path, _WireProject)
-
+    file = read(path, _File)
     read_once: dict[str, Policy] = {}
 
     def named(word: str, where: str) -> Policy:
@@ -201,10 +187,14 @@ def read_project(path: Path) -> Project:
             read_once[word] = policy(with_edition(word), beside=path.parent, where=where)
         return read_once[word]
 
-    asked = [named(one, f"{path}: `policy`") for one in wire.policy]
-    uses = tuple(_use(name, one, asked, named, path) for name, one in wire.uses.items())
+    asked = [named(one, f"{path}: `policy`") for one in file.policy]
+    uses = tuple(_use(name, one, asked, named, path) for name, one in file.uses.items())
     _refuse_many(uses, path)
-    return Project(path, uses, tuple(_budget(name, one, path) for name, one in wire.budget.items()))
+    budgets = [
+        Budget.model_construct(**dict(one), name=name, where=f"{path}: `budget.{name}`")
+        for name, one in file.budget.items()
+    ]
+    return Project(path, uses, tuple(budgets))
 
 
 def _refuse_many(uses: Sequence[Use], path: Path) -> None:
@@ -239,25 +229,15 @@ def _checked(use: Use, on: date) -> CheckedUse:
     )
 
 
-def _budget(name: str, wire: _WireBudget, path: Path) -> Budget:
-    said, set_on = wire.set_on, None
-    if said is not None:
-        set_on = SetOn(Processor(said.cpu, said.model, said.flags), said.ratio, said.libraries, said.day, said.method)
-    where = f"{path}: `budget.{name}`"
-    return Budget(name, where, wire.family, wire.choice, wire.against, wire.setting, wire.at_most, set_on)
-
-
-def _use(
-    name: str, wire: _WireUse, of_project: Sequence[Policy], named: Callable[[str, str], Policy], path: Path
-) -> Use:
+def _use(name: str, given: _Use, of_project: Sequence[Policy], named: Callable[[str, str], Policy], path: Path) -> Use:
     where = f"{path}: `uses.{name}"
-    family = families.family(wire.family, where=f"{where}.family`")
-    choice = find(wire.choice, family.choices)
+    family = families.family(given.family, where=f"{where}.family`")
+    choice = find(given.choice, family.choices)
     if choice is None:
-        raise unknown("choice", wire.choice, family.choices, where=f"{where}.choice`")
-    threats = dict(threat_wanted(family, word, where=f"{where}.threats`") for word in wire.threats)
+        raise unknown("choice", given.choice, family.choices, where=f"{where}.choice`")
+    threats = dict(threat_wanted(family, word, where=f"{where}.threats`") for word in given.threats)
     cell: dict[str, str | int | float] = {"choice": choice}
-    for setting, value in wire.setting.items():
+    for setting, value in given.setting.items():
         if setting in PLACES:
             cell[setting] = _place(setting, value, family, where)
             continue
@@ -270,20 +250,20 @@ def _use(
             hint = nearest(str(value), map(str, known)) if known else None
             raise TollbarError(str(error), where=f"{where}.setting.{setting}`", hint=hint) from error
     there = settings_at(family, cell)
-    for setting in wire.setting:
+    for setting in given.setting:
         if setting not in (*PLACES, *there):
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
     if (refusal := family.why_unsupported(cell)) is not None:
-        raise TollbarError(refusal, where=f"{where}.setting`" if wire.setting else f"{where}.choice`")
+        raise TollbarError(refusal, where=f"{where}.setting`" if given.setting else f"{where}.choice`")
     left_open = open_for_standing(family, cell)
-    if wire.standing is not None and left_open:
+    if given.standing is not None and left_open:
         names = " and ".join(left_open)
         hint = f"give {names} in `setting`, or leave the standing out"
         raise TollbarError(f"its standing is decided by {names}", where=f"{where}.standing`", hint=hint)
-    own = [named(one, f"{where}.policy`") for one in wire.policy]
+    own = [named(one, f"{where}.policy`") for one in given.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
-    return Use(name, family, cell, found, threats, wire.standing)
+    return Use(name, family, cell, found, threats, given.standing)
 
 
 def _place(name: str, value: str | int, family: Family, where: str) -> str:

@@ -1,4 +1,4 @@
-"""What a policy is: rules with clause, source and date; and what it says of a cell."""
+"""What a policy is: rules with clause, source and date, as its file has them; and what it says of a cell."""
 
 from __future__ import annotations
 
@@ -6,18 +6,41 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from tollbar.families import Degree, Standing, Value
-
-Patterns = Mapping[str, tuple[str, ...]]
-"""Coordinates, each with patterns of which one fits."""
+from tollbar.patterns import MOST_LETTERS
+from tollbar.units import quoted
+from tollbar.wire import Wire
 
 PLACES = ("provider", "server", "op")
 """Coordinates that are no settings of a family: what performs a cell, behind which server, and what it does."""
 
+KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cannot_say")
+"""What a rule may ask, of which each asks one."""
+
 Unlisted = Literal["not approved", "cannot say"]
 """What a policy makes of what it does not list, by its own word."""
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+OneOrMore = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+"""Accepts one word where a list may be written."""
+Names = Annotated[tuple[str, ...], OneOrMore, Field(min_length=1)]
+
+
+def _of_limited_length(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    long = next((one for one in patterns if len(one) > MOST_LETTERS), None)
+    if long is not None:
+        what = f"`{quoted(long)}` has {len(long):,} letters; a pattern must have at most {MOST_LETTERS}"
+        raise ValueError(f"{what}, for example `sha-*`")
+    return patterns
+
+
+Patterns = Mapping[str, tuple[str, ...]]
+"""Coordinates, each with patterns of which one fits."""
+_Patterns = dict[str, Annotated[Names, AfterValidator(_of_limited_length)]]
 
 
 class Ruling(StrEnum):
@@ -28,44 +51,56 @@ class Ruling(StrEnum):
     CANNOT_SAY = "cannot say"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Wire):
     """One thing that a policy asks; of `standing` … `cannot_say` it has exactly one."""
 
     id: str
-    clause: str
-    source: str
+    clause: Text
+    families: Names = Field(alias="family")
+    source: Text
     checked: bool
     """Whether the clause itself was read for this project, or is known by what others quote of it."""
-    families: tuple[str, ...]
-    where: Patterns
+    where: _Patterns = Field(default_factory=dict)
     """The cells that it is about; empty: all of these families."""
-    standing: Standing | None
+    standing: Standing | None = None
     """At least."""
-    strength: int | None
+    strength: int | None = Field(default=None, gt=0)
     """Bits, at least."""
-    only: Patterns
-    never: Patterns
-    mitigates: Mapping[str, Degree]
+    only: _Patterns = Field(default_factory=dict)
+    never: _Patterns = Field(default_factory=dict)
+    mitigates: dict[str, Degree] = Field(default_factory=dict)
     """How far a threat is to be mitigated at least."""
-    at_least: tuple[Mapping[str, Value], ...]
+    at_least: tuple[dict[str, Value], ...] = ()
     """Parameters, of one of these sets each at least so large, as the file writes them."""
-    cannot_say: str | None
+    cannot_say: Text | None = None
     """What Tollbar does not see and the clause asks for."""
     unlisted: Unlisted
     """Of a rule with `only`: what others than these are."""
-    should: bool
+    should: bool = False
     """Whether it is advice, which a cell may leave and still meet the policy."""
-    ours: bool
+    ours: bool = False
     """Whether it is this project that says which choices the clause means."""
-    begins: date | None
-    ends: date | None
+    begins: date | None = Field(default=None, alias="from")
+    ends: date | None = Field(default=None, alias="until")
     """The last day."""
-    word: str | None
-    """How its source calls what breaks it; None: `not approved` where it is not listed, else `refused`."""
-    absent: tuple[str, ...]
+    absent: tuple[str, ...] = ()
     """Values that it names and the families have not."""
-    note: str | None
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Rule:
+        asks = [kind for kind in KINDS if getattr(self, kind) not in (None, {}, ())]
+        if len(asks) != 1:
+            known = ", ".join(f"`{kind.replace('_', '-')}`" for kind in KINDS)
+            raise ValueError(f"the rule `{self.id}` asks {len(asks)} things: one of {known}")
+        for threat, degree in self.mitigates.items():
+            if degree is Degree.NO:
+                raise ValueError(f"the rule `{self.id}` asks nothing about {threat}: `yes`, or at least `partly`")
+        if not all(self.at_least):
+            raise ValueError(f"the rule `{self.id}` has a set in `at-least` that asks nothing")
+        if self.begins and self.ends and self.ends < self.begins:
+            raise ValueError(f"the rule `{self.id}` ends before it begins")
+        return self
 
     @property
     def is_of_providers(self) -> bool:
@@ -78,43 +113,52 @@ class Rule:
         return (self.begins is None or self.begins <= on) and (self.ends is None or on <= self.ends)
 
 
-@dataclass(frozen=True, slots=True)
-class Except:
+class Except(Wire):
     """A rule that some cells need not meet for a time."""
 
     rule: str
     """Its id; of several policies with one of this id `POLICY:ID`."""
-    where: Patterns
-    because: str
+    where: _Patterns = Field(default_factory=dict)
+    because: Text
     until: date
     """The last day."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotJudged:
+class NotJudged(Wire):
     """What the source asks, and Tollbar cannot see."""
 
-    clause: str
-    what: str
+    clause: Text
+    what: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Rules of one edition, and of the policies that it extends."""
+class About(Wire):
+    """The table `policy` of a file: the edition, and what its rules have unless they say otherwise."""
 
-    name: str
     title: str
     by: str
     edition: str
-    dated: date
+    dated: date = Field(alias="date")
     """Of the edition: its rules hold from that day on."""
-    source: str
+    source: Text
     seen: date
+    checked: bool = False
+    unlisted: Unlisted = "cannot say"
+    word: str | None = None
+    """How its source calls what breaks a rule; None: `not approved` where it is not listed, else `refused`."""
+    extends: tuple[str, ...] = ()
+    """The policies that it extends, each by name or by its path from the file's folder."""
+    not_judged: tuple[NotJudged, ...] = ()
+    note: str | None = None
+
+
+class Policy(About):
+    """Rules of one edition, and of the policies that it extends."""
+
+    name: str
     rules: tuple[Rule, ...]
-    not_judged: tuple[NotJudged, ...]
     excepts: tuple[Except, ...]
-    extends: tuple[Policy, ...]
-    note: str | None
+    bases: tuple[Policy, ...]
+    """The policies that it extends."""
 
     @property
     def all_of_it(self) -> Iterator[Policy]:
@@ -127,7 +171,7 @@ class Policy:
             if id(policy) in visited:
                 return
             visited.add(id(policy))
-            for one in policy.extends:
+            for one in policy.bases:
                 visit(one)
             found[policy.name] = policy
 

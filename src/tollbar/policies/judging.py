@@ -73,7 +73,7 @@ def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[
         for rule in part.rules:
             if on < part.dated or not rule.holds(on) or family.name not in rule.families:
                 continue
-            found = _ruling(rule, family, cell)
+            found = _ruling(rule, family, cell, part.word)
             if found is not None:
                 ids = (rule.id, f"{part.name}:{rule.id}")
                 own = [one for one, of in excepts if part.name in of and one.rule in ids]
@@ -107,8 +107,8 @@ def _as_cells_have_it(pattern: str, name: str, family: Family) -> str:
     return str(setting.read(pattern)) if setting and is_number and pattern not in ANY_NUMBER else pattern
 
 
-def _ruling(rule: Rule, family: Family, cell: Cell) -> Found | None:
-    """What a rule says of a cell; None: it is not about such cells."""
+def _ruling(rule: Rule, family: Family, cell: Cell, word: str | None = None) -> Found | None:
+    """What a rule says of a cell, with its policy's `word` for what breaks it; None: it is not about such cells."""
     parameters, where = _whole(family, cell), as_cells_have_them(rule.where, family)
     unknown = [name for name in where if name not in parameters and _is_open(name, family, cell)]
     unseen = [why for name, patterns in where.items() if (why := _unseen(name, patterns, family, cell))]
@@ -127,7 +127,7 @@ def _ruling(rule: Rule, family: Family, cell: Cell) -> Found | None:
         return _mitigates(rule.mitigates, family, cell)
     if rule.at_least:
         return _at_least(rule, family, parameters)
-    return _named(rule, family, cell, parameters)
+    return _named(rule, family, cell, parameters, word)
 
 
 def ruling_of(rule: Rule, family: Family, cell: Cell) -> Ruling | None:
@@ -136,7 +136,7 @@ def ruling_of(rule: Rule, family: Family, cell: Cell) -> Ruling | None:
     return found[0] if found else None
 
 
-def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | None:
+def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell, word: str | None) -> Found | None:
     """Of a rule with `only` or `never`: None where none of the coordinates means anything there."""
     found: list[Found] = []
     for name, patterns in as_cells_have_them(rule.only or rule.never, family).items():
@@ -152,7 +152,7 @@ def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | 
             if rule.only and rule.unlisted == "cannot say":
                 found.append((Ruling.CANNOT_SAY, f"{what} is not listed"))
             else:
-                found.append((Ruling.BREAKS, f"{what} is {rule.word or ('not approved' if rule.only else 'refused')}"))
+                found.append((Ruling.BREAKS, f"{what} is {word or ('not approved' if rule.only else 'refused')}"))
         else:
             found.append(_MET)
     return _worst(found) if found else None

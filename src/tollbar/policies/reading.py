@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.families import Degree, Family, Standing, Value
-from tollbar.patterns import MOST_LETTERS, is_like
-from tollbar.policies.definition import PLACES, Except, NotJudged, Patterns, Policy, Rule, Unlisted
+from tollbar.families import Family
+from tollbar.patterns import is_like
+from tollbar.policies.definition import PLACES, About, Except, Patterns, Policy, Rule
 from tollbar.policies.judging import as_cells_have_them
-from tollbar.units import quoted
 from tollbar.wire import Wire, read
-
-KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cannot_say")
-"""What a rule may ask, of which each asks one."""
 
 MOST_RULES = 1_000
 """Limit of the rules of a policy with those it extends, each counted for each of its families, with its exceptions and
@@ -34,90 +28,27 @@ MOST_EXTENDED = 64
 """Limit of the policies that one extends, directly or through others: each is a file that is read."""
 
 
-def _of_limited_length(said: tuple[str, ...]) -> tuple[str, ...]:
-    long = next((one for one in said if len(one) > MOST_LETTERS), None)
-    if long is not None:
-        what = f"`{quoted(long)}` has {len(long):,} letters; a pattern must have at most {MOST_LETTERS}"
-        raise ValueError(f"{what}, for example `sha-*`")
-    return said
+class _File(Wire):
+    policy: About
+    rule: tuple[Rule, ...] = ()
+    except_: tuple[Except, ...] = Field(default=(), alias="except")
 
-
-_Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said), Field(min_length=1)
-]
-_Patterns = dict[str, Annotated[_Names, AfterValidator(_of_limited_length)]]
-
-
-class _WireRule(Wire):
-    id: str
-    clause: _Said
-    family: _Names
-    source: _Said | None = None
-    checked: bool | None = None
-    where: _Patterns = {}
-    standing: Standing | None = None
-    strength: int | None = Field(default=None, gt=0)
-    only: _Patterns = {}
-    never: _Patterns = {}
-    mitigates: dict[str, Degree] = {}
-    at_least: tuple[dict[str, Value], ...] = ()
-    cannot_say: _Said | None = None
-    unlisted: Unlisted | None = None
-    should: bool = False
-    ours: bool = False
-    begins: date | None = Field(default=None, alias="from")
-    ends: date | None = Field(default=None, alias="until")
-    absent: tuple[str, ...] = ()
-    note: str | None = None
+    @field_validator("rule", mode="before")
+    @classmethod
+    def _as_the_policy_says(cls, rules: object, info: ValidationInfo) -> object:
+        """Give each rule the values of the policy that it does not say itself."""
+        about: About | None = info.data.get("policy")
+        if about is None or not isinstance(rules, list):
+            return rules
+        given = {"source": about.source, "checked": about.checked, "unlisted": about.unlisted}
+        return [given | rule if isinstance(rule, dict) else rule for rule in rules]
 
     @model_validator(mode="after")
-    def _asks_one_thing(self) -> _WireRule:
-        asks = [kind for kind in KINDS if getattr(self, kind) not in (None, {}, ())]
-        if len(asks) != 1:
-            known = ", ".join(f"`{kind.replace('_', '-')}`" for kind in KINDS)
-            raise ValueError(f"the rule `{self.id}` asks {len(asks)} things: one of {known}")
-        for threat, degree in self.mitigates.items():
-            if degree is Degree.NO:
-                raise ValueError(f"the rule `{self.id}` asks nothing about {threat}: `yes`, or at least `partly`")
-        if not all(self.at_least):
-            raise ValueError(f"the rule `{self.id}` has a set in `at-least` that asks nothing")
-        if self.begins and self.ends and self.ends < self.begins:
-            raise ValueError(f"the rule `{self.id}` ends before it begins")
+    def _has_each_id_once(self) -> _File:
+        name, count = max(Counter(rule.id for rule in self.rule).items(), key=itemgetter(1), default=("", 0))
+        if count > 1:
+            raise ValueError(f"`rule`: two have the id `{name}`")
         return self
-
-
-class _WireExcept(Wire):
-    rule: str
-    where: _Patterns = {}
-    because: _Said
-    until: date
-
-
-class _WireNotJudged(Wire):
-    clause: _Said
-    what: _Said
-
-
-class _WirePolicy(Wire):
-    title: str
-    by: str
-    edition: str
-    dated: date = Field(alias="date")
-    source: _Said
-    seen: date
-    checked: bool = False
-    unlisted: Unlisted = "cannot say"
-    word: str | None = None
-    extends: tuple[str, ...] = ()
-    not_judged: tuple[_WireNotJudged, ...] = ()
-    note: str | None = None
-
-
-class _WireFile(Wire):
-    policy: _WirePolicy
-    rule: tuple[_WireRule, ...] = ()
-    except_: tuple[_WireExcept, ...] = Field(default=(), alias="except")
 
 
 def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
@@ -125,32 +56,17 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
 
     Raises TollbarError that names the file, the key and the nearest right one.
     """
-    wire = read(path, _WireFile)
-    about = wire.policy
-    try:
-        rules = tuple(_rule(one, about) for one in wire.rule)
-        ids = [rule.id for rule in rules]
-        name, count = max(Counter(ids).items(), key=itemgetter(1), default=("", 0))
-        if count > 1:
-            raise ValueError(f"`rule`: two have the id `{name}`")
-    except ValueError as error:
-        raise TollbarError(str(error), where=str(path)) from error
+    file = read(path, _File)
+    about = file.policy
     if len(about.extends) > MOST_EXTENDED:
         what = f"`extends`: the policy extends more than {MOST_EXTENDED} others, which is the limit"
         raise TollbarError(what, where=str(path), hint="name each policy once; their rules may be in one file")
-    policy = Policy(
+    policy = Policy.model_construct(
+        **dict(about),
         name=path.name.removesuffix(".toml"),
-        title=about.title,
-        by=about.by,
-        edition=about.edition,
-        dated=about.dated,
-        source=about.source,
-        seen=about.seen,
-        rules=rules,
-        not_judged=tuple(NotJudged(**dict(one)) for one in about.not_judged),
-        excepts=tuple(Except(**dict(one)) for one in wire.except_),
-        extends=tuple(extended(name, path) for name in about.extends),
-        note=about.note,
+        rules=file.rule,
+        excepts=file.except_,
+        bases=tuple(extended(name, path) for name in about.extends),
     )
     _refuse_many(policy, str(path))
     _check_excepts(policy, str(path))
@@ -173,18 +89,6 @@ def _refuse_many(policy: Policy, where: str) -> None:
             " each family of the rule, and an exception or a set of `at-least` as a rule"
         )
         raise TollbarError(what, where=where, hint="split it into several policies, and name each with `--policy`")
-
-
-def _rule(wire: _WireRule, about: _WirePolicy) -> Rule:
-    given = dict(wire) | {
-        "source": wire.source or about.source,
-        "checked": about.checked if wire.checked is None else wire.checked,
-        "unlisted": wire.unlisted or about.unlisted,
-        "families": wire.family,
-        "word": about.word,
-    }
-    del given["family"]
-    return Rule(**given)
 
 
 def _check_excepts(policy: Policy, where: str) -> None:
