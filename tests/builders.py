@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.plan import Cell
@@ -176,10 +177,10 @@ def run(*studies: StudyRun) -> Run:
     return Run(where, "example", ("tollbar", "run"), 7, started, {}, {}, studies, best_probe_ns=QUIET_NS[0])
 
 
-def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: str) -> Claim:
+def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: Any) -> Claim:
     """A claim on capacity that gives a ratio, or an `order`."""
     both = None if ratio is None else (ratio, ratio)
-    return replace(Claim("says", of, over, "capacity", both, None, None), **changes)  # type: ignore[arg-type]
+    return Claim(**{"says": "says", "of": of, "over": over, "ratio": both} | changes)
 
 
 Noise = Callable[[random.Random], float]

@@ -207,8 +207,8 @@ def _claim(
     return ClaimResult(
         Claim(
             says,
-            {},
-            {},
+            {"choice": "md5"},
+            {"choice": "sha-256"},
             metric="cost" if published is None else "capacity",
             ratio=None if published is None else (published, published),
             order="more" if published is None else None,

@@ -21,7 +21,7 @@ from tollbar.cli import look, run
 from tollbar.errors import TollbarError
 from tollbar.families import families
 from tollbar.study import keys
-from tollbar.wire import Wire, text_of
+from tollbar.wire import Strict, text_of
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
 # The table of limits has rows of this form too, and comes before.
@@ -31,17 +31,17 @@ ROWS = dict(re.findall(r"^\| `([\w.-]+)` \| [^|]* \| ([^|]*) \|$", KEY_TABLES, r
 LEAST = "question = '?'\nfamily = '{}'\nchoices = {}\n"
 
 
-def _keys(table: type[Wire], path: str = "") -> Iterator[tuple[str, Any]]:
+def _keys(table: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every key that the reader knows, and its default."""
-    for name, field in table.model_fields.items():
+    for name, field in table.__pydantic_fields__.items():
         key = path + (field.alias or name)
-        yield key, field.default
+        yield key, field.get_default(call_default_factory=True)
         for inner in _tables(field.annotation):
             yield from _keys(inner, f"{key}.")
 
 
-def _tables(annotation: Any) -> Iterator[type[Wire]]:
-    if isinstance(annotation, type) and not get_args(annotation) and issubclass(annotation, Wire):
+def _tables(annotation: Any) -> Iterator[Any]:
+    if isinstance(annotation, type) and not get_args(annotation) and issubclass(annotation, Strict):
         yield annotation
     elif get_origin(annotation) in (tuple, Union, types.UnionType):
         for inner in get_args(annotation):
@@ -62,7 +62,7 @@ def test_the_reference_has_each_default(key: str) -> None:
     written = re.match(r"`(.*?)`", said)
     if default is PydanticUndefined:
         assert said == "none: it must be there"
-    elif isinstance(default, Wire):
+    elif isinstance(default, Strict):
         assert said == "its own defaults"
     elif default in (None, (), {}):
         assert written is None

@@ -135,7 +135,7 @@ def test_a_figure_of_one_cell_has_the_statistic_too() -> None:
     """Scaled to itself it is one; of a cell that was not measured there is none."""
     failed = row({"choice": "b"}, outcome=Outcome.FAILED, reason="wrong answer")
     rows = [row(BASELINE, [100.0] * 6, repeats_ns=[100.0] * 6), row({"choice": "a"}, [50.0] * 6), failed]
-    figures = [replace(claim({"choice": name}, {}, metric="wall"), published=(MS,)) for name in ("a", "b")]
+    figures = [claim({"choice": name}, {}, metric="wall", published=(MS,)) for name in ("a", "b")]
     about = replace(study(claims=figures), statistic="mean-error-deviation")
     found, none = judge_study(study_run(rows, (6,), about)).claims
     assert found.by_source is not None

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import BeforeValidator, model_validator
+from pydantic.dataclasses import dataclass as read_dataclass
+
+from tollbar import limits, units
 from tollbar.families import OF_A_LOAD, Family, Value
 from tollbar.patterns import is_like
 from tollbar.servers.places import Place
 from tollbar.servers.remote import Remote
+from tollbar.wire import KEYS, Strict
 
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `server`, `op`, every setting that applies to it, and one of `LOADS`; and
@@ -43,7 +48,46 @@ class LeaveOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Amount:
+    """A published figure, in the source's own unit."""
+
+    value: float
+    unit: str
+    text: str
+    """As the study's file has it."""
+
+
+def _amount(text: object) -> Amount:
+    if isinstance(text, Amount):
+        return text
+    if not isinstance(text, str):
+        raise ValueError("Input should be a valid string")
+    return Amount(*units.published(text), text)
+
+
+_Amount = Annotated[Amount, BeforeValidator(_amount)]
+
+
+# What a component of a server has of its own: a share of the CPU time.
+OF_COMPONENTS = ("capacity", "cost")
+
+
+def _least_and_most(given: object) -> object:
+    if isinstance(given, int | float):
+        return given, given
+    if isinstance(given, list | tuple):
+        if len(given) not in (1, 2):
+            raise ValueError(_A_RATIO)
+        return given[0], given[-1]
+    return given
+
+
+_A_RATIO = f"a `ratio` is {limits.RATIO.words}, or the least and the most of several"
+_Ratio = Annotated[tuple[float, float], BeforeValidator(_least_and_most)]
+
+
+@read_dataclass(config=KEYS, frozen=True, slots=True)
+class Claim(Strict):
     """What was published, to be tried again: `of` had `ratio` times the metric of `over`, or more or less of it.
 
     Without either, what was published is an absolute figure of `of`, which is shown beside today's and not judged; or
@@ -51,30 +95,64 @@ class Claim:
     """
 
     says: str
-    of: Coordinates
-    over: Coordinates
-    metric: str
+    of: dict[str, Value] = field(default_factory=dict)
+    over: dict[str, Value] = field(default_factory=dict)
+    metric: str = "capacity"
     """`cost`; `capacity`: how much one core can do, which is one over its cost; `wall`, the time that passes in it;
     `throughput` and `latency-p50`, as users of a settled load notice them; or a metric of the family."""
-    ratio: tuple[float, float] | None
+    ratio: _Ratio | None = None
     """The least and the most that was published: the same twice, but for a setting that cannot be varied here."""
-    order: Literal["more", "less", "wider"] | None
+    order: Literal["more", "less", "wider"] | None = None
     """`wider` is of what grows: the two differ by more, whichever of them has more."""
-    note: str | None
+    note: str | None = None
     component: str | None = None
     """The one whose CPU time is compared; None: that of all who pay the cost."""
-    grows: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
+    grows: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     """The claim is of the ratio at the second of these values over the ratio at the first."""
     where: str | None = None
     """The table, figure or sentence in which it was published."""
-    published: tuple[Amount, ...] = ()
+    published: tuple[_Amount, ...] = ()
     """The source's figure of `of` and that of `over`, where it has any: a pair for each of several ratios."""
     untestable: str | None = None
     """Why nothing here can try it."""
-    error: Amount | None = None
+    error: _Amount | None = None
     """What the source prints beside the first figure: half of its 99.9 % interval."""
-    deviation: Amount | None = None
+    deviation: _Amount | None = None
     """The standard deviation that the source prints beside it."""
+
+    @model_validator(mode="after")
+    def _is_one_of_four_kinds(self) -> Claim:
+        compares = self.ratio is not None or self.order is not None
+        tried = self.untestable is None
+        absolute = bool(self.published) and not compares
+        if tried and (self.ratio is not None) + (self.order is not None) + absolute != 1:
+            raise ValueError(
+                "a claim gives either a `ratio` or an `order`; or the `published` figure of one cell; or it is "
+                "`untestable`, with the reason"
+            )
+        if not tried and (self.of or self.over or not str(self.untestable).strip()):
+            raise ValueError("what is `untestable` is of no cell, and says why")
+        if tried and (compares != bool(self.of and self.over) or (absolute and not self.of)):
+            raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
+        if self.ratio is not None and not all(map(limits.RATIO.takes, self.ratio)):
+            raise ValueError(_A_RATIO)
+        if self.ratio is not None and self.ratio[0] > self.ratio[1]:
+            raise ValueError("a `ratio` of two numbers goes from the least to the most")
+        if self.grows and not (tried and compares):
+            raise ValueError(
+                "what `grows` has an `order` or a `ratio`: of the ratio at the second value over that at the first"
+            )
+        if any(first == second for first, second in self.grows.values()):
+            raise ValueError("what `grows` goes from one value to another")
+        if self.order == "wider" and not self.grows:
+            raise ValueError('what is "wider" `grows`, from one value of a setting to another')
+        if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
+            raise ValueError("`published` is the figure of `of`, and then that of `over`")
+        if (self.error or self.deviation) and not self.published:
+            raise ValueError("an `error` or a `deviation` stands beside a `published` figure")
+        if self.component and self.metric not in OF_COMPONENTS:
+            raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")
+        return self
 
     @property
     def is_judged(self) -> bool:
@@ -92,16 +170,6 @@ class Claim:
         return self.ratio[0] if self.ratio is not None and self.ratio[0] == self.ratio[1] else None
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """A published figure, in the source's own unit."""
-
-    value: float
-    unit: str
-    text: str
-    """As the study's file has it."""
-
-
 OURS = ("Ours: ", "Not the source's: ")
 """How the `where` of a claim begins that stands beside a source's own."""
 
@@ -113,19 +181,25 @@ STATISTIC_OF: Mapping[Statistic, str] = {"mean-error-deviation": "wall", "rate-a
 """Beside which metric's claims each is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class CrossTable:
+@read_dataclass(config=KEYS, frozen=True, slots=True)
+class CrossTable(Strict):
     """A table with a row for each value of one coordinate, and a column for each of another."""
 
     title: str
     rows: str
     columns: str
-    over: Coordinates
+    over: dict[str, Value] = field(default_factory=dict)
     """Each cell's cost is shown as a multiple of that of the cell that differs in these alone; empty: as it is."""
-    where: Coordinates
+    where: dict[str, Value] = field(default_factory=dict)
     """Which cells stand in it. What means nothing to a cell is not asked of it."""
     metric: str | None = None
     """A metric of the family to be shown instead of the cost."""
+
+    @model_validator(mode="after")
+    def _compares_costs(self) -> CrossTable:
+        if self.metric and self.over:
+            raise ValueError("a table of a `metric` shows what was seen: it has no `over`")
+        return self
 
 
 Cells = Literal["all", "claimed"]

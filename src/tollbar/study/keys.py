@@ -14,8 +14,10 @@ from tollbar.study.definition import (
     DEFAULT_THRESHOLD,
     STATISTIC_OF,
     Cells,
+    Claim,
     ClientPlace,
     Cost,
+    CrossTable,
     Statistic,
 )
 from tollbar.wire import Plain, Wire
@@ -25,9 +27,6 @@ GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
 }
-
-# What a component of a server has of its own: a share of the CPU time.
-OF_COMPONENTS = ("capacity", "cost")
 
 
 def _unit(reader: object) -> BeforeValidator:
@@ -109,74 +108,6 @@ class WireJudge(Wire):
     threshold: Annotated[Share, _within(limits.THRESHOLD)] = DEFAULT_THRESHOLD
 
 
-class WireClaim(Wire):
-    says: str
-    where: str | None = None
-    of: dict[str, Value] = {}
-    over: dict[str, Value] = {}
-    metric: str = "capacity"
-    component: str | None = None
-    ratio: Annotated[
-        tuple[float, ...] | None, _unit(lambda said: (said,) if isinstance(said, int | float) else said)
-    ] = None
-    order: Literal["more", "less", "wider"] | None = None
-    grows: dict[str, tuple[Value, Value]] = {}
-    published: tuple[str, ...] = ()
-    error: str | None = None
-    deviation: str | None = None
-    untestable: str | None = None
-    note: str | None = None
-
-    @model_validator(mode="after")
-    def _is_one_of_four_kinds(self) -> WireClaim:
-        compares = self.ratio is not None or self.order is not None
-        tried = self.untestable is None
-        absolute = bool(self.published) and not compares
-        if tried and (self.ratio is not None) + (self.order is not None) + absolute != 1:
-            raise ValueError(
-                "a claim gives either a `ratio` or an `order`; or the `published` figure of one cell; or it is "
-                "`untestable`, with the reason"
-            )
-        if not tried and (self.of or self.over or not str(self.untestable).strip()):
-            raise ValueError("what is `untestable` is of no cell, and says why")
-        if tried and (compares != bool(self.of and self.over) or (absolute and not self.of)):
-            raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
-        if self.ratio is not None and (len(self.ratio) not in (1, 2) or not all(map(limits.RATIO.takes, self.ratio))):
-            raise ValueError(f"a `ratio` is {limits.RATIO.words}, or the least and the most of several")
-        if self.ratio is not None and self.ratio[0] > self.ratio[-1]:
-            raise ValueError("a `ratio` of two numbers goes from the least to the most")
-        if self.grows and not (tried and compares):
-            raise ValueError(
-                "what `grows` has an `order` or a `ratio`: of the ratio at the second value over that at the first"
-            )
-        if any(first == second for first, second in self.grows.values()):
-            raise ValueError("what `grows` goes from one value to another")
-        if self.order == "wider" and not self.grows:
-            raise ValueError('what is "wider" `grows`, from one value of a setting to another')
-        if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
-            raise ValueError("`published` is the figure of `of`, and then that of `over`")
-        if (self.error or self.deviation) and not self.published:
-            raise ValueError("an `error` or a `deviation` stands beside a `published` figure")
-        if self.component and self.metric not in OF_COMPONENTS:
-            raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")
-        return self
-
-
-class WireTable(Wire):
-    title: str
-    rows: str
-    columns: str
-    over: dict[str, Value] = {}
-    where: dict[str, Value] = {}
-    metric: str | None = None
-
-    @model_validator(mode="after")
-    def _compares_costs(self) -> WireTable:
-        if self.metric and self.over:
-            raise ValueError("a table of a `metric` shows what was seen: it has no `over`")
-        return self
-
-
 class WireRoles(Wire):
     client: str | None = None
     web: str | None = None
@@ -201,8 +132,8 @@ class WireStudy(Wire):
     leave_out: Annotated[tuple[WireLeaveOut, ...], Field(max_length=MOST_ITEMS)] = ()
     measure: WireMeasure = WireMeasure()
     judge: WireJudge = WireJudge()
-    claim: Annotated[tuple[WireClaim, ...], Field(max_length=MOST_ITEMS)] = ()
-    table: Annotated[tuple[WireTable, ...], Field(max_length=MOST_ITEMS)] = ()
+    claim: Annotated[tuple[Claim, ...], Field(max_length=MOST_ITEMS)] = ()
+    table: Annotated[tuple[CrossTable, ...], Field(max_length=MOST_ITEMS)] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -22,9 +22,7 @@ from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
     NOT_SETTINGS,
-    Amount,
     Claim,
-    Coordinates,
     Cost,
     CrossTable,
     LeaveOut,
@@ -33,7 +31,7 @@ from tollbar.study.definition import (
     Study,
     default_load,
 )
-from tollbar.study.keys import GONE, WireClaim, WireStudy, WireTable
+from tollbar.study.keys import GONE, WireStudy
 from tollbar.wire import parse
 
 # What a claim may be about in every family; in one whose work has no users; in one whose users ask a server.
@@ -261,34 +259,30 @@ class _Reader:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
         return found
 
-    def claim(self, wire: WireClaim, servers_of_study: Sequence[str] | None) -> Claim:
+    def claim(self, claim: Claim, servers_of_study: Sequence[str] | None) -> Claim:
         """Of a study that is measured through these servers; None: they need not be here."""
-        self._has_metric("claim.metric", wire.metric, *JUDGED, *(NOTICED if self.has_load else ELAPSED))
-        if wire.component and servers_of_study is not None:
+        self._has_metric("claim.metric", claim.metric, *JUDGED, *(NOTICED if self.has_load else ELAPSED))
+        if claim.component and servers_of_study is not None:
             found = [*(servers.all_servers()[name] for name in servers_of_study), *servers.services().values()]
             known = dict.fromkeys(component.name for server in found for component in server.components)
-            if wire.component not in known:
-                raise unknown("component", wire.component, known, where=f"{self.where}: `claim.component`")
-        sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
-        grows = {name: self.values("claim.grows", name, ends) for name, ends in wire.grows.items()}
-        try:
-            figures = tuple(_amount(text) for text in wire.published)
-            statistic = {"error": wire.error, "deviation": wire.deviation}
-            beside = {name: _amount(text) if text else None for name, text in statistic.items()}
-        except ValueError as error:
-            raise TollbarError(f"`claim.published`: {error}", where=self.where) from None
-        ratio = wire.ratio and (wire.ratio[0], wire.ratio[-1])
-        return Claim(**dict(wire) | sides | beside | {"grows": grows, "published": figures, "ratio": ratio})
+            if claim.component not in known:
+                raise unknown("component", claim.component, known, where=f"{self.where}: `claim.component`")
+        of, over = self.coordinates("claim.of", claim.of), self.coordinates("claim.over", claim.over)
+        grows = {}
+        for name, ends in claim.grows.items():
+            first, second = self.values("claim.grows", name, ends)
+            grows[name] = (first, second)
+        return replace(claim, of=of, over=over, grows=grows)
 
-    def table(self, wire: WireTable) -> CrossTable:
+    def table(self, table: CrossTable) -> CrossTable:
         for side in ("rows", "columns"):
-            self._known(f"table.{side}", getattr(wire, side))
-        if wire.metric:
-            self._has_metric("table.metric", wire.metric)
-        if wire.rows == wire.columns:
-            raise TollbarError(f"`table.columns`: `{wire.columns}` has the rows already", where=self.where)
-        sides = {side: self.coordinates(f"table.{side}", getattr(wire, side)) for side in ("over", "where")}
-        return CrossTable(**dict(wire) | sides)
+            self._known(f"table.{side}", getattr(table, side))
+        if table.metric:
+            self._has_metric("table.metric", table.metric)
+        if table.rows == table.columns:
+            raise TollbarError(f"`table.columns`: `{table.columns}` has the rows already", where=self.where)
+        over, where = self.coordinates("table.over", table.over), self.coordinates("table.where", table.where)
+        return replace(table, over=over, where=where)
 
     def factors(self, wire: WireStudy, choices: Sequence[str]) -> dict[str, tuple[Value, Value]]:
         """The two values of each factor, in the study's order."""
@@ -317,7 +311,7 @@ class _Reader:
                 raise TollbarError(f"`{key}`: `{name}` is what {what}", where=self.where)
             raise TollbarError(f"`{key}`: no such metric: `{name}`", where=self.where, hint=nearest(name, known))
 
-    def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
+    def coordinates(self, key: str, given: Mapping[str, Value]) -> dict[str, Value]:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}
 
     def varied(self, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
@@ -391,10 +385,6 @@ class _Reader:
         if name not in known:
             what = f"`{key}`: the family {self.family.name} has no setting `{name}`"
             raise TollbarError(what, where=self.where, hint=nearest_setting(self.family, name))
-
-
-def _amount(text: str) -> Amount:
-    return Amount(*units.published(text), text)
 
 
 def nearest_setting(family: Family, name: str) -> str | None:
