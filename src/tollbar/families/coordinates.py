@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from pydantic.dataclasses import dataclass as read_dataclass
+
 from tollbar.patterns import is_like
+from tollbar.wire import KEYS, Strict
 
 Value = str | int | float
 """A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
@@ -39,12 +41,12 @@ def _open(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one for one in patterns if any(character in one for character in "*?["))
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
-    """Where a choice, or values of a setting, cannot be had, and why."""
+@read_dataclass(config=KEYS, frozen=True, slots=True)
+class Unsupported(Strict):
+    """Where a choice, or values of a setting, cannot be had, and why; as a family's file has it."""
 
-    values: tuple[str, ...]
-    """Patterns of the setting's values; of a choice `*`."""
-    where: Mapping[str, tuple[str, ...]]
+    where: dict[str, tuple[str, ...]]
     """Coordinates, each with the patterns of which one must fit."""
     because: str
+    values: tuple[str, ...] = ("*",)
+    """Patterns of the setting's values; of a choice `*`."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic.dataclasses import dataclass as read_dataclass
+
 from tollbar.families.choices import Choice
 from tollbar.families.coordinates import Value, fits, is_one_of
 from tollbar.families.settings import Setting, SettingValue
@@ -20,6 +22,7 @@ from tollbar.families.standing import (
     statement_at,
 )
 from tollbar.metrics import Metric
+from tollbar.wire import KEYS, Strict
 
 DEFAULT_PROVIDERS = ("libcrypto",)
 """The system's own."""
@@ -28,15 +31,15 @@ Part = Choice | SettingValue
 """What a cell is made of, as far as its family says something of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
-    """The choice that an expert takes without further requirements."""
+@read_dataclass(config=KEYS, frozen=True, slots=True)
+class Default(Strict):
+    """The choice that an expert takes without further requirements; as a family's file has it."""
 
     choice: str
-    setting: Mapping[str, Value]
-    """Settings that belong to it; all others are at their own defaults."""
     reason: str
     authority: tuple[Authority, ...]
+    setting: dict[str, Value] = field(default_factory=dict)
+    """Settings that belong to it; all others are at their own defaults."""
     never: tuple[str, ...] = ()
     """Choices that are measured for comparison only and are never the answer."""
 

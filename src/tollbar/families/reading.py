@@ -79,12 +79,6 @@ class _WireLevel(Wire):
     authority: tuple[Authority, ...]
 
 
-class _WireUnsupported(Wire):
-    values: tuple[str, ...] = ("*",)
-    where: dict[str, tuple[str, ...]]
-    because: str
-
-
 class _WireChoice(Wire):
     like: str | None = None
     title: str
@@ -101,7 +95,7 @@ class _WireChoice(Wire):
     setting: dict[str, Value] = {}
     key: str | None = None
     note: str | None = None
-    unsupported: tuple[_WireUnsupported, ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
 
     @model_validator(mode="after")
     def _has_a_standing(self) -> _WireChoice:
@@ -141,7 +135,7 @@ class _WireSetting(Wire):
     default: Value
     only: dict[str, tuple[str, ...]] = {}
     value: dict[str, _WireValue] = {}
-    unsupported: tuple[_WireUnsupported, ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
 
 
 class _WireSource(Wire):
@@ -156,14 +150,6 @@ class _WireSource(Wire):
 class _WireThreat(Wire):
     title: str
     authority: tuple[_WireSource, ...] = ()
-
-
-class _WireDefault(Wire):
-    choice: str
-    setting: dict[str, Value] = {}
-    reason: str
-    authority: tuple[Authority, ...]
-    never: tuple[str, ...] = ()
 
 
 class _WireMetric(Wire):
@@ -217,7 +203,7 @@ def _completed(choices: Any) -> Any:
 
 class _WireFamily(Wire):
     family: _WireHead
-    default: _WireDefault | None = None
+    default: Default | None = None
     threat: dict[str, _WireThreat] = {}
     metric: dict[str, _WireMetric] = {}
     setting: dict[str, _WireSetting] = {}
@@ -271,8 +257,8 @@ def read_family(
             members = [_member(name, one, folder, with_answers, parts, earlier) for name, one in wire.part.items()]
             found = made_of(found, members)
         if wire.default:
-            given = dict(wire.default) | {"setting": _parameters(wire.default.setting, found.settings)}
-            found = replace(found, default=Default(**given))
+            setting = _parameters(wire.default.setting, found.settings)
+            found = replace(found, default=replace(wire.default, setting=setting))
         # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
         # against it by its tests, as that takes tens of milliseconds.
         is_known = not with_answers or folder.parent == SHARED_KEYS.parent
@@ -322,7 +308,6 @@ def _most(setting: Setting) -> int | None:
 
 def _setting(name: str, wire: _WireSetting) -> Setting:
     given = {key: value for key, value in wire if key not in ("value", "least", "most", "multiple_of", "least_each")}
-    given["unsupported"] = _unsupported(wire.unsupported)
     setting = Setting(name, **given, about={value: _value(value, one) for value, one in wire.value.items()})
     # Its own reader knows the unit that its bounds are written in.
     bounded = replace(
@@ -357,16 +342,11 @@ def _choice(
     del given["key"], given["like"], given["level"]
     levels = tuple(_level(one, settings) for one in wire.level)
     given |= {"mitigates": _mitigations(wire.mitigates), "levels": levels}
-    given["unsupported"] = _unsupported(wire.unsupported)
     given |= {"setting": _parameters(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
     given["memory"] = tuple(one if one in settings else units.size_bytes(one) for one in wire.memory)
     given["answers"] = tuple(_answer(name, one, settings, folder) for one in wire.answers) if folder else ()
     choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=unanswered, **given)
     return choice.at({name: setting.default for name, setting in settings.items()})
-
-
-def _unsupported(wires: tuple[_WireUnsupported, ...]) -> tuple[Unsupported, ...]:
-    return tuple(Unsupported(one.values, one.where, one.because) for one in wires)
 
 
 def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:
