@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.files import is_file, is_folder, read_text
-from tollbar.study.asking import ASKED, Question, choice_homes, choices_of, coordinates_of, of_words, performing
+from tollbar.study.asking import ASKED, Question, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
 from tollbar.study.definition import (
@@ -38,6 +38,7 @@ from tollbar.study.definition import (
 )
 from tollbar.study.reading import read
 from tollbar.study.sources import Source, sources
+from tollbar.study.words import choice_homes, choices_of, coordinates_of
 from tollbar.wire import is_plain
 
 __all__ = [

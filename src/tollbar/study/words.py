@@ -1,0 +1,205 @@
+"""The words of a question: which choice, coordinate or value each of them is, in the names of a family."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tollbar import families, libraries, machine, servers, spelling, units
+from tollbar.errors import TollbarError, nearest
+from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
+from tollbar.families.settings import NotAValue
+from tollbar.patterns import is_like, is_pattern
+from tollbar.study.definition import CLIENT_PLACES, NOT_SETTINGS
+from tollbar.study.reading import nearest_setting
+
+# Of a number of users or threads.
+MOST_DIGITS = 18
+# A number with its thousands apart.
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}")
+# The server that needs nothing installed.
+DEFAULT_SERVER = "embedded"
+_EXAMPLES = {
+    "server": DEFAULT_SERVER,
+    "users": "8",
+    "rate": "200/s",
+    "utilisation": "60%",
+    "client": "apart",
+    "threads": "1,2",
+}
+# The key of a study that has them, and what reads one.
+PACES: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    "rate": ("rates", units.arrivals),
+    "utilisation": ("utilisation", units.utilisation),
+}
+
+
+def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Value, ...]]:
+    """What words with `=` say: each coordinate with its values, as a study writes them. Raises TollbarError."""
+    varied = dict(coordinate_of(family, word) for word in words)
+    if len(varied) < len(words):
+        named = [(_named_coordinate(family, name), values) for name, _, values in (w.partition("=") for w in words)]
+        twice = next(name for name in varied if sum(name == other for other, _ in named) > 1)
+        values = ",".join(some for name, some in named if name == twice)
+        raise TollbarError(f"`{twice}` is given twice", hint=f"say it once: `{twice}={values}`")
+    return varied
+
+
+def choices_of(family: Family, words: Sequence[str]) -> list[str]:
+    """Return the choices and patterns that words mean, by the family's own names.
+
+    Raises TollbarError for a word that is no choice of this family, which says what else it is, and for one choice
+    that is given twice.
+    """
+    found = [choice_of(family, word) for word in words]
+    for place, name in enumerate(found):
+        if name in found[:place]:
+            also = f", as `{words[found.index(name)]}` and `{words[place]}`" if words[place] != name else ""
+            hint = "name it once; `tollbar run self-test` measures the same work twice, to show chance differences"
+            raise TollbarError(f"the choice `{name}` is given twice{also}", hint=hint)
+    return found
+
+
+def choice_homes(word: str) -> Mapping[str, str]:
+    """Return the families that have a choice of this name, each with its own name of it."""
+    found = {family.name: spelling.find(word, family.choices) for family in families.families().values()}
+    return {family: choice for family, choice in found.items() if choice is not None}
+
+
+def choice_of(family: Family, word: str) -> str:
+    """Return the choice or the pattern that a word means. Raises TollbarError."""
+    found = spelling.find(word, family.choices)
+    if found is not None:
+        return found
+    if is_pattern(word):
+        # A pattern in capitals, or without separators, is compared as names are.
+        for pattern in (word, word.casefold()):
+            if any(is_like(name, pattern) for name in family.choices):
+                return pattern
+    what = f"no such choice of {family.name}: `{word}`"
+    raise TollbarError(what, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
+
+
+def _other_kinds(family: Family, word: str) -> Iterator[str]:
+    """What the word is, where it is not a choice."""
+    several = [spelling.find(one, family.choices) for one in re.split(r"[,;+]\s*", word) if one]
+    if len(several) > 1 and None not in several:
+        yield f"blanks part choices, and commas values: `{' '.join(str(one) for one in several)}`"
+    if len(spelling.meant(word, family.choices)) > 1 or spelling.is_near(word, family.choices):
+        # It is no other kind of word, only not one choice.
+        return
+    for setting in family.settings.values():
+        value = spelling.find(word, [str(value) for value in setting.values or ()])
+        if value is not None:
+            yield f"it is a value of `{setting.name}`: say `{setting.name}={value}`"
+    if (operation := spelling.find(word, family.operations)) is not None:
+        yield f"it is an operation: say `op={operation}`"
+    if (server := spelling.find(word, servers.all_servers())) is not None:
+        yield f"it is a server: say `server={server}`"
+    if (provider := libraries.named(word)).partition(":")[0] in libraries.kinds():
+        yield f"it is a provider: say `provider={provider}`"
+    if (name := _named_coordinate(family, word)) in (*family.settings, *NOT_SETTINGS):
+        yield f"it is what may vary: give it a value, as in `{name}={_example(family, name)}`"
+    homes = choice_homes(word)
+    if homes:
+        home, choice = next(iter(homes.items()))
+        near = spelling.nearest(word, family.choices)
+        of_own = f"; of {family.name} the nearest is `{near[0]}`" if near else ""
+        yield f"it is a choice of {' and of '.join(homes)}: `{home} {choice}`{of_own}"
+
+
+def _example(family: Family, name: str) -> str:
+    setting = family.settings.get(name)
+    if setting is None:
+        return {"op": family.operations[0], **_EXAMPLES}.get(name, DEFAULT_PROVIDERS[0])
+    if setting.values:
+        return str(setting.values[-1])
+    return setting.typed(setting.default)
+
+
+def coordinate_of(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
+    """The name and the values of a word with `=`, as a study writes them."""
+    written, _, said = word.partition("=")
+    name = _named_coordinate(family, written)
+    values = tuple(value.strip() for value in said.split(","))
+    if name in ("choice", "choices"):
+        raise TollbarError("a choice stands by itself", where=word, hint=f"`tollbar ask {family.name} {said}`")
+    if name not in [*NOT_SETTINGS, *family.settings]:
+        what = f"the family {family.name} has no setting `{name}`"
+        raise TollbarError(what, where=word, hint=nearest_setting(family, name))
+    if "" in values:
+        raise TollbarError("a value is missing", where=word, hint=f"as in `{name}={_example(family, name)}`")
+    if _THOUSANDS.fullmatch(said) and any(value.startswith("0") for value in values):
+        what = f"`{said}` is {len(values)} values, because commas part values"
+        raise TollbarError(what, where=word, hint=_hint_for(family, name, said.replace(",", "")))
+    found = tuple(_value(family, name, value, word) for value in values)
+    setting = family.settings.get(name)
+    meant = [setting.read(value) if setting else value for value in found]
+    for place, value in enumerate(meant):
+        if value in meant[:place]:
+            shown = values[meant.index(value)]
+            also = f", as `{shown}` and `{values[place]}`" if values[place] != shown else ""
+            raise TollbarError(f"the value `{shown}` is given twice{also}", where=word, hint="name each value once")
+    return name, found
+
+
+def _hint_for(family: Family, name: str, said: str) -> str:
+    """Return the words to type for a value: they are accepted as they are."""
+    typed = f"{name}={said}"
+    try:
+        _value(family, name, said, typed)
+    except TollbarError as error:
+        return error.hint or f"as in `{name}={_example(family, name)}`"
+    return f"type `{typed}`"
+
+
+def _named_coordinate(family: Family, written: str) -> str:
+    """Return the coordinate that a word means, by its own name; the word itself where it means none."""
+    return spelling.find(written.strip(), [*NOT_SETTINGS, *family.settings]) or written
+
+
+def _value(family: Family, name: str, said: str, word: str) -> Value:
+    if name in family.settings:
+        return _of_setting(family.settings[name], said, word)
+    if name in ("users", "threads"):
+        # The study itself has narrower limits; Python reads no number of thousands of digits.
+        if not said.isdecimal() or not 1 <= len(said) <= MOST_DIGITS or int(said) < 1:
+            hint = f"as in `{name}={'1,8' if name == 'users' else '1,2'}`"
+            raise TollbarError(f"`{units.quoted(said)}` is not a number of {name}", where=word, hint=hint)
+        if name == "threads" and (lack := machine.lacks_cores(int(said))) is not None:
+            raise TollbarError(lack, where=word, hint=f"up to `threads={len(machine.CORES)}`")
+        return int(said)
+    if name in PACES:
+        try:
+            PACES[name][1](said)
+        except ValueError as error:
+            raise TollbarError(str(error), where=word, hint=_typed(word, error)) from error
+    if name == "provider":
+        return libraries.named(said)
+    known = {"op": family.operations, "server": tuple(servers.all_servers()), "client": CLIENT_PLACES}.get(name)
+    if known is None:
+        return said
+    found = spelling.find(said, known)
+    if found is None:
+        raise TollbarError(f"no such {name}: `{said}`", where=word, hint=nearest(said, known))
+    return found
+
+
+def _of_setting(setting: Setting, said: str, word: str) -> Value:
+    """A setting's value as a study writes it: whole numbers as such, sizes and shares with the unit that was said."""
+    of_number = setting.values and isinstance(setting.default, int) and said.isdecimal() and len(said) <= MOST_DIGITS
+    value: Value = int(said) if of_number else said
+    try:
+        read = setting.read(value)
+    except NotAValue as error:
+        raise TollbarError(error.what, where=word, hint=error.hint) from error
+    except ValueError as error:
+        raise TollbarError(str(error), where=word, hint=_typed(word, error)) from error
+    return read if setting.is_count or setting.values else value
+
+
+def _typed(word: str, error: ValueError) -> str | None:
+    """Return the word as it is typed with the unit that is meant."""
+    meant = error.meant if isinstance(error, units.Misread) else ()
+    name = word.partition("=")[0]
+    return f"type `{name}={meant[0].replace(' ', '')}`" if meant and "," not in word else None
