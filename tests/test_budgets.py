@@ -18,13 +18,13 @@ from tollbar.budgets.judging import PRECISION, CheckedBudget, judged, left_out, 
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge_study
-from tollbar.policies import Budget, Processor, SetOn, check_project, read_project
+from tollbar.policies import CostBudget, Processor, SetOn, check_project, read_project
 from tollbar.present.decisions.check import answer
 from tollbar.results import Row
 
 TODAY = date(2026, 11, 23)
 HERE = Processor("AMD EPYC", "25/17/1", "aes avx2")
-BUDGET = Budget.model_validate(
+BUDGET = CostBudget.model_validate(
     {"name": "hashing", "where": "tollbar.toml: `budget.hashing`", "family": "digest", "choice": "x"}
     | {"against": "none", "at-most": 2.1}
 )
@@ -301,7 +301,7 @@ def test_a_budget_is_the_question_that_ask_would_be_asked() -> None:
         BUDGET.model_copy(update={"choice": "sha-256", "against": "blake3", "setting": {"bytes": "4 KiB"}})
     )
     assert ({"choice": "blake3"}, {"sha-256", "blake3"}) == (of_two.baseline, {*of_two.choices})
-    tls = Budget.model_validate(
+    tls = CostBudget.model_validate(
         {"name": "b", "where": "w", "family": "tls", "choice": "tls-1.3", "against": "key-exchange=x25519"}
         | {"setting": {"key-exchange": "x25519mlkem768"}}
     )

@@ -13,7 +13,7 @@ from tollbar.judge import StudyJudgement, Toll
 from tollbar.judge.decisions import jointly, reach
 from tollbar.judge.trust import is_near
 from tollbar.plan import Plan
-from tollbar.policies import Budget, Processor, SetOn
+from tollbar.policies import CostBudget, Processor, SetOn
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.study import Study
 
@@ -35,7 +35,7 @@ _FIGURES = 4
 class CheckedBudget:
     """What came of a budget, and why."""
 
-    budget: Budget
+    budget: CostBudget
     found: Found
     reason: str | None = None
     """Why it is not known whether it is kept, or not sure."""
@@ -102,7 +102,7 @@ class CheckedBudget:
         return self.can_be_set and self.ratio is not None and self.ratio.half_width <= PRECISION
 
 
-def left_out(budgets: Sequence[Budget], here: Processor, *, accepts: bool) -> tuple[CheckedBudget, ...]:
+def left_out(budgets: Sequence[CostBudget], here: Processor, *, accepts: bool) -> tuple[CheckedBudget, ...]:
     """Return the budgets that are not measured: their limits were set on another processor, or by another method.
 
     A limit of another method is measured where it is to be replaced.
@@ -130,7 +130,7 @@ def _differing(theirs: Processor, here: Processor) -> str:
     return f"{theirs.cpu} with other instruction sets: {' '.join(sorted(one ^ other))}"
 
 
-def study_of(budget: Budget) -> Study:
+def study_of(budget: CostBudget) -> Study:
     """The study that measures a budget, named as it is. Raises TollbarError with the table and the nearest name."""
     family = families.family(budget.family, where=budget.where)
     for key, choice in (("choice", budget.choice), ("against", budget.against)):
@@ -155,7 +155,7 @@ def study_of(budget: Budget) -> Study:
         raise TollbarError(error.what, where=budget.where, hint=error.hint) from error
 
 
-def refuse_other_than_one(planned: Plan, asked: Mapping[str, Budget]) -> None:
+def refuse_other_than_one(planned: Plan, asked: Mapping[str, CostBudget]) -> None:
     """Raises TollbarError where a budget's words are about no comparison, or several."""
     for one in planned.studies:
         compared = [cell for cell in one.cells if cell.against not in (None, cell.key)]
@@ -166,7 +166,7 @@ def refuse_other_than_one(planned: Plan, asked: Mapping[str, Budget]) -> None:
             raise TollbarError(what, where=asked[one.study.name].where, hint=hint)
 
 
-def judged(budget: Budget, of: StudyJudgement, among: int) -> CheckedBudget:
+def judged(budget: CostBudget, of: StudyJudgement, among: int) -> CheckedBudget:
     """What came of a budget that was measured, as one of so many that are checked at once."""
     (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
     if toll.ratio is None:

@@ -16,7 +16,7 @@ from tollbar.budgets.checked import Check, Found, processor_of
 from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.files import is_file, is_folder, read_bytes, write
-from tollbar.policies import Budget, Processor, Project
+from tollbar.policies import CostBudget, Processor, Project
 from tollbar.present.decisions.check import answer
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
         raise TollbarError(f"has nothing to check: no {what}", where=str(project.path), hint="see docs/check.md")
 
 
-def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, within_s: float, runs: Path) -> Check:
+def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, within_s: float, runs: Path) -> Check:
     """The same with what came of the budgets: those of another processor are not measured."""
     from tollbar import lab, plan
     from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of

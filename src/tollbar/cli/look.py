@@ -40,7 +40,7 @@ from tollbar.libraries import Broken
 from tollbar.measure import schedule
 from tollbar.plan import Cell
 from tollbar.present.published import of_source
-from tollbar.study import Source
+from tollbar.study import Publication
 
 UNUSABLE = "cannot be used"
 
@@ -221,7 +221,7 @@ def show(
     return ExitStatus.DONE
 
 
-def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStatus:
+def _show_source(source: Publication, run: Path | None, *, as_json: bool) -> ExitStatus:
     """Prints a source's page: of this run, or of the last that measured any of its studies, or without one."""
     judged = judged_run(run) if run else _last_judged(source)
     if judged is not None:
@@ -236,7 +236,7 @@ def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStat
     return ExitStatus.DONE
 
 
-def _last_judged(source: Source) -> Judgement | None:
+def _last_judged(source: Publication) -> Judgement | None:
     """Return the last run that has studies of the source and trials of them. One that cannot be read is named."""
     # Their names begin with the time.
     for said in sorted(DEFAULTS.runs.glob("*/run.json"), reverse=True):

@@ -19,7 +19,7 @@ from tollbar.judge.decisions import Terms, jointly
 from tollbar.judge.tolls import one_of
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.moments import Quickness
-from tollbar.policies import Contradiction, Except, Finding, Judged, Policy, Rule, Ruling
+from tollbar.policies import Contradiction, Except, Judged, Policy, Rule, RuleFinding, Ruling
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval
 from tollbar.study import matches
@@ -287,7 +287,7 @@ def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | No
     )
 
 
-def _reason(of: Finding) -> Reason:
+def _reason(of: RuleFinding) -> Reason:
     return Reason(of.why, of.policy, of.rule, of.ended, of.excepted)
 
 

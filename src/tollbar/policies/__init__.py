@@ -13,17 +13,17 @@ from tollbar.policies.catalogue import policies, policy, refuse_silent, shipped,
 from tollbar.policies.checking import (
     MOST_NAMED,
     NAME,
-    Budget,
     CheckedUse,
+    CostBudget,
     Processor,
     Project,
+    ProjectUse,
     SetOn,
-    Use,
     check_project,
     read_project,
 )
 from tollbar.policies.contradictions import Contradiction, contradictions
-from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
+from tollbar.policies.definition import Except, Judged, NotJudged, Patterns, Policy, Rule, RuleFinding, Ruling, Unlisted
 from tollbar.policies.judging import STANDINGS, Cell, Found, day, does, is_worse, judged, threat_wanted
 from tollbar.policies.reading import check
 
@@ -31,12 +31,11 @@ __all__ = [
     "MOST_NAMED",
     "NAME",
     "STANDINGS",
-    "Budget",
     "Cell",
     "CheckedUse",
     "Contradiction",
+    "CostBudget",
     "Except",
-    "Finding",
     "Found",
     "Judged",
     "NotJudged",
@@ -44,11 +43,12 @@ __all__ = [
     "Policy",
     "Processor",
     "Project",
+    "ProjectUse",
     "Rule",
+    "RuleFinding",
     "Ruling",
     "SetOn",
     "Unlisted",
-    "Use",
     "check",
     "check_project",
     "contradictions",

@@ -88,7 +88,7 @@ class _Limit(Wire):
     """None: the limit is a person's, and holds on any machine."""
 
 
-class Budget(_Limit):
+class CostBudget(_Limit):
     """What a choice may cost beside another, in the words of `tollbar ask`."""
 
     name: str
@@ -112,7 +112,7 @@ class _File(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ProjectUse:
     """One choice that a project has made."""
 
     name: str
@@ -132,15 +132,15 @@ class Project:
     """What a `tollbar.toml` says."""
 
     path: Path
-    uses: tuple[Use, ...]
-    budgets: tuple[Budget, ...] = ()
+    uses: tuple[ProjectUse, ...]
+    budgets: tuple[CostBudget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedUse:
     """What is found of a use on a day."""
 
-    use: Use
+    use: ProjectUse
     judged: tuple[Judged, ...]
     """By each policy."""
     threats: Mapping[str, Found]
@@ -191,13 +191,13 @@ def read_project(path: Path) -> Project:
     uses = tuple(_use(name, one, asked, named, path) for name, one in file.uses.items())
     _refuse_many(uses, path)
     budgets = [
-        Budget.model_construct(**dict(one), name=name, where=f"{path}: `budget.{name}`")
+        CostBudget.model_construct(**dict(one), name=name, where=f"{path}: `budget.{name}`")
         for name, one in file.budget.items()
     ]
     return Project(path, uses, tuple(budgets))
 
 
-def _refuse_many(uses: Sequence[Use], path: Path) -> None:
+def _refuse_many(uses: Sequence[ProjectUse], path: Path) -> None:
     """Raise TollbarError where judging each use by each rule on its family would take more than seconds."""
     counted = sum(
         use.family.name in rule.families
@@ -216,7 +216,7 @@ def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:
     return tuple(_checked(use, on) for use in project.uses)
 
 
-def _checked(use: Use, on: date) -> CheckedUse:
+def _checked(use: ProjectUse, on: date) -> CheckedUse:
     standing = use.family.standing_of(use.cell)
     has_fallen = use.standing is not None and STANDINGS.index(standing) < STANDINGS.index(use.standing)
     part = next((one for one in use.family.parts_of(use.cell) if has_fallen and one.standing is standing), None)
@@ -229,7 +229,9 @@ def _checked(use: Use, on: date) -> CheckedUse:
     )
 
 
-def _use(name: str, given: _Use, of_project: Sequence[Policy], named: Callable[[str, str], Policy], path: Path) -> Use:
+def _use(
+    name: str, given: _Use, of_project: Sequence[Policy], named: Callable[[str, str], Policy], path: Path
+) -> ProjectUse:
     where = f"{path}: `uses.{name}"
     family = families.family(given.family, where=f"{where}.family`")
     choice = find(given.choice, family.choices)
@@ -263,7 +265,7 @@ def _use(name: str, given: _Use, of_project: Sequence[Policy], named: Callable[[
         raise TollbarError(f"its standing is decided by {names}", where=f"{where}.standing`", hint=hint)
     own = [named(one, f"{where}.policy`") for one in given.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
-    return Use(name, family, cell, found, threats, given.standing)
+    return ProjectUse(name, family, cell, found, threats, given.standing)
 
 
 def _place(name: str, value: str | int, family: Family, where: str) -> str:

@@ -199,7 +199,7 @@ class Policy(About):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """What one rule says of a cell."""
 
     policy: str
@@ -223,30 +223,30 @@ class Judged:
     policy: Policy
     on: date
     ruling: Ruling
-    findings: tuple[Finding, ...]
+    findings: tuple[RuleFinding, ...]
     """Of every rule that is in force and about such cells."""
     missing: str | None = None
     """Where no rule is about such cells: that."""
 
     @property
-    def broken(self) -> tuple[Finding, ...]:
+    def broken(self) -> tuple[RuleFinding, ...]:
         """Rules that make it break the policy."""
         return self._those(Ruling.BREAKS)
 
     @property
-    def unknown(self) -> tuple[Finding, ...]:
+    def unknown(self) -> tuple[RuleFinding, ...]:
         """Rules of which it cannot be said."""
         return self._those(Ruling.CANNOT_SAY)
 
     @property
-    def advice(self) -> tuple[Finding, ...]:
+    def advice(self) -> tuple[RuleFinding, ...]:
         """Advice that is not followed."""
         return tuple(one for one in self.findings if one.rule.should and one.ruling is Ruling.BREAKS)
 
     @property
-    def ended(self) -> tuple[Finding, ...]:
+    def ended(self) -> tuple[RuleFinding, ...]:
         """Rules whose exception has ended."""
         return tuple(one for one in self.findings if one.ended)
 
-    def _those(self, ruling: Ruling) -> tuple[Finding, ...]:
+    def _those(self, ruling: Ruling) -> tuple[RuleFinding, ...]:
         return tuple(one for one in self.findings if one.ruling is ruling and not one.excepted and not one.rule.should)

@@ -9,7 +9,7 @@ from datetime import date
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, SettingValue, Standing, Value, fits, open_at
 from tollbar.patterns import is_like
-from tollbar.policies.definition import PLACES, Except, Finding, Judged, Patterns, Policy, Rule, Ruling
+from tollbar.policies.definition import PLACES, Except, Judged, Patterns, Policy, Rule, RuleFinding, Ruling
 
 Cell = Mapping[str, Value]
 Found = tuple[Ruling, str]
@@ -60,7 +60,7 @@ def _silence(policy: Policy, family: Family, on: date) -> str:
     return "it has no rule on this" if policy.is_about(family.name) else f"it has no rule on the family {family.name}"
 
 
-def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[Finding]:
+def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[RuleFinding]:
     parts, whole = tuple(policy.all_of_it), _whole(family, cell)
     # An exception is of the rules of the policy that has it, and of those that this one extends: of no neighbour's.
     excepts = [
@@ -77,7 +77,7 @@ def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[
             if found is not None:
                 ids = (rule.id, f"{part.name}:{rule.id}")
                 own = [one for one, of in excepts if part.name in of and one.rule in ids]
-                yield Finding(part.name, rule, *found, *_excepted(found[0], own, on))
+                yield RuleFinding(part.name, rule, *found, *_excepted(found[0], own, on))
 
 
 def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | None, Except | None, Except | None]:

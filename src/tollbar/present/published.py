@@ -34,7 +34,7 @@ from tollbar.present.names import place_words, prevailing, varying
 from tollbar.present.numbers import amount, bracket, figure_words, interval_title, times, times_range
 from tollbar.present.standings import CALLED_OUT
 from tollbar.present.table_cells import ALL_RATIO, BAR, INTERVAL, SPEED
-from tollbar.study import Amount, Claim, Source, Statistic, Study
+from tollbar.study import Amount, Claim, Publication, Statistic, Study
 from tollbar.words import counted
 
 HEADING = "Published and measured"
@@ -76,7 +76,7 @@ class Group:
 class Published:
     """What one source published, and what became of it."""
 
-    source: Source | None
+    source: Publication | None
     """None: the study names none that is known here."""
     studies: tuple[str, ...]
     """Those of which something was measured."""
@@ -99,7 +99,7 @@ class Published:
         return HEADING if self.source is None else f"{HEADING}: {self.source.cited}"
 
 
-def of_source(source: Source, judgement: Judgement | None = None) -> Published:
+def of_source(source: Publication, judgement: Judgement | None = None) -> Published:
     """All that it says: what a run has tried of it, and the rest as it was published."""
     tried = [one for one in judgement.studies if _is_of(one, source)] if judgement else []
     names = [one.about.name for one in tried]
@@ -123,11 +123,11 @@ def within(judgement: Judgement, of: StudyJudgement) -> Published | None:
     return None if not of.claims or (source and len(judgement.studies) > 1) else _part(source, [of])
 
 
-def _is_of(judged: StudyJudgement, source: Source) -> bool:
+def _is_of(judged: StudyJudgement, source: Publication) -> bool:
     return judged.about.source == source.name and bool(judged.claims)
 
 
-def _part(source: Source | None, tries: Sequence[Study | StudyJudgement]) -> Published:
+def _part(source: Publication | None, tries: Sequence[Study | StudyJudgement]) -> Published:
     order = source.order if source else {}
     in_order = sorted(tries, key=lambda one: order.get(_name(one), len(order)))
     by_study = {_name(one): tuple(_lines(one)) for one in in_order}

@@ -37,7 +37,7 @@ from tollbar.study.definition import (
     matches,
 )
 from tollbar.study.reading import read
-from tollbar.study.sources import Source, sources
+from tollbar.study.sources import Publication, sources
 from tollbar.study.words import choice_homes, choices_of, coordinates_of
 from tollbar.wire import is_plain
 
@@ -55,8 +55,8 @@ __all__ = [
     "LeaveOut",
     "Load",
     "Measure",
+    "Publication",
     "Question",
-    "Source",
     "Statistic",
     "Study",
     "begun",

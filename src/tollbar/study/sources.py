@@ -9,7 +9,7 @@ from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Publication:
     """One of them, and what it ran on."""
 
     name: str
@@ -43,9 +43,9 @@ class Source:
         return f"{self.title} ({about})" if about else self.title
 
 
-def sources() -> Mapping[str, Source]:
+def sources() -> Mapping[str, Publication]:
     """Those that the shipped studies try, by name."""
     text = (files("tollbar.study") / "sources.toml").read_text("utf-8")
     found = tomllib.loads(text)
     lists = {name: {key: tuple(said.get(key, ())) for key in ("studies", "elsewhere")} for name, said in found.items()}
-    return {name: Source(name=name, **said | lists[name]) for name, said in found.items()}
+    return {name: Publication(name=name, **said | lists[name]) for name, said in found.items()}

@@ -9,7 +9,7 @@ from typing import Annotated
 from tollbar.budgets.checked import Check
 from tollbar.document.form import Document, Form, Number, Values, high_of, low_of, of, within
 from tollbar.families import Part
-from tollbar.policies import CheckedUse, Finding, Judged, SetOn
+from tollbar.policies import CheckedUse, Judged, RuleFinding, SetOn
 
 
 class RuleForm(Form):
@@ -106,7 +106,7 @@ def document(check: Check) -> CheckDocument:
     return CheckDocument.read(check, check)
 
 
-def _not_simply_met(judged: Judged) -> Sequence[Finding]:
+def _not_simply_met(judged: Judged) -> Sequence[RuleFinding]:
     return [one for one in judged.findings if one.ruling != "meets" or one.unneeded]
 
 

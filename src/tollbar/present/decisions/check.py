@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tollbar.budgets.checked import Check, Found
 from tollbar.families import Authority
-from tollbar.policies import CheckedUse, Except, Finding, Ruling
+from tollbar.policies import CheckedUse, Except, RuleFinding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.decisions import ended_words
 from tollbar.present.numbers import NOISY, bracket_exactly, marked, percent, percent_of
@@ -148,7 +148,7 @@ def _besides(use: CheckedUse) -> Iterator[str]:
         yield f"{name}: its standing is {use.standing.words}{best}; no policy here asks for one."
 
 
-def _rule(of: Finding) -> str:
+def _rule(of: RuleFinding) -> str:
     unread = "" if of.rule.checked else "; the clause was not read"
     return f"{of.policy} ({of.rule.clause}{unread})"
 
