@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
-from bench.figures import TOLLBAR, Figure, timed, unmeasured
+from bench.figures import TOLLBAR, Figure, timed
 from bench.fleet import FLAGS, fingerprint, like, run_of
-from tollbar.gathering.kept import FILE
 
 RUNS = 200
 SECONDS_GOAL, MEGABYTES_GOAL = 10.0, 5.0
@@ -29,7 +28,7 @@ bytes = [{sizes}]
 
 
 def figures() -> Iterator[Figure]:
-    """How long it takes and how heavy the page is, of runs as they end; and of runs that keep no judgement."""
+    """How long it takes and how heavy the page is, of runs as they end."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first = run_of(folder / "first", fingerprint("Example CPU 1"), _cost, text=TEXT.format(sizes=_sizes()))
@@ -49,11 +48,6 @@ def figures() -> Iterator[Figure]:
             done.status == 0 and done.wall_s <= SECONDS_GOAL,
         )
         yield Figure("gather: its page", f"{MEGABYTES_GOAL:.0f} MB", f"{size:.1f} MB", size <= MEGABYTES_GOAL)
-        (first / FILE).unlink()
-        done = timed(TOLLBAR, "compare", "--by", "machine", str(first))
-        what = "gather: one run that keeps no judgement"
-        took = Figure(what, "(for comparison)", f"{done.wall_s:.1f} s", None)
-        yield unmeasured(what, f"status {done.status}") if done.status else took
 
 
 def _sizes() -> str:

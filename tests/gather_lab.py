@@ -7,9 +7,10 @@ from pathlib import Path
 
 from bench.fleet import fingerprint, run_of
 
-from tollbar import gathering
+from tollbar import gathering, judge, results
 from tollbar.families import Value
 from tollbar.gathering import Gathered, Unusable
+from tollbar.gathering.kept import NotCurrent, read_kept
 
 CHOICES = {"sha-256": 1000.0, "sha-512": 1500.0, "sha-1": 800.0, "blake3": 1000.0}
 
@@ -27,6 +28,21 @@ def made_in(folder: Path) -> Path:
 
 def told(*folders: Path) -> Gathered:
     return gathering.gather(gathering.read(folders))
+
+
+def judged_again(run: Path) -> Path:
+    """The run with a current judgement, as `tollbar report` leaves it."""
+    gathering.keep(judge.judge(results.read(run)))
+    return run
+
+
+def why_not_current(run: Path) -> str:
+    """Why the judgement that a run keeps is not taken; empty where it is."""
+    try:
+        read_kept(run)
+    except NotCurrent as error:
+        return error.what
+    return ""
 
 
 def reason_of(directory: Path) -> str:

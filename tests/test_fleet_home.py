@@ -19,6 +19,7 @@ from tollbar import results
 from tollbar.errors import TollbarError
 from tollbar.fleet.home import Home
 from tollbar.fleet.node import BLOCK_BYTES, Node, _copy, digest
+from tollbar.gathering.kept import read_kept
 
 
 @pytest.fixture
@@ -132,6 +133,16 @@ def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) 
     assert node.changed("f", *home.known())["files"] == {}
     assert [one.rows for one in results.read(run).studies] == [one.rows for one in results.read(home.directory).studies]
     assert not list(home.directory.glob("results.sqlite-*"))
+
+
+def test_a_judgement_comes_home_with_its_run(place: Path, home: Home) -> None:
+    """It is current there: the results are copied page by page, and `run.json` is written as it was."""
+    run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
+    node = Node("one")
+    for _ in range(2):
+        home.take(node.changed("f", *home.known()))
+    assert home.directory is not None
+    assert read_kept(run) == read_kept(home.directory)
 
 
 def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -> None:

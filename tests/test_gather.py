@@ -15,7 +15,7 @@ import pytest
 from bench.fleet import DIGESTS, fingerprint, run_of
 
 from conftest import Tollbar
-from gather_lab import cost, made_in, told
+from gather_lab import cost, judged_again, made_in, told, why_not_current
 from tollbar import families, gathering, judge, method, results
 from tollbar.document.decisions.gather import document, toll_rows
 from tollbar.errors import TollbarError
@@ -62,16 +62,19 @@ def test_what_is_kept_is_what_is_judged(own_run: Path) -> None:
     """The same tolls from the file as from the chunks; and what is not of this state is not believed."""
     kept = read_kept(own_run)
     (own_run / FILE).unlink()
-    assert read_kept(own_run) is None
     assert kept == gathering.keep(judge.judge(results.read(own_run))) == read_kept(own_run)
-    with sqlite3.connect(own_run / "results.sqlite") as database:
-        database.execute("delete from trial where block = 4")
-    assert read_kept(own_run) is None
+    _without_last_block(own_run)
     (found,) = gathering.read([own_run])
     assert isinstance(found, Found)
     assert {4} == {toll.blocks for study in found.studies for toll in study.tolls if toll.ratio}
-    # Judged once, it is read.
-    assert read_kept(own_run) is not None
+
+
+def _without_last_block(run: Path) -> None:
+    """Make the run an earlier state of itself, judged then."""
+    with sqlite3.connect(run / "results.sqlite") as database:
+        database.execute("delete from trial where block = 4")
+    assert why_not_current(run)
+    judged_again(run)
 
 
 def test_several_runs_of_a_machine_are_a_range(one_run: Path, tmp_path: Path) -> None:
@@ -102,8 +105,7 @@ def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
     assert f"the same run as {first.name}" == second.reason
     assert 1 == len(gathering.read([own_run, own_run, own_run / ".." / "one"]))
     # An earlier state of it is none either.
-    with sqlite3.connect(own_run / "results.sqlite") as database:
-        database.execute("delete from trial where block = 4")
+    _without_last_block(own_run)
     first, second = gathering.read([tmp_path / "runs"])
     assert isinstance(first, Unusable)
     assert isinstance(second, Found)
@@ -115,14 +117,12 @@ def of_first_method(run: Path, seed: int) -> Path:
     said = json.loads(path.read_text())
     assert method.VERSION == said.pop("method")
     path.write_text(json.dumps({**said, "seed": seed}))
-    (run / FILE).unlink(missing_ok=True)
-    return run
+    return judged_again(run)
 
 
 def test_runs_of_the_newest_version_of_the_method_are_taken(own_run: Path, tmp_path: Path) -> None:
     earlier = of_first_method(Path(shutil.copytree(own_run, tmp_path / "runs" / "two")), seed=7)
-    kept = read_kept(own_run)
-    assert kept is None or method.VERSION == kept.method
+    assert method.VERSION == read_kept(own_run).method
     first, second = gathering.read([tmp_path / "runs"])
     assert isinstance(first, Found)
     assert isinstance(second, Unusable)
@@ -138,8 +138,7 @@ def test_runs_of_the_newest_version_of_the_method_are_taken(own_run: Path, tmp_p
 def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path: Path) -> None:
     """A run that is doubtful as it has gone on is not told as it was before."""
     shutil.copytree(own_run, tmp_path / "runs" / "two")
-    with sqlite3.connect(own_run / "results.sqlite") as database:
-        database.execute("delete from trial where block = 4")
+    _without_last_block(own_run)
     later = tmp_path / "runs" / "two" / FILE
     kept = KeptJudgement.model_validate_json(later.read_bytes())
     noisy = [study.model_copy(update={"noise_floor": 1.5}) for study in kept.studies]
@@ -164,8 +163,7 @@ def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
     assert "~" not in str(gather_answer(told(own_run), everything=True))
     with sqlite3.connect(own_run / "results.sqlite") as database:
         database.execute("delete from observation where metric like 'probe%'")
-    (own_run / FILE).unlink()
-    found = told(own_run)
+    found = told(judged_again(own_run))
     assert {True} == {toll.is_noisy for row in found.rows for toll in row.places[0].ratios}
     answer = gather_answer(found, everything=True)
     assert "where `~` stands, noisy" in answer.how[0]
@@ -252,6 +250,7 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
         said = json.loads((copy / "run.json").read_text())
         said |= {"seed": number, "fingerprint": fingerprint(f"CPU {number}", flags=sides[has])}
         (copy / "run.json").write_text(json.dumps(said))
+        judged_again(copy)
     found = gathering.read([runs])
     gathered = gathering.gather(found)
     (pattern,) = gathered.patterns.told
@@ -278,6 +277,7 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     apart = run_of(tmp_path / "apart", machine, cost(), seed=4)
     node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
     results.update_about(apart, {"nodes": {"web": node}})
+    judged_again(apart)
     found = told(tmp_path)
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}
@@ -358,7 +358,7 @@ def test_what_ran_on_other_machines_is_in_no_column(own_run: Path) -> None:
     here = judge.judge(results.read(own_run))
     node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
     results.update_about(own_run, {"nodes": {"web": node}})
-    gathered = told(own_run)
+    gathered = told(judged_again(own_run))
     assert () == gathered.rows
     (refused,) = gathered.runs[0].refused
     assert "parts of it ran on other machines: web on web-1; a column is one machine" == refusal_words(refused)
@@ -375,7 +375,7 @@ def test_a_simulated_machine_is_called_so(own_run: Path) -> None:
     results.update_about(
         own_run, {"fingerprint": {**results.about(own_run)["fingerprint"], "simulated": "a made-up node"}}
     )
-    gathered = told(own_run)
+    gathered = told(judged_again(own_run))
     assert any(line.startswith("Simulated: 1 machine") for line in how(gathered))
     assert "a made-up node" == document(gathered).machines[0].fingerprint["simulated"]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gather_lab import made_in, reason_of
+from gather_lab import made_in, reason_of, why_not_current
 from tollbar import gathering, judge, results
 from tollbar.gathering import reading
-from tollbar.gathering.kept import FILE, MOST_VALUES, read_kept, state
-from tollbar.gathering.reading import Found
+from tollbar.gathering.kept import FILE, MOST_VALUES, NUMBERS, read_kept, state
+from tollbar.gathering.reading import Found, Unusable
 from tollbar.results.directory import MOST_BYTES
 from tollbar.wire import read_json
 
@@ -23,7 +23,7 @@ MIB = 1 << 20
 # The goal is 5 s and 300 MiB for any file. CPU time, so that a busy machine changes nothing.
 MOST_CPU_S, MOST_MORE = 5, 300 * MIB
 LARGEST = MOST_BYTES[FILE]
-HEAD, TAIL = '{"of":"x","began_s":null,"studies":[', "]}"
+HEAD, TAIL = f'{{"numbers":{NUMBERS},"of":"x","began_s":null,"studies":[', "]}"
 CELLS, PARAMETERS = '{"name":"a","cells":[', '{"name":"a","parameters":{'
 
 
@@ -63,15 +63,15 @@ def _within_limits(run: Path) -> None:
     most = int(pages) * resource.getpagesize() + MOST_MORE
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    found = reading._quickly(run)
-    raise SystemExit(0 if found is None or "memory" not in getattr(found, "reason", "memory") else 1)
+    found = reading._read(run)
+    raise SystemExit(1 if "MemoryError" in getattr(found, "reason", "MemoryError") else 0)
 
 
 @pytest.mark.share(12)
 @pytest.mark.parametrize("size", [LARGEST - 100, LARGEST // 8], ids=["largest", "an eighth"])
 @pytest.mark.parametrize("what", HOSTILE)
 def test_any_judgement_is_read_within_limits(own_run: Path, what: str, size: int) -> None:
-    """It is not believed, and the run is judged from its chunks; the eighth has about as many values as may be."""
+    """It is not believed, and the run is refused; the eighth has about as many values as may be."""
     content = HOSTILE[what](size)
     (own_run / FILE).write_text(content, "utf-8")
     assert LARGEST >= (own_run / FILE).stat().st_size
@@ -79,6 +79,7 @@ def test_any_judgement_is_read_within_limits(own_run: Path, what: str, size: int
     process.start()
     process.join()
     assert 0 == process.exitcode
+    assert "`tollbar report " in reason_of(own_run)
 
 
 FACTS: dict[str, Callable[[int], object]] = {
@@ -115,9 +116,9 @@ def _repeated(run: Path, cells: int, tolls: int, **changed: str) -> None:
 
 def test_few_cells_in_all_pairs_are_not_believed(own_run: Path) -> None:
     _repeated(own_run, 110, 12_000)
-    assert read_kept(own_run) is not None
+    assert not why_not_current(own_run)
     _repeated(own_run, 110, 12_001)
-    assert read_kept(own_run) is None
+    assert "`judged.json` has more tolls than any run" == why_not_current(own_run)
 
 
 @pytest.mark.parametrize("where", ["coordinates", "parameters", "study"])
@@ -132,19 +133,18 @@ def test_a_long_text_that_many_tolls_name_is_not_believed(own_run: Path, where: 
     elif where == "study":
         study["name"] = "x" * 3000
     (own_run / FILE).write_text(json.dumps(kept))
-    assert read_kept(own_run) is None
+    assert "`judged.json` has more tolls than any run" == why_not_current(own_run)
     study["tolls"] = study["tolls"][:500]
     (own_run / FILE).write_text(json.dumps(kept))
-    assert read_kept(own_run) is not None
+    assert not why_not_current(own_run)
 
 
 def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> None:
-    """And the run itself, from its chunks."""
     shutil.copytree(own_run, tmp_path / "runs" / "other")
     other = made_in(tmp_path / "good")
     (own_run / FILE).write_text(HOSTILE["empty cells"](LARGEST - 100))
     found = gathering.read([own_run, other])
-    assert [Found, Found] == [type(one) for one in found]
+    assert [Unusable, Found] == [type(one) for one in found]
 
 
 def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:
@@ -167,14 +167,12 @@ def test_a_larger_judgement_than_is_read_is_not_kept(own_run: Path, monkeypatch:
 def test_a_run_of_many_cells_keeps_its_judgement(own_run: Path) -> None:
     """Ten thousand cells and tolls, in ten studies, are well within the limits."""
     kept = read_kept(own_run)
-    assert kept is not None
     (study,) = kept.studies
     many = study.model_copy(update={"cells": study.cells * 63, "tolls": study.tolls * 80})
     assert (1008, 960) == (len(many.cells), len(many.tolls))
     text = kept.model_copy(update={"studies": [many] * 10}).model_dump_json()
     (own_run / FILE).write_text(text)
     again = read_kept(own_run)
-    assert again is not None
     assert 10 * [many] == again.studies
     assert LARGEST > 2 * len(text)
     assert read_json(text, MOST_VALUES * 2 // 3)

@@ -1,12 +1,12 @@
-"""What a run keeps: a judgement that contradicts itself is made anew, and the newest run is that of the clock."""
+"""What a run keeps: a judgement that is not current is refused, and the newest run is that of the clock."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
+import tarfile
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -16,15 +16,18 @@ from typing import Any
 import pytest
 from bench.fleet import fingerprint, run_of
 
-import tollbar
-from gather_lab import cost
+from gather_lab import cost, judged_again, reason_of, why_not_current
 from tollbar import gathering, judge, results
+from tollbar.cli import runs as run_command
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
-from tollbar.gathering.kept import FILE, JUDGED_BY, KeptToll, read_kept
+from tollbar.gathering import Unusable
+from tollbar.gathering.kept import FILE, NUMBERS, KeptToll, read_kept
 from tollbar.gathering.reading import Found
 from tollbar.judge import Verdict
 
+GOLDEN = Path(__file__).with_name("golden") / "judged.json"
+RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"
 # What a sender writes of a toll, by its fields; its study's `threshold` is 3 %.
 CONTRADICTIONS: Mapping[str, Mapping[str, Any]] = {
     "a ratio outside of its interval": {"ratio": 0.5, "low": 3.0, "high": 4.0, "verdict": "costs"},
@@ -66,38 +69,60 @@ def written(run: Path, toll: Mapping[str, Any], **study: Any) -> Path:
 
 @pytest.mark.parametrize("what", CONTRADICTIONS)
 def test_a_judgement_that_contradicts_itself_is_not_believed(own_run: Path, what: str) -> None:
-    """The run is judged from its chunks, and that is what is shown and kept."""
     before = read_kept(own_run)
-    assert before is not None
-    assert read_kept(written(own_run, CONTRADICTIONS[what])) is None
-    (found,) = gathering.read([own_run])
-    assert isinstance(found, Found)
-    assert before.studies[0].tolls[0].verdict is found.studies[0].tolls[0].verdict
-    kept = read_kept(own_run)
-    assert kept is not None
-    assert kept.studies[0].tolls[0].ratio == before.studies[0].tolls[0].ratio
+    written(own_run, CONTRADICTIONS[what])
+    # The one with a verdict that does not exist is refused for its form.
+    assert why_not_current(own_run) in ("`judged.json` contradicts itself", "`judged.json` is not as Tollbar writes it")
+    assert "`tollbar report " in reason_of(own_run)
+    assert before.studies == read_kept(judged_again(own_run)).studies
 
 
 @pytest.mark.parametrize("what", CARRIED)
 def test_what_a_judge_may_have_found_is_believed(own_run: Path, what: str) -> None:
     """As docs/many-machines.md says: it is not worked out again."""
     kept = read_kept(written(own_run, CARRIED[what]))
-    assert kept is not None
     assert Verdict(CARRIED[what]["verdict"]) is kept.studies[0].tolls[0].verdict
 
 
 def test_nothing_is_decided_without_repeats(own_run: Path) -> None:
     """Of noise nothing is known then."""
-    assert read_kept(written(own_run, CARRIED["costs"], noise_floor=None)) is None
+    assert "`judged.json` contradicts itself" == why_not_current(written(own_run, CARRIED["costs"], noise_floor=None))
 
 
-def test_a_run_without_a_judgement_is_judged_from_its_chunks(own_run: Path) -> None:
-    """Which is what a reader does who does not believe it."""
-    written(own_run, CARRIED["costs"])
+def test_a_run_without_a_current_judgement_is_refused_with_the_command(own_run: Path, one_run: Path) -> None:
+    """The others are compared all the same, and the command makes the run one of them."""
     (own_run / FILE).unlink()
+    good, refused = gathering.read([one_run, own_run])
+    assert isinstance(good, Found)
+    assert isinstance(refused, Unusable)
+    assert f"is not judged yet; `tollbar report {own_run}` judges it" == refused.reason
+    assert not (own_run / FILE).exists()
+    run_command.report(own_run)
     (found,) = gathering.read([own_run])
     assert isinstance(found, Found)
-    assert found.studies[0].tolls[0].ratio != 3.5
+
+
+def test_a_judgement_of_another_version_is_refused(own_run: Path) -> None:
+    """Whatever else is in it."""
+    kept = json.loads((own_run / FILE).read_text())
+    for other in (NUMBERS + 1, NUMBERS - 1, None):
+        (own_run / FILE).write_text(json.dumps({**kept, "numbers": other, "studies": "of another form"}))
+        assert why_not_current(own_run).startswith("was judged by another version of Tollbar")
+    del kept["numbers"]
+    (own_run / FILE).write_text(json.dumps(kept))
+    assert why_not_current(own_run).startswith("was judged by another version of Tollbar")
+
+
+def test_the_judged_numbers_are_those_of_their_version(tmp_path: Path) -> None:
+    """A recorded run gives the numbers of this version.
+
+    Where they are to change, raise `NUMBERS`: judgements that runs keep are then made again. The text that this test
+    compares is that of `PYTHONPATH=. python
+    tests/test_gather_kept.py > tests/golden/judged.json`.
+    """
+    expected, found = json.loads(GOLDEN.read_text()), golden(tmp_path)
+    assert NUMBERS == expected["numbers"], "write the golden file again"
+    assert expected == found, "the same run has other numbers: raise `NUMBERS` in `gathering/kept.py`"
 
 
 def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> None:
@@ -148,31 +173,17 @@ CHANGED: Mapping[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("what", CHANGED)
 def test_a_judgement_of_other_results_is_not_believed(own_run: Path, what: str) -> None:
-    """What is shown is what `judge` shows."""
     before = read_kept(own_run)
-    assert before is not None
     CHANGED[what](own_run)
-    assert read_kept(own_run) is None
-    (found,) = gathering.read([own_run])
-    assert isinstance(found, Found)
-    again = read_kept(own_run)
-    assert again is not None
+    assert "its results are not those that were judged" == why_not_current(own_run)
+    again = read_kept(judged_again(own_run))
     assert before.of != again.of
-
-
-def test_tripled_chunks_are_seen(own_run: Path) -> None:
-    (found,) = gathering.read([own_run])
-    CHANGED["chunks"](own_run)
-    (changed,) = gathering.read([own_run])
-    assert isinstance(found, Found)
-    assert isinstance(changed, Found)
-    assert found.studies[0].tolls != changed.studies[0].tolls
+    assert what != "chunks" or before.studies[0].tolls != again.studies[0].tolls
 
 
 def test_a_look_and_a_copy_change_no_judgement(own_run: Path, tmp_path: Path) -> None:
     """Only the results count, and neither how often they were opened nor where they are."""
     before = read_kept(own_run)
-    assert before is not None
     for _ in range(2):
         store = results.reopen(own_run)
         store.note_interim_look()
@@ -193,9 +204,8 @@ def test_a_run_whose_log_is_left_keeps_its_judgement(own_run: Path) -> None:
         database.commit()
         ended = Path(shutil.copytree(own_run, own_run.with_name("ended")))
     assert (ended / "results.sqlite-wal").stat().st_size > 0
-    assert read_kept(ended) is None
-    gathering.read([ended])
-    assert read_kept(ended) is not None
+    assert "its results are not those that were judged" == why_not_current(ended)
+    assert not why_not_current(judged_again(ended))
 
 
 def test_numbers_of_no_run_are_one_line(own_run: Path) -> None:
@@ -212,19 +222,22 @@ def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: p
     assert all(toll.high is None or toll.high < 1.2 for toll in tolls)
 
 
-# Loaded by judging, and no part of it: how a run is found, opened and written, and what a study may be measured with.
-NOT_JUDGING = ("servers", "runner", "runners", "errors", "files", "machine", "markdown", "plan/__init__.py",
-               "results/__init__.py", "results/changes.py", "results/database.py", "results/directory.py",
-               "results/export.py", "results/store.py", "control_groups.py", "__init__.py")  # fmt: skip
+def golden(folder: Path) -> dict[str, Any]:
+    """The judged numbers of a recorded run, to six significant figures, as the golden file has them."""
+    with tarfile.open(RECORDED) as archive:
+        archive.extractall(folder, filter="data")
+    kept = gathering.keep(judge.judge(results.read(folder / "run")))
+    return {"numbers": kept.numbers, "studies": _rounded([study.model_dump(mode="json") for study in kept.studies])}
 
 
-def test_a_judgement_is_of_all_code_that_judges() -> None:
-    """Another version of any module that judging loads judges again."""
-    show = "import sys, tollbar.judge; print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('tollbar')))"
-    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
-    package = Path(tollbar.__file__).parent
-    loaded = {str(Path(file).relative_to(package)) for file in done.stdout.split()}
-    hashed = {str(path.relative_to(package)) for pattern in JUDGED_BY for path in package.glob(pattern)}
-    assert all(any(package.glob(pattern)) for pattern in JUDGED_BY)
-    left = {one for one in loaded - hashed if not one.startswith(NOT_JUDGING)}
-    assert set() == left
+def _rounded(said: Any) -> Any:
+    if isinstance(said, dict):
+        return {name: _rounded(value) for name, value in said.items()}
+    if isinstance(said, list | tuple):
+        return [_rounded(value) for value in said]
+    return float(f"{said:.6g}") if isinstance(said, float) else said
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        print(json.dumps(golden(Path(name)), indent=1))

@@ -47,7 +47,8 @@ def compare(
     tollbar compare here/runs there/runs --output machines.html
 
     Two runs are compared row by row, whatever the version of a library. Machines are compared by ratios alone, because
-    times of two machines mean little. A run that cannot be believed is refused, with the reason, and gives status 1.
+    times of two machines mean little. They are compared by the judgement that each run keeps; `tollbar report RUN`
+    makes a current one. A run that cannot be believed is refused, with the reason, and gives status 1.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _answered(fleets: Fleets, options: Options) -> ExitStatus:
-    done = fleets.judged(report=options.report)
+    done = fleets.finished(report=options.report)
     left = [one for one in fleets.fleet.nodes if one.state != "done"]
     if left:
         console.say(f"{len(left)} of {len(fleets.fleet.nodes)} nodes are not done; go on with: {fleets.how_to_go_on()}")

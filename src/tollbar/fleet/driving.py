@@ -348,15 +348,15 @@ class Fleets:
                 raise TollbarError("another process drives this fleet", where=str(self.directory), hint=hint) from error
             yield
 
-    def judged(self, *, report: bool) -> list[Path]:
-        """The runs of nodes that are done, judged and, where that is asked for, reported here.
+    def finished(self, *, report: bool) -> list[Path]:
+        """Return the runs of nodes that are done, with a report each where that is asked for.
 
-        They are read in processes of their own, as what others sent. The node has noted that look. What is not done is
-        not looked at: that would cost it confidence.
+        Each was judged on its node, which noted that look. What is not done is not looked at: that would cost it
+        confidence.
         """
         done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
-        for found in gathering.read(done):
-            if report and isinstance(found, gathering.Found):
+        for found in gathering.read(done) if report else ():
+            if isinstance(found, gathering.Found):
                 write_report(judge.judge(results.read(found.directory)))
         return done
 

@@ -21,7 +21,7 @@ from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MO
 
 # As `results.create` names one: a study is called by its file, whatever that is called.
 _RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")
-_FILE = re.compile(r"run\.json|studies/[^/]{1,200}\.toml|families/[^/]{1,200}/family\.toml")
+_FILE = re.compile(r"run\.json|judged\.json|studies/[^/]{1,200}\.toml|families/[^/]{1,200}/family\.toml")
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from typing import Any
 BLOCK_BYTES = 64 * 1024
 RESULTS = "results.sqlite"
 # What a run says of itself, by the patterns of its files; what else is in its directory stays on the node.
-SAID = ("studies/*.toml", "families/*/family.toml", "run.json")
+SAID = ("studies/*.toml", "families/*/family.toml", "judged.json", "run.json")
 # The end of what the run said, of which the last lines tell how it ended.
 KEPT_LOG_BYTES = 4000
 # The guard asks the run to end as Ctrl-C does, and kills all of it ten seconds later.

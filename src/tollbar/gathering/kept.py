@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self
@@ -29,38 +28,11 @@ from tollbar.wire import Strict, check_characters, read_json
 FILE = JUDGED
 # Of a digest: as many hexadecimal digits as tell two states apart for certain.
 _DIGITS = 32
-# What a judgement is made by. A run that another version judged is judged again.
-JUDGED_BY = (
-    *(
-        "families/*.py",
-        "judge/*.py",
-        "judge/*.toml",
-        "plan/pairs.py",
-        "records/*.py",
-        "study/*.py",
-        "gathering/kept.py",
-    ),
-    *("results/observations.py", "results/reading.py", "results/run.py", "results/stored.py"),
-    *(
-        "arrays.py",
-        "libraries.py",
-        "limits.py",
-        "renamed.py",
-        "method.py",
-        "metrics.py",
-        "moments.py",
-        "patterns.py",
-        "spread.py",
-        "stats.py",
-        "units.py",
-        "warming.py",
-    ),
-    "spelling.py",
-    "wire.py",
-)
-# Bytes of a database's first page that SQLite changes where only a look is noted: whether it has a log, how often it
-# was changed, and by which version. See "The Database Header" in its file format.
-_HEAD, _OF_THE_LAST_WRITER = 100, (slice(18, 20), slice(24, 28), slice(92, 100))
+NUMBERS = 1
+"""Version of the judged numbers: raised by hand by every change that gives the same run other numbers or verdicts."""
+# Bytes of a database's first page that SQLite changes where only a look is noted, or a copy is made: whether it has a
+# log, how often it and its schema were changed, and by which version. See "The Database Header" in its file format.
+_HEAD, _OF_THE_LAST_WRITER = 100, (slice(18, 20), slice(24, 28), slice(40, 44), slice(92, 100))
 _READ = 1 << 20
 
 
@@ -79,6 +51,10 @@ Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
 # In JSON's text: what may be a character that is checked for.
 _SPACES = str.maketrans("\n\u00a0", "  ")
 _ESCAPED = re.compile(r"\\[ubfr]")
+
+
+class NotCurrent(TollbarError):
+    """A run keeps no judgement of its results by the present judge; `tollbar report RUN` makes one."""
 
 
 class Kept(Strict, BaseModel):
@@ -187,8 +163,10 @@ class KeptStudy(Kept):
 class KeptJudgement(Kept):
     """The file."""
 
+    numbers: int
+    """The version of the judged numbers."""
     of: str
-    """A digest of what was judged, and by what."""
+    """A digest of what was judged."""
     method: int
     """The version of the method that measured it."""
     began_s: Finite | None
@@ -204,6 +182,7 @@ def keep(judged: Judgement) -> KeptJudgement:
     trials = [trial for one in judged.studies for row in one.rows for trial in row.all_trials]
     try:
         kept = KeptJudgement(
+            numbers=NUMBERS,
             of=state(judged.run.directory),
             method=judged.run.method,
             began_s=min((trial.started_s for trial in trials), default=None),
@@ -225,24 +204,32 @@ def keep(judged: Judgement) -> KeptJudgement:
     return kept
 
 
-def read_kept(directory: Path) -> KeptJudgement | None:
-    """What is kept of a run, if that is all of it as it stands now, judged as it would be now.
+def read_kept(directory: Path) -> KeptJudgement:
+    """Return the judgement that a run keeps, if it is one of all its results by the present judge.
 
-    Raises TollbarError where its results cannot be read, or a text in it would steer a terminal.
+    Raises NotCurrent where it is missing or another one, OSError where a file cannot be read, and TollbarError where a
+    text in it would steer a terminal.
     """
     try:
         text = read_text(directory / FILE)
         said = read_json(text, MOST_VALUES)
+        if isinstance(said, dict) and said.get("numbers") != NUMBERS:
+            raise NotCurrent(f"was judged by another version of Tollbar than {tollbar.__version__}")
         kept = KeptJudgement.model_validate(said)
-    except (OSError, ValueError):
-        return None
+    except FileNotFoundError:
+        raise NotCurrent("is not judged yet") from None
+    except ValueError as error:
+        raise NotCurrent(f"`{FILE}` is not as Tollbar writes it") from error
     if not _is_of_limited_size(kept.studies):
-        return None
+        raise NotCurrent(f"`{FILE}` has more tolls than any run")
     # As text it is seen at once that there is none.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(said, str(directory / FILE))
-    # No judge makes what contradicts itself: the chunks say what is so.
-    return kept if kept.of == state(directory) and all(study.agrees for study in kept.studies) else None
+    if kept.of != state(directory):
+        raise NotCurrent("its results are not those that were judged")
+    if not all(study.agrees for study in kept.studies):
+        raise NotCurrent(f"`{FILE}` contradicts itself")
+    return kept
 
 
 def _is_of_limited_size(studies: Sequence[KeptStudy]) -> bool:
@@ -270,8 +257,8 @@ def _agrees(toll: KeptToll, margin: float, *, has_repeats: bool) -> bool:
 
 
 def state(directory: Path) -> str:
-    """Return a digest of all that a run's judgement is made from, and of the code that judges it. Raises OSError."""
-    digest = hashlib.sha256(_edition().encode())
+    """Return a digest of all that a run's judgement is made from. Raises OSError."""
+    digest = hashlib.sha256()
     for path in (directory / "run.json", *sorted(_texts(directory))):
         with os.fdopen(open_file(path), "rb") as file:
             content = file.read()
@@ -298,15 +285,6 @@ def _add_pages(digest: hashlib._Hash, path: Path) -> None:
 
 def _texts(directory: Path) -> Iterator[Path]:
     return chain(directory.glob("studies/*.toml"), directory.glob("families/*/family.toml"))
-
-
-@cache
-def _edition() -> str:
-    package = Path(tollbar.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for pattern in JUDGED_BY for path in package.glob(pattern)):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _study(judged: StudyJudgement) -> KeptStudy:

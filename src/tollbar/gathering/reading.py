@@ -1,50 +1,33 @@
 """Runs under directories that others may have made: each one's machine and tolls, or why it has none.
 
-Nothing is followed out of a directory, nothing of it is run, and no file is read that is larger than a run has them.
+Tolls are read from `judged.json` alone: the database of a run that others made is hashed and never opened. Nothing is
+followed out of a directory, nothing in it is executed, and no file is read that is larger than a run has them.
 """
 
 from __future__ import annotations
 
-import ctypes
-import logging
 import os
-import resource
-import signal
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tollbar import judge, results, units
+from tollbar import results
 from tollbar.errors import TollbarError
-from tollbar.gathering.kept import KeptJudgement, KeptStudy, Scalar, keep, read_kept
+from tollbar.files import pasted
+from tollbar.gathering.kept import KeptJudgement, KeptStudy, NotCurrent, Scalar, read_kept
 from tollbar.machine import NOT_STATED
 from tollbar.method import FIRST, VERSION
-from tollbar.results.directory import check_files
 from tollbar.results.reading import uncollected
 from tollbar.wire import Strict, check_characters
 
-_log = logging.getLogger(__name__)
-
 # Many times what the largest run has.
 MOST_FLAGS = 200
-# Of a process that judges one run: seconds, and bytes of addresses, with all that is mapped before.
-MOST_S = 600
-MOST_ADDRESSES = max(4 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 # Of folders below the one that is named: a run of each study of each machine of each day.
 DEEPEST = 4
-# So many runs of a thousand cells are judged in about a minute.
-MANY = 20
-DIED = f"could not be judged: the process that judged it ended; it may take too much memory, or more than {MOST_S} s"
-# Of <sys/prctl.h>: the signal that a process has when its parent ends, however that ends.
-PR_SET_PDEATHSIG = 1
 # Of a name or a reason that is shown.
 MOST_LETTERS = 200
 
@@ -141,18 +124,12 @@ class Unusable:
 def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[Found | Unusable]:
     """Every run in these folders, in the order of their names. Raises TollbarError for a folder that has none.
 
-    A run that keeps no judgement of this version is judged; that is a look, and is noted where the run can be written.
+    A run whose kept judgement is missing or not current is refused, with the command that judges it.
     Of runs by several versions of the method those of the newest are taken, unless all are asked for.
     """
-    directories = list(_directories(folders))
     with uncollected():
-        read_back = {directory: _quickly(directory) for directory in directories if isinstance(directory, Path)}
-    left = [directory for directory, found in read_back.items() if found is None]
-    if left:
-        _log.info("%d of %d runs keep no judgement of this version: judging them", len(left), len(read_back))
-        read_back |= _judged_apart(left)
-    found = [one if isinstance(one, Unusable) else read_back[one] for one in directories]
-    once = list(_once([one for one in found if one is not None]))
+        found = [one if isinstance(one, Unusable) else _read(one) for one in _directories(folders)]
+    once = list(_once(found))
     return once if across_methods else _of_newest_method(once)
 
 
@@ -165,60 +142,6 @@ def _of_newest_method(found: Sequence[Found | Unusable]) -> list[Found | Unusabl
         else one
         for one in found
     ]
-
-
-def _ends_with_parent() -> None:
-    """Of a process that judges: what interrupts the command is the command's to say; and not all memory is its own."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MOST_ADDRESSES if hard == resource.RLIM_INFINITY else min(MOST_ADDRESSES, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _judged_apart(directories: Sequence[Path]) -> Iterator[tuple[Path, Found | Unusable]]:
-    """Runs judged in processes beside this one. One that dies ends its pool: what is left then has a pool each."""
-    unnoted = 0
-    pools: list[tuple[int, Sequence[Path]]] = [(min(len(directories), os.cpu_count() or 1), directories)]
-    for workers, some in pools:
-        for number, (directory, judged) in enumerate(_judged_in(workers, some), 1):
-            if number % MANY == 0:
-                _log.info("judging run %d of %d", number, len(directories))
-            if judged is not None:
-                unnoted += not judged[1]
-                yield directory, judged[0]
-            elif len(some) > 1:
-                pools.append((1, [directory]))
-            else:
-                yield directory, Unusable(shown(directory), DIED)
-    if unnoted:
-        _log.warning("this look at %d of them is not noted, so that later ones will not pay for it", unnoted)
-
-
-def _judged_in(
-    workers: int, directories: Sequence[Path]
-) -> Iterator[tuple[Path, tuple[Found | Unusable, bool] | None]]:
-    """Each as `_judged` has it; None: a process of the pool died, whichever run it judged."""
-    with ProcessPoolExecutor(workers, get_context("fork"), _ends_with_parent) as pool:
-        try:
-            under_way: dict[Path, Future[tuple[Found | Unusable, bool]]] = {}
-            with suppress(BrokenProcessPool):
-                for directory in directories:
-                    under_way[directory] = pool.submit(_judged, directory)
-            for directory in directories:
-                judged: tuple[Found | Unusable, bool] | None = None
-                try:
-                    judged = under_way[directory].result() if directory in under_way else None
-                except BrokenProcessPool:
-                    pass
-                except Exception as error:  # of what a process hands back
-                    judged = Unusable(shown(directory), f"could not be judged: {_words(error)}"), True
-                yield directory, judged
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def shown(text: object, most: int = MOST_LETTERS) -> str:
@@ -267,37 +190,21 @@ def _below(folder: Path, depth: int) -> Iterator[Path | Unusable]:
             yield from _below(folder / entry.name, depth - 1)
 
 
-def _quickly(directory: Path) -> Found | Unusable | None:
-    """A run by what it keeps; None where it is yet to be judged."""
+def _read(directory: Path) -> Found | Unusable:
     try:
-        check_files(directory)
-        kept = read_kept(directory)
-        return None if kept is None else _found(directory, kept)
+        # Read first: a run of an earlier format is refused for that, and not for the judgement that it has not.
+        about = results.about(directory)
+        return _found(directory, read_kept(directory), about)
+    except NotCurrent as error:
+        return Unusable(shown(directory), f"{error.what}; `tollbar report {shown(pasted(directory))}` judges it")
     except Exception as error:  # whatever a file that others wrote may lead to
         return Unusable(shown(directory), _words(error))
-
-
-def _judged(directory: Path) -> tuple[Found | Unusable, bool]:
-    """A run by its chunks, and whether the look at them is noted."""
-    # Whatever it is busy with, the process dies of it.
-    signal.alarm(MOST_S)
-    try:
-        # Read before the look is noted: what is no table is refused first.
-        run = results.read(directory)
-        is_noted = results.note_interim_look(directory) is None
-        return _found(directory, keep(judge.judge(run))), is_noted
-    except Exception as error:  # whatever a file that others wrote may lead to
-        return Unusable(shown(directory), _words(error)), True
-    finally:
-        signal.alarm(0)
 
 
 def _words(error: Exception) -> str:
     """What went wrong with a run, without its place, which stands beside it."""
     if isinstance(error, TollbarError):
         return shown(error.what)
-    if isinstance(error, MemoryError):
-        return f"judging it takes more memory than one run may have: {units.show_bytes(MOST_ADDRESSES)}"
     if isinstance(error, OSError):
         return shown(f"cannot be read: {error.strerror or error}")
     return shown(
@@ -305,8 +212,7 @@ def _words(error: Exception) -> str:
     )
 
 
-def _found(directory: Path, kept: KeptJudgement) -> Found:
-    said = results.about(directory)
+def _found(directory: Path, kept: KeptJudgement, said: Mapping[str, Any]) -> Found:
     about = _About.model_validate(said)
     check_characters(about.model_dump(), shown(directory))
     page = directory / "report.html"
