@@ -13,8 +13,8 @@ import pytest
 from builders import lognormal, measured, row, study, study_run
 from tollbar import method, plan
 from tollbar.budgets.accepting import accepted
-from tollbar.budgets.checked import Check, Found
-from tollbar.budgets.judging import PRECISION, CheckedBudget, judged, left_out, refuse_other_than_one, study_of
+from tollbar.budgets.checked import PRECISION, BudgetVerdict, Check, CheckedBudget
+from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge_study
@@ -59,10 +59,10 @@ def test_a_ratio_is_over_where_its_whole_interval_is() -> None:
     of = at_ratio(2.0)
     ratio = found(2.1, of).ratio
     assert ratio is not None
-    assert Found.WITHIN is found(2.1, of).found
-    assert Found.OVER is found(1.9, of).found
+    assert BudgetVerdict.WITHIN is found(2.1, of).found
+    assert BudgetVerdict.OVER is found(1.9, of).found
     for limit in (ratio.low * 1.0001, ratio.estimate, ratio.high * 0.9999):
-        assert (Found.CANNOT_TELL, "the limit lies within the interval") == (
+        assert (BudgetVerdict.CANNOT_TELL, "the limit lies within the interval") == (
             found(limit, of).found,
             found(limit, of).reason,
         )
@@ -86,9 +86,9 @@ def test_what_noise_explains_is_not_over() -> None:
     assert toll.ratio is not None
     apart = replace(toll, noise=replace(toll.ratio, estimate=1.03, low=1.01, high=1.05))
     noisy = replace(of, tolls=tuple(apart if one is toll else one for one in of.tolls))
-    assert (Found.OVER, Found.CANNOT_TELL) == (found(1.95, of).found, found(1.95, noisy).found)
+    assert (BudgetVerdict.OVER, BudgetVerdict.CANNOT_TELL) == (found(1.95, of).found, found(1.95, noisy).found)
     noisy = at_ratio(2.0, noisy=True)
-    assert (Found.CANNOT_TELL, Found.OVER) == (found(1.9, noisy).found, found(1.2, noisy).found)
+    assert (BudgetVerdict.CANNOT_TELL, BudgetVerdict.OVER) == (found(1.9, noisy).found, found(1.2, noisy).found)
     assert "not quiet" in (found(1.9, noisy).reason or "")
     assert not found(1.9, noisy).can_be_set
 
@@ -97,7 +97,7 @@ def test_within_as_disturbed_is_counted_apart() -> None:
     """Neighbours may have made the ratio less than it is: where the limit is not far above it, that is said."""
     noisy = at_ratio(2.0, noisy=True)
     near, far, sure = (found(2.2, noisy), found(3.0, noisy), found(2.2, at_ratio(2.0)))
-    assert [Found.WITHIN] * 3 == [one.found for one in (near, far, sure)]
+    assert [BudgetVerdict.WITHIN] * 3 == [one.found for one in (near, far, sure)]
     assert [False, True, True] == [one.is_sure for one in (near, far, sure)]
     check = Check(Path("tollbar.toml"), TODAY, budgets=(near, far, sure))
     assert (False, True) == (check.breaks, check.leaves_open)
@@ -113,10 +113,10 @@ def test_a_limit_that_was_accepted_holds_when_nothing_changed_and_is_broken_by_f
     limit = found(None, at_ratio(2.0, 999)).new_limit
     assert limit is not None
     again = [found(limit, at_ratio(2.0, seed)).found for seed in range(40)]
-    assert 0 == again.count(Found.OVER)
-    assert again.count(Found.WITHIN) >= 38
+    assert 0 == again.count(BudgetVerdict.OVER)
+    assert again.count(BudgetVerdict.WITHIN) >= 38
     dearer = [found(limit, at_ratio(2.1, seed)).found for seed in range(40)]
-    assert dearer.count(Found.OVER) >= 36
+    assert dearer.count(BudgetVerdict.OVER) >= 36
 
 
 def test_a_limit_has_the_margin_of_its_interval_and_of_the_noise() -> None:
@@ -150,7 +150,7 @@ def test_what_a_limit_finds_is_found(noise: float) -> None:
     assert limit is not None
     assert finds is not None
     said = [found(limit, dearer(1 + finds + more)).found for more in (-0.002, 0.002)]
-    assert [Found.CANNOT_TELL, Found.OVER] == said
+    assert [BudgetVerdict.CANNOT_TELL, BudgetVerdict.OVER] == said
 
 
 def test_a_limit_that_is_kept_and_near_stays() -> None:
@@ -173,8 +173,8 @@ def test_a_budget_of_another_processor_is_not_judged_here() -> None:
         "other instruction sets: avx512f": replace(HERE, flags="aes avx2 avx512f"),
     }
     for words, here in others.items():
-        (one,) = left_out([there, BUDGET], here, accepts=False)
-        assert Found.ELSEWHERE is one.found
+        (one,) = left_out([replace(BUDGET, set_on=there), BUDGET], here, accepts=False)
+        assert BudgetVerdict.ELSEWHERE is one.found
         assert words in (one.reason or "")
     assert () == left_out([there], HERE, accepts=False)
 
@@ -185,7 +185,7 @@ def test_a_limit_of_another_version_of_the_method_is_measured_only_to_be_replace
     earlier = BUDGET.model_copy(update={"at_most": limit, "set_on": SET_ON})
     assert method.FIRST == (earlier.set_on and earlier.set_on.method)
     (one,) = left_out([earlier], HERE, accepts=False)
-    assert Found.ELSEWHERE is one.found
+    assert BudgetVerdict.ELSEWHERE is one.found
     assert "version 1 of the method" in (one.reason or "")
     assert () == left_out([earlier], HERE, accepts=True)
     # A limit that would stay is written anew, with its version.

@@ -9,7 +9,7 @@ import pytest
 from builders import run, study_run
 from test_budgets import at_ratio, found
 from test_comparison import slower
-from tollbar.budgets.checked import Found
+from tollbar.budgets.checked import BudgetVerdict
 from tollbar.judge import Judgement, StudyJudgement, judge
 from tollbar.moments import Known
 from tollbar.present.decisions.compare import increase_lines
@@ -26,17 +26,17 @@ def unsure(study: StudyJudgement) -> StudyJudgement:
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
-        (1.5, Found.OVER),
-        (1.8, Found.CANNOT_TELL),
-        (2.1, Found.CANNOT_TELL),
-        (2.5, Found.WITHIN),
+        (1.5, BudgetVerdict.OVER),
+        (1.8, BudgetVerdict.CANNOT_TELL),
+        (2.1, BudgetVerdict.CANNOT_TELL),
+        (2.5, BudgetVerdict.WITHIN),
     ],
 )
-def test_a_budget_near_its_limit_cannot_be_told(limit: float, expected: Found) -> None:
+def test_a_budget_near_its_limit_cannot_be_told(limit: float, expected: BudgetVerdict) -> None:
     sure, first = at_ratio(2.0), unsure(at_ratio(2.0))
-    assert (Found.OVER if limit < 2.0 else Found.WITHIN) is found(limit, sure).found
+    assert (BudgetVerdict.OVER if limit < 2.0 else BudgetVerdict.WITHIN) is found(limit, sure).found
     assert expected is found(limit, first).found
-    if expected is Found.CANNOT_TELL:
+    if expected is BudgetVerdict.CANNOT_TELL:
         assert "first run on this processor" in (found(limit, first).reason or "")
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tollbar import families, method, study
-from tollbar.budgets.checked import Found
+from tollbar.budgets.checked import BudgetVerdict, CheckedBudget
 from tollbar.errors import TollbarError, unknown
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.judge.decisions import jointly, reach
@@ -17,9 +16,6 @@ from tollbar.policies import CostBudget, Processor, SetOn
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.study import Study
 
-# What a limit needs at least beyond the interval that it is made of, and how well a ratio is to be known for one:
-# intervals of ± 1 % on both sides, and this between them, leave room to find an increase of 5 %.
-PRECISION = 0.01
 # Neighbours on a core make unlike work dearer unlike: one kind by a third more than another where it was looked into
 # (facts of the probe in METHOD.md). A noisy ratio is over a limit only beyond that.
 NEIGHBOURS = 1.4
@@ -27,79 +23,6 @@ _NEIGHBOURS = "the core was not quiet, and neighbours alone may move a ratio so 
 _MAY_HAVE_NEIGHBOUR = (
     "cannot exclude a steady neighbour: first run on this processor, and one alone may move a ratio so far"
 )
-# Limits are written with so many significant figures, rounded up.
-_FIGURES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBudget:
-    """What came of a budget, and why."""
-
-    budget: CostBudget
-    found: Found
-    reason: str | None = None
-    """Why it is not known whether it is kept, or not sure."""
-    toll: Toll | None = None
-    ratio: Interval | None = None
-    """As one of all that are checked at once: together they miss no oftener than one would."""
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """What performed the two choices, with versions."""
-        rows = [self.toll.row, self.toll.against] if self.toll else []
-        found = (name for row in rows for name in (row.provider, row.server_version) if name)
-        return tuple(dict.fromkeys(found))
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether the ratio is noisy."""
-        return self.ratio is not None and self.ratio.moments is Moments.ALL
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether it is not merely within by noisy moments, nearer to its limit than neighbours may move it."""
-        return self.found is not Found.WITHIN or self.reason is None
-
-    @property
-    def can_be_set(self) -> bool:
-        """Whether a limit can be made of what was measured: of quiet moments alone."""
-        return self.ratio is not None and self.ratio.is_bounded and self.ratio.moments is Moments.QUIET
-
-    @property
-    def new_limit(self) -> float | None:
-        """The limit that `--accept` writes; None where none can be made, and where the one there may stay.
-
-        The end of the interval, and as much again as noise may make of equals, at least `PRECISION`: a run in which
-        nothing changed then lies below it. One that is kept, and not twice as far away, stays as it is.
-        """
-        if not self.can_be_set or self.ratio is None:
-            return None
-        noise = self.toll.noise if self.toll else None
-        margin = max(reach(noise) if noise else 1.0, 1 + PRECISION)
-        made = _rounded_up(self.ratio.high * margin)
-        old, set_on = self.budget.at_most, self.budget.set_on
-        is_of_now = set_on is not None and set_on.method == method.VERSION
-        if self.found is Found.WITHIN and old is not None and is_of_now and old <= made * margin:
-            return None
-        return made
-
-    @property
-    def finds(self) -> float | None:
-        """An increase of this share is found by a run that is as precise, and noisy, as this one; None without a
-        limit, and where nothing is known of the noise.
-
-        Its interval must then lie beyond the limit, and the ratio further beyond than noise may make of equals.
-        """
-        limit = self.new_limit or self.budget.at_most
-        noise = self.toll.noise if self.toll else None
-        if limit is None or self.ratio is None or not self.ratio.is_bounded or noise is None:
-            return None
-        return limit * max(self.ratio.high / self.ratio.estimate, reach(noise)) / self.ratio.estimate - 1
-
-    @property
-    def is_precise(self) -> bool:
-        """Whether a limit that is made of it will find small increases."""
-        return self.can_be_set and self.ratio is not None and self.ratio.half_width <= PRECISION
 
 
 def left_out(budgets: Sequence[CostBudget], here: Processor, *, accepts: bool) -> tuple[CheckedBudget, ...]:
@@ -108,7 +31,7 @@ def left_out(budgets: Sequence[CostBudget], here: Processor, *, accepts: bool) -
     A limit of another method is measured where it is to be replaced.
     """
     reasons = ((one, _not_comparable(one.set_on, here, accepts=accepts)) for one in budgets if one.set_on)
-    return tuple(CheckedBudget(one, Found.ELSEWHERE, reason) for one, reason in reasons if reason)
+    return tuple(CheckedBudget(one, BudgetVerdict.ELSEWHERE, reason) for one, reason in reasons if reason)
 
 
 def _not_comparable(set_on: SetOn, here: Processor, *, accepts: bool) -> str | None:
@@ -170,34 +93,29 @@ def judged(budget: CostBudget, of: StudyJudgement, among: int) -> CheckedBudget:
     """What came of a budget that was measured, as one of so many that are checked at once."""
     (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
     if toll.ratio is None:
-        return CheckedBudget(budget, Found.NOT_MEASURED, toll.reason, toll)
+        return CheckedBudget(budget, BudgetVerdict.NOT_MEASURED, toll.reason, toll)
     ratio = jointly(toll.ratio, among)
     found, reason = _found(ratio, budget.at_most, toll)
-    if found in (Found.WITHIN, Found.OVER) and is_near(ratio, budget.at_most or math.inf, of.trust):
-        found, reason = Found.CANNOT_TELL, _MAY_HAVE_NEIGHBOUR
-    return CheckedBudget(budget, found, reason, toll, ratio)
+    if found in (BudgetVerdict.WITHIN, BudgetVerdict.OVER) and is_near(ratio, budget.at_most or math.inf, of.trust):
+        found, reason = BudgetVerdict.CANNOT_TELL, _MAY_HAVE_NEIGHBOUR
+    noise_reach = reach(toll.noise) if toll.noise else None
+    return CheckedBudget(budget, found, reason, toll, ratio, ratio.moments is Moments.ALL, noise_reach)
 
 
-def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[Found, str | None]:
+def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[BudgetVerdict, str | None]:
     if limit is None:
-        return Found.CANNOT_TELL, "it has no limit yet"
+        return BudgetVerdict.CANNOT_TELL, "it has no limit yet"
     if not ratio.is_bounded:
-        return Found.CANNOT_TELL, "there are too few blocks for an interval"
+        return BudgetVerdict.CANNOT_TELL, "there are too few blocks for an interval"
     is_noisy = ratio.moments is Moments.ALL
     if ratio.high <= limit:
-        return Found.WITHIN, _NEIGHBOURS if is_noisy and ratio.high * NEIGHBOURS > limit else None
+        return BudgetVerdict.WITHIN, _NEIGHBOURS if is_noisy and ratio.high * NEIGHBOURS > limit else None
     if ratio.low <= limit:
-        return Found.CANNOT_TELL, "the limit lies within the interval"
+        return BudgetVerdict.CANNOT_TELL, "the limit lies within the interval"
     if toll.noise is None:
-        return Found.CANNOT_TELL, "nothing was measured twice, so that nothing is known of the noise"
+        return BudgetVerdict.CANNOT_TELL, "nothing was measured twice, so that nothing is known of the noise"
     if ratio.estimate <= limit * reach(toll.noise):
-        return Found.CANNOT_TELL, "it is over by no more than what was measured twice may differ"
+        return BudgetVerdict.CANNOT_TELL, "it is over by no more than what was measured twice may differ"
     if is_noisy and ratio.low <= limit * NEIGHBOURS:
-        return Found.CANNOT_TELL, _NEIGHBOURS
-    return Found.OVER, None
-
-
-def _rounded_up(limit: float) -> float:
-    """To four significant figures, the last one upwards."""
-    step = 10.0 ** (math.floor(math.log10(limit)) + 1 - _FIGURES)
-    return float(f"{math.ceil(round(limit / step, 6)) * step:.{_FIGURES}g}")
+        return BudgetVerdict.CANNOT_TELL, _NEIGHBOURS
+    return BudgetVerdict.OVER, None

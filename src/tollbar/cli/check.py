@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from tollbar import machine, policies
-from tollbar.budgets.checked import Check, Found, processor_of
+from tollbar.budgets.checked import BudgetVerdict, Check, CheckedBudget, processor_of
 from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.files import is_file, is_folder, read_bytes, write
@@ -21,7 +21,6 @@ from tollbar.present.decisions.check import answer
 
 if TYPE_CHECKING:
     # What measures and judges takes three times as long to import as `check policy` takes without it.
-    from tollbar.budgets.judging import CheckedBudget
     from tollbar.document.decisions.check import CheckDocument
     from tollbar.judge import StudyJudgement
 
@@ -158,7 +157,7 @@ def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, 
 
     def is_settled(study: StudyJudgement) -> bool:
         one = checked(study)
-        return one.is_precise if found.is_accepted else one.found is not Found.CANNOT_TELL
+        return one.is_precise if found.is_accepted else one.found is not BudgetVerdict.CANNOT_TELL
 
     run = lab.in_two_interim_looks(studies, is_settled, within_s=within_s, command=command_line(), runs=runs)
     every = {one.budget.name: one for one in (*elsewhere, *map(checked, run.studies))}

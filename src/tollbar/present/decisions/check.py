@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from tollbar.budgets.checked import Check, Found
+from tollbar.budgets.checked import BudgetVerdict, Check, CheckedBudget
 from tollbar.families import Authority
 from tollbar.policies import CheckedUse, Except, RuleFinding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
@@ -13,15 +12,12 @@ from tollbar.present.decisions import ended_words
 from tollbar.present.numbers import NOISY, bracket_exactly, marked, percent, percent_of
 from tollbar.words import counted, enumeration
 
-if TYPE_CHECKING:
-    from tollbar.budgets.judging import CheckedBudget
-
 _GOOD: Mapping[str, bool] = {
     Ruling.MEETS: True,
     Ruling.BREAKS: False,
-    Found.WITHIN: True,
-    Found.OVER: False,
-    Found.NOT_MEASURED: False,
+    BudgetVerdict.WITHIN: True,
+    BudgetVerdict.OVER: False,
+    BudgetVerdict.NOT_MEASURED: False,
 }
 
 
@@ -48,13 +44,13 @@ _OF_USES: Mapping[str, tuple[str, str]] = {
     Ruling.MEETS: ("meets what is asked of it", "meet what is asked of them"),
 }
 _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
-    Found.OVER: ("is over its limit", "are over their limits"),
-    Found.NOT_MEASURED: ("could not be measured", "could not be measured"),
-    Found.CANNOT_TELL: ("is undecided", "are undecided"),
-    Found.ELSEWHERE: ("is not judged here", "are not judged here"),
+    BudgetVerdict.OVER: ("is over its limit", "are over their limits"),
+    BudgetVerdict.NOT_MEASURED: ("could not be measured", "could not be measured"),
+    BudgetVerdict.CANNOT_TELL: ("is undecided", "are undecided"),
+    BudgetVerdict.ELSEWHERE: ("is not judged here", "are not judged here"),
     "accepted": ("has a new limit", "have new limits"),
     "within, noisy": ("is within its limit, noisy", "are within their limits, noisy"),
-    Found.WITHIN: ("is within its limit", "are within their limits"),
+    BudgetVerdict.WITHIN: ("is within its limit", "are within their limits"),
 }
 
 
@@ -193,7 +189,7 @@ def _verdict(one: CheckedBudget, check: Check) -> str:
 def _counted(one: CheckedBudget, check: Check) -> str:
     """As what it is counted in the answer: what is not sure stands apart."""
     verdict = _verdict(one, check)
-    return f"{verdict}, noisy" if verdict == Found.WITHIN and not one.is_sure else verdict
+    return f"{verdict}, noisy" if verdict == BudgetVerdict.WITHIN and not one.is_sure else verdict
 
 
 def _times(ratio: float) -> str:
@@ -203,7 +199,7 @@ def _times(ratio: float) -> str:
 
 def _of_budget(one: CheckedBudget) -> Iterator[str]:
     name, set_on = one.budget.name, one.budget.set_on
-    if one.found is Found.OVER and one.ratio and one.budget.at_most:
+    if one.found is BudgetVerdict.OVER and one.ratio and one.budget.at_most:
         least = percent_of(one.ratio.low / one.budget.at_most - 1)
         was = f"; when the limit was set it was {_times(set_on.ratio)}" if set_on else ""
         yield f"{name} is over its limit by {least} at least{was}."
