@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import fleet
-from tollbar.fleet.cluster import Lost, Place, Said
+from tollbar.fleet.cluster import ClusterNode, Lost, Said
 from tollbar.fleet.driving import Fleets, State
-from tollbar.fleet.node import Node
+from tollbar.fleet.node import NodeAgent
 
 SPIN = """
 question  = "Does this lab find a difference where there is one?"
@@ -38,7 +38,7 @@ def spin(blocks: int) -> str:
 class Part:
     """A part whose node is in this process; it dies when `dies` says so of a method."""
 
-    node: Node
+    node: NodeAgent
     dies: Callable[[str], bool] = lambda _: False
     answers: Mapping[str, Any] = field(default_factory=dict)
 
@@ -65,10 +65,10 @@ class Cluster:
     made: Mapping[str, Callable[[str], Part]]
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def places(self) -> Sequence[Place]:
-        return [Place(f"id-{name}", name, f"10.0.0.{at}", self.labels) for at, name in enumerate(self.made, 1)]
+    def places(self) -> Sequence[ClusterNode]:
+        return [ClusterNode(f"id-{name}", name, f"10.0.0.{at}", self.labels) for at, name in enumerate(self.made, 1)]
 
-    def start(self, place: Place, name: str) -> Part:
+    def start(self, place: ClusterNode, name: str) -> Part:
         return self.made[place.name](name)
 
     def close(self) -> None:
@@ -96,6 +96,6 @@ def trials(run: Path) -> list[tuple[object, ...]]:
         return database.execute("select study, cell, repeat, block, batch, outcome from trial order by ord").fetchall()
 
 
-def at_once(count: int) -> tuple[Sequence[Place], int]:
+def at_once(count: int) -> tuple[Sequence[ClusterNode], int]:
     """The nodes `one` and `other`, so many of them at once."""
-    return [Place(f"id-{name}", name, "10.0.0.1", {}) for name in ("one", "other")], count
+    return [ClusterNode(f"id-{name}", name, "10.0.0.1", {}) for name in ("one", "other")], count

@@ -24,7 +24,7 @@ from tollbar.runner.process import Process
 from tollbar.servers import NotStarted
 from tollbar.servers.agent import Agent
 from tollbar.servers.nodes import Node
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 
 
@@ -99,7 +99,7 @@ def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> 
     """Also while it waits for an answer."""
     monkeypatch.setattr("tollbar.servers.nodes.BEAT_S", 0.01)
     told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
-    node = Node(Place("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
+    node = Node(RoleMachine("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
     node.keep_up()
     assert 3 == node.ask("anything")
     node.close()

@@ -19,9 +19,9 @@ from tollbar import fleet, results
 from tollbar.errors import TollbarError
 from tollbar.fleet import driving
 from tollbar.fleet import node as node_module
-from tollbar.fleet.cluster import Place
+from tollbar.fleet.cluster import ClusterNode
 from tollbar.fleet.driving import Fleets, State
-from tollbar.fleet.node import Node
+from tollbar.fleet.node import NodeAgent
 
 # Blocks of a run that still goes on when it is heard, however late on a busy machine, that it has some.
 LONG = 24
@@ -55,9 +55,11 @@ def test_what_is_sent_to_a_node_needs_no_tollbar_to_arrive() -> None:
 def test_each_node_measures_and_its_run_comes_home(place: Path) -> None:
     """Two nodes, each with an ordinary run at home that can be judged; nothing of it stays on the nodes."""
     fleets = begun(place)
-    fleets.drive(Cluster({"one": lambda name: Part(Node(name)), "other": lambda name: Part(Node(name))}), *at_once(2))
+    fleets.drive(
+        Cluster({"one": lambda name: Part(NodeAgent(name)), "other": lambda name: Part(NodeAgent(name))}), *at_once(2)
+    )
     assert {"one": (State.DONE, None), "other": (State.DONE, None)} == ended(fleets)
-    runs = fleets.judged(report=False)
+    runs = fleets.finished(report=False)
     assert ["one", "other"] == [run.parent.name for run in runs]
     for run in runs:
         read = results.read(run)
@@ -76,7 +78,9 @@ def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone
         return any(trials(path.parent) for path in run_of_one.glob("*/run.json"))
 
     fleets.drive(
-        Cluster({"one": lambda name: Part(Node(name), dies=has_trials), "other": lambda name: Part(Node(name))}),
+        Cluster(
+            {"one": lambda name: Part(NodeAgent(name), dies=has_trials), "other": lambda name: Part(NodeAgent(name))}
+        ),
         *at_once(2),
     )
     assert {"one": (State.LOST, "the node is gone"), "other": (State.DONE, None)} == ended(fleets)
@@ -88,7 +92,7 @@ def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone
     def not_again(name: str) -> Part:
         raise AssertionError("a node that is done is not asked again")
 
-    again.drive(Cluster({"one": lambda name: Part(Node(name)), "other": not_again}), *at_once(2))
+    again.drive(Cluster({"one": lambda name: Part(NodeAgent(name)), "other": not_again}), *at_once(2))
     assert {"one": (State.DONE, None), "other": (State.DONE, None)} == ended(again)
     after = trials(run)
     assert before == after[: len(before)]
@@ -105,12 +109,12 @@ def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
         return any(trials(path.parent) for path in run_of_one.glob("*/run.json"))
 
     nodes = at_once(1)[0][:1]
-    fleets.drive(Cluster({"one": lambda name: Part(Node(name), dies=has_trials)}), nodes, 1)
+    fleets.drive(Cluster({"one": lambda name: Part(NodeAgent(name), dies=has_trials)}), nodes, 1)
     (run,) = [path.parent for path in run_of_one.glob("*/run.json")]
     before = trials(run)
     shutil.rmtree(place / "cache" / "tollbar" / "fleet")
     again = fleet.take_up(fleets.directory)
-    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    again.drive(Cluster({"one": lambda name: Part(NodeAgent(name))}), nodes, 1)
     assert {"one": (State.DONE, None)} == ended(again)
     assert before == trials(run)[: len(before)]
     assert LONG * 3 == len(trials(run))
@@ -130,7 +134,9 @@ def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path
     def has_trials(_: str) -> bool:
         return (run := there()) is not None and bool(trials(run))
 
-    fleets.drive(Cluster({"one": lambda name: Part(Node(name), dies=has_trials, answers={"changed": {}})}), nodes, 1)
+    fleets.drive(
+        Cluster({"one": lambda name: Part(NodeAgent(name), dies=has_trials, answers={"changed": {}})}), nodes, 1
+    )
     run = there()
     assert run is not None
     before = trials(run)
@@ -139,7 +145,7 @@ def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path
     assert run.name == again.fleet.nodes[0].run
     if not is_named:
         again.fleet.nodes[0].run = None
-    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    again.drive(Cluster({"one": lambda name: Part(NodeAgent(name))}), nodes, 1)
     assert {"one": (State.DONE, None)} == ended(again)
     (at_home,) = [path.parent for path in fleets.directory.glob("one/*/run.json")]
     assert run.name == at_home.name
@@ -153,14 +159,14 @@ def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
     nodes = at_once(1)[0][:1]
     made = {
         "one": lambda name: Part(
-            Node(name), dies=lambda _: [*(place / "cache").rglob("run.json")] != [], answers={"changed": {}}
+            NodeAgent(name), dies=lambda _: [*(place / "cache").rglob("run.json")] != [], answers={"changed": {}}
         )
     }
     fleets.drive(Cluster(made), nodes, 1)
     shutil.rmtree(place / "cache" / "tollbar" / "fleet")
     again = fleet.take_up(fleets.directory)
     again.fleet.nodes[0].run = RUN
-    again.drive(Cluster({"one": lambda name: Part(Node(name))}), nodes, 1)
+    again.drive(Cluster({"one": lambda name: Part(NodeAgent(name))}), nodes, 1)
     assert {"one": (State.DONE, None)} == ended(again)
     assert 1 == len(again.judged(report=False))
 
@@ -182,11 +188,11 @@ LATER = {
 def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> None:
     """Each member is found again whatever it is called now, and no other node measures."""
     fleets = begun(place)
-    fleets.fleet.nodes[:] = [driving.Member(name, address, {}, State.LOST) for name, address in AT.items()]
+    fleets.fleet.nodes[:] = [driving.FleetNode(name, address, {}, State.LOST) for name, address in AT.items()]
     fleets.write()
     later, expected = LATER[case]
     again = fleet.take_up(fleets.directory)
-    places = [Place(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)]
+    places = [ClusterNode(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)]
     again._join(places)
     assert [name for name in expected if name] == [one.member.name for one in again.nodes]
     assert [at for at, name in enumerate(expected) if name] == [int(one.place.id) for one in again.nodes]
@@ -213,12 +219,12 @@ RENAMED = {
 def test_nodes_of_one_name_are_told_by_their_addresses(place: Path, case: str) -> None:
     """Also when one of them has changed; what cannot be told apart is left out, and never another's run."""
     fleets = begun(place)
-    began = [Place(address, name, address, {}) for name, address in RENAMED["all as it was"][0]]
+    began = [ClusterNode(address, name, address, {}) for name, address in RENAMED["all as it was"][0]]
     fleets._join(began)
     assert ["10.0.0.1", "10.0.0.2", "one"] == [one.name for one in fleets.fleet.nodes]
     later, expected = RENAMED[case]
     again = fleet.take_up(fleets.directory)
-    again._join([Place(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)])
+    again._join([ClusterNode(f"{at}", name, address, {}) for at, (name, address) in enumerate(later)])
     assert [name for name in expected if name] == [one.member.name for one in again.nodes]
     assert [at for at, name in enumerate(expected) if name] == [int(one.place.id) for one in again.nodes]
     away = {"10.0.0.1", "10.0.0.2", "one"} - {*expected}
@@ -233,16 +239,16 @@ def test_nodes_of_one_name_are_gone_on_with_each_from_its_own_run(place: Path) -
     def has_trials(_: str) -> bool:
         return any(trials(path.parent) for path in (fleets.directory / "10.0.0.1").glob("*/run.json"))
 
-    both = [Place(address, "same", address, {}) for address in AT.values()]
+    both = [ClusterNode(address, "same", address, {}) for address in AT.values()]
     fleets.drive(
-        Cluster({"same": lambda name: Part(Node(name), dies=has_trials if name == "10.0.0.1" else never)}), both, 2
+        Cluster({"same": lambda name: Part(NodeAgent(name), dies=has_trials if name == "10.0.0.1" else never)}), both, 2
     )
     assert {"10.0.0.1": (State.LOST, "the node is gone"), "10.0.0.2": (State.DONE, None)} == ended(fleets)
     before = trials(run_of(fleets, "10.0.0.1"))
     again = fleet.take_up(fleets.directory)
     again.drive(
-        Cluster({"same": lambda name: Part(Node(name))}),
-        [Place("new", "same", "10.0.0.9", {}), Place("other", "same", "10.0.0.2", {})], 2,
+        Cluster({"same": lambda name: Part(NodeAgent(name))}),
+        [ClusterNode("new", "same", "10.0.0.9", {}), ClusterNode("other", "same", "10.0.0.2", {})], 2,
     )  # fmt: skip
     assert {"10.0.0.1": (State.DONE, None), "10.0.0.2": (State.DONE, None)} == ended(again)
     after = trials(run_of(again, "10.0.0.1"))
@@ -264,7 +270,7 @@ def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
     """They would measure at once on the same cores, into one directory."""
     fleets = begun(place)
     with pytest.raises(TollbarError, match=r"two nodes of the cluster are one machine: 10\.0\.0\.1"):
-        fleets._join([Place(name, "same", "10.0.0.1", {}) for name in ("a", "b")])
+        fleets._join([ClusterNode(name, "same", "10.0.0.1", {}) for name in ("a", "b")])
     # Nothing has begun: its directory is removed.
     assert [] == fleets.fleet.nodes
 
@@ -272,7 +278,7 @@ def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
 def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
     """They are called by their addresses; when one is away the other is no new node."""
     fleets = begun(place)
-    both = [Place(address, "same", address, {}) for address in AT.values()]
+    both = [ClusterNode(address, "same", address, {}) for address in AT.values()]
     fleets._join(both)
     again = fleet.take_up(fleets.directory)
     again._join(both[1:])
@@ -294,7 +300,7 @@ def test_labels_are_kept(
     fleets.write()
     again = fleet.take_up(fleets.directory)
     asked = []
-    monkeypatch.setattr(fleet, "connected", lambda _: nullcontext(Cluster({"one": lambda name: Part(Node(name))})))
+    monkeypatch.setattr(fleet, "connected", lambda _: nullcontext(Cluster({"one": lambda name: Part(NodeAgent(name))})))
     monkeypatch.setattr(fleet, "chosen", lambda _, labels: asked.append(labels) or [])
     monkeypatch.setattr(Fleets, "drive", lambda *_, at_once: None)
     fleet.drive(again, given)
@@ -305,10 +311,10 @@ def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     """Another version, none, and one that answers what no node does: each has its reason, and the others go on."""
     fleets = begun(place)
     made = {
-        "older": lambda name: Part(Node(name), answers={"version": "0.1.0"}),
-        "bare": lambda name: Part(Node(name), answers={"version": None}),
-        "odd": lambda name: Part(Node(name), answers={"begin": None, "progress": {"said": 1}}),
-        "one": lambda name: Part(Node(name)),
+        "older": lambda name: Part(NodeAgent(name), answers={"version": "0.1.0"}),
+        "bare": lambda name: Part(NodeAgent(name), answers={"version": None}),
+        "odd": lambda name: Part(NodeAgent(name), answers={"begin": None, "progress": {"said": 1}}),
+        "one": lambda name: Part(NodeAgent(name)),
     }
     cluster = Cluster(made)
     fleets.drive(cluster, cluster.places(), None)
@@ -324,10 +330,10 @@ def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
     """What it says of itself is not enough."""
     fleets = begun(place)
     said = {"run": RUN, "status": 0, "done": 6, "planned": 6, "said": ""}
-    made = {"one": lambda name: Part(Node(name), answers={"begin": None, "progress": said, "changed": {}})}
+    made = {"one": lambda name: Part(NodeAgent(name), answers={"begin": None, "progress": said, "changed": {}})}
     fleets.drive(Cluster(made), at_once(1)[0][:1], 1)
     assert {"one": (State.FAILED, "sends nothing of its run")} == ended(fleets)
-    assert [] == fleets.judged(report=True)
+    assert [] == fleets.finished(report=True)
 
 
 @pytest.mark.share(1)
@@ -337,7 +343,7 @@ def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> No
     fleets = begun(place)
     said = {"run": RUN, "status": None, "done": 1, "planned": 6, "said": ""} | odd
     answers = {"begin": None, "progress": said, "changed": {"run": said["run"]}}
-    made = {"one": lambda name: Part(Node(name), answers=answers), "other": lambda name: Part(Node(name))}
+    made = {"one": lambda name: Part(NodeAgent(name), answers=answers), "other": lambda name: Part(NodeAgent(name))}
     fleets.drive(Cluster(made), *at_once(2))
     assert {"one": State.REFUSED, "other": State.DONE} == {name: state for name, (state, _) in ended(fleets).items()}
 
@@ -346,10 +352,12 @@ def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> No
 def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:
     """It is read apart, as what others sent; the other nodes' runs are judged and have their reports."""
     fleets = begun(place)
-    fleets.drive(Cluster({"one": lambda name: Part(Node(name)), "other": lambda name: Part(Node(name))}), *at_once(2))
+    fleets.drive(
+        Cluster({"one": lambda name: Part(NodeAgent(name)), "other": lambda name: Part(NodeAgent(name))}), *at_once(2)
+    )
     one, other = (fleets.directory / member.name / str(member.run) for member in fleets.fleet.nodes)
     (one / "results.sqlite").write_bytes(b"nothing that SQLite wrote" * 100)
-    assert [one, other] == fleets.judged(report=True)
+    assert [one, other] == fleets.finished(report=True)
     assert not (one / "report.html").exists()
     assert (other / "report.html").exists()
 
@@ -358,7 +366,7 @@ def test_what_a_run_says_when_it_fails_is_the_node_s_reason(place: Path) -> None
     """Its own line is the reason, whatever else it said."""
     fleets = begun(place)
     fleets.fleet.options[:] = ["--precision", "much"]
-    fleets.drive(Cluster({"one": lambda name: Part(Node(name))}), at_once(1)[0][:1], 1)
+    fleets.drive(Cluster({"one": lambda name: Part(NodeAgent(name))}), at_once(1)[0][:1], 1)
     state, reason = ended(fleets)["one"]
     assert State.FAILED is state
     assert "--precision much: " in str(reason)
@@ -367,7 +375,7 @@ def test_what_a_run_says_when_it_fails_is_the_node_s_reason(place: Path) -> None
 def test_labels_choose_nodes() -> None:
     """All of them must fit; where none has them, the nearest is named."""
     web, directory = (
-        Place(name, name, name, {"tollbar.io/role": name, "ray.io/zone": "a"}) for name in ("web", "directory")
+        ClusterNode(name, name, name, {"tollbar.io/role": name, "ray.io/zone": "a"}) for name in ("web", "directory")
     )
     assert [web] == fleet.chosen([directory, web], fleet.read_labels(["tollbar.io/role=web"]))
     assert [directory, web] == fleet.chosen([web, directory], {})

@@ -18,7 +18,7 @@ from fleet_lab import RUN, trials
 from tollbar import results
 from tollbar.errors import TollbarError
 from tollbar.fleet.home import Home
-from tollbar.fleet.node import BLOCK_BYTES, Node, _copy, digest
+from tollbar.fleet.node import BLOCK_BYTES, NodeAgent, _copy, digest
 from tollbar.gathering.kept import read_kept
 
 
@@ -117,7 +117,7 @@ def test_only_what_has_changed_is_sent(home: Home) -> None:
 def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) -> None:
     """While a run is written, each copy of it is a database of one moment, and blocks that did not change stay."""
     run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
-    node = Node("one")
+    node = NodeAgent("one")
     store = results.reopen(run)
     seen = []
     for number in range(5):
@@ -138,7 +138,7 @@ def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) 
 def test_a_judgement_comes_home_with_its_run(place: Path, home: Home) -> None:
     """It is current there: the results are copied page by page, and `run.json` is written as it was."""
     run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
-    node = Node("one")
+    node = NodeAgent("one")
     for _ in range(2):
         home.take(node.changed("f", *home.known()))
     assert home.directory is not None
@@ -148,7 +148,7 @@ def test_a_judgement_comes_home_with_its_run(place: Path, home: Home) -> None:
 def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -> None:
     """Who gathers while a node measures pays for the look, whatever that node says later: never fewer looks."""
     run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
-    node = Node("one")
+    node = NodeAgent("one")
     results.update_about(run, {"studies": without_looks(run)})
     home.take(node.changed("f", *home.known()))
     assert home.directory is not None

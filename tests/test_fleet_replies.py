@@ -16,10 +16,10 @@ from fleet_lab import RUN, Cluster, Part, at_once, begun, ended
 from test_fleet_home import sent
 from tollbar import fleet
 from tollbar.errors import TollbarError
-from tollbar.fleet.cluster import Place
+from tollbar.fleet.cluster import ClusterNode
 from tollbar.fleet.driving import State
 from tollbar.fleet.home import Home, _with_looks
-from tollbar.fleet.node import BLOCK_BYTES, KEPT_LOG_BYTES, Node
+from tollbar.fleet.node import BLOCK_BYTES, KEPT_LOG_BYTES, NodeAgent
 from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_TEXTS
 
 PROGRESS: Mapping[str, Any] = {"run": RUN, "status": None, "done": 1, "planned": 6, "said": ""}
@@ -96,7 +96,7 @@ ODD: Mapping[str, Callable[[], Mapping[str, Any]]] = {
 def test_an_odd_answer_ends_one_node_s_part(place: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     fleets = begun(place)
     answers = {"begin": None, "forget": None, "stop": None, "version": tollbar.__version__, "trials": -1, **ODD[what]()}
-    made = {"one": lambda name: Part(Node(name), answers=answers), "other": lambda name: Part(Node(name))}
+    made = {"one": lambda name: Part(NodeAgent(name), answers=answers), "other": lambda name: Part(NodeAgent(name))}
     fleets.drive(Cluster(made), *at_once(2))
     states = {name: state for name, (state, _) in ended(fleets).items()}
     assert {"one": State.REFUSED, "other": State.DONE} == states
@@ -119,8 +119,8 @@ def test_an_interrupt_ends_a_fleet_whatever_a_node_answers(
     monkeypatch.setattr("tollbar.fleet.driving.time.sleep", _interrupt)
     monkeypatch.setattr("tollbar.fleet.driving.time.monotonic", lambda: 0.0)
     made = {
-        "one": lambda name: Part(Node(name), answers=answers),
-        "other": lambda name: Part(Node(name), answers=still),
+        "one": lambda name: Part(NodeAgent(name), answers=answers),
+        "other": lambda name: Part(NodeAgent(name), answers=still),
     }
     with pytest.raises(KeyboardInterrupt):
         fleets.drive(Cluster(made), *at_once(2))
@@ -135,7 +135,7 @@ def _interrupt(_: float) -> None:
 def test_a_node_with_no_name_is_left_out(place: Path, name: str) -> None:
     """It gives its name itself, and the others measure."""
     fleets = begun(place)
-    fleets._join([Place("a", name, "10.0.0.1", {}), Place("b", "other", "10.0.0.2", {})])
+    fleets._join([ClusterNode("a", name, "10.0.0.1", {}), ClusterNode("b", "other", "10.0.0.2", {})])
     assert ["other"] == [one.member.name for one in fleets.nodes]
     assert ["other"] == [one.name for one in fleets.fleet.nodes]
 
@@ -143,7 +143,7 @@ def test_a_node_with_no_name_is_left_out(place: Path, name: str) -> None:
 def test_a_fleet_of_nodes_without_names_does_not_begin(place: Path) -> None:
     fleets = begun(place)
     with pytest.raises(TollbarError, match="no name of a node: é"):
-        fleets._join([Place("a", "é", "10.0.0.1", {})])
+        fleets._join([ClusterNode("a", "é", "10.0.0.1", {})])
     assert [] == fleets.fleet.nodes
 
 

@@ -11,7 +11,7 @@ import pytest
 from fleet_lab import RUN, begun
 from tollbar import fleet
 from tollbar.errors import TollbarError
-from tollbar.fleet.driving import Member
+from tollbar.fleet.driving import FleetNode
 from tollbar.fleet.home import _write
 
 LAID: dict[str, Callable[[Path, Path], None]] = {
@@ -38,7 +38,7 @@ def _in(folder: Path) -> Path:
 @pytest.mark.parametrize("laid", LAID)
 def test_a_fleet_with_what_no_fleet_has_is_refused(tmp_path: Path, laid: str) -> None:
     fleets = begun(tmp_path)
-    fleets.fleet.nodes = [Member("node", "10.0.0.1", {}, run=RUN)]
+    fleets.fleet.nodes = [FleetNode("node", "10.0.0.1", {}, run=RUN)]
     fleets.write()
     victim = _in(tmp_path / "elsewhere") / "victim"
     victim.write_text("precious")

@@ -21,7 +21,7 @@ from tollbar.document.decisions.gather import document, toll_rows
 from tollbar.errors import TollbarError
 from tollbar.gathering import Unusable
 from tollbar.gathering.kept import FILE, KeptJudgement, read_kept
-from tollbar.gathering.reading import Doubt, Found
+from tollbar.gathering.reading import Doubt, ReadRun
 from tollbar.judge import Verdict
 from tollbar.present.decisions.gather import gather_answer, gather_page, how, refusal_words
 from tollbar.study.definition import default_load
@@ -65,7 +65,7 @@ def test_what_is_kept_is_what_is_judged(own_run: Path) -> None:
     assert kept == gathering.keep(judge.judge(results.read(own_run))) == read_kept(own_run)
     _without_last_block(own_run)
     (found,) = gathering.read([own_run])
-    assert isinstance(found, Found)
+    assert isinstance(found, ReadRun)
     assert {4} == {toll.blocks for study in found.studies for toll in study.tolls if toll.ratio}
 
 
@@ -100,7 +100,7 @@ def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
     """Sent twice, it would be two observations of one."""
     shutil.copytree(own_run, tmp_path / "runs" / "two")
     first, second = gathering.read([tmp_path / "runs"])
-    assert isinstance(first, Found)
+    assert isinstance(first, ReadRun)
     assert isinstance(second, Unusable)
     assert f"the same run as {first.name}" == second.reason
     assert 1 == len(gathering.read([own_run, own_run, own_run / ".." / "one"]))
@@ -108,7 +108,7 @@ def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
     _without_last_block(own_run)
     first, second = gathering.read([tmp_path / "runs"])
     assert isinstance(first, Unusable)
-    assert isinstance(second, Found)
+    assert isinstance(second, ReadRun)
 
 
 def of_first_method(run: Path, seed: int) -> Path:
@@ -124,15 +124,15 @@ def test_runs_of_the_newest_version_of_the_method_are_taken(own_run: Path, tmp_p
     earlier = of_first_method(Path(shutil.copytree(own_run, tmp_path / "runs" / "two")), seed=7)
     assert method.VERSION == read_kept(own_run).method
     first, second = gathering.read([tmp_path / "runs"])
-    assert isinstance(first, Found)
+    assert isinstance(first, ReadRun)
     assert isinstance(second, Unusable)
     assert "measured by version 1 of the method" in second.reason
     assert "--across-methods" in second.reason
     both = gathering.read([tmp_path / "runs"], across_methods=True)
-    assert [method.VERSION, method.FIRST] == [one.method for one in both if isinstance(one, Found)]
+    assert [method.VERSION, method.FIRST] == [one.method for one in both if isinstance(one, ReadRun)]
     # Alone it is read: nothing is mixed.
     (alone,) = gathering.read([earlier])
-    assert isinstance(alone, Found)
+    assert isinstance(alone, ReadRun)
 
 
 def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path:
     later.write_text(kept.model_copy(update={"studies": noisy}).model_dump_json())
     earlier, last = gathering.read([tmp_path / "runs"])
     assert isinstance(earlier, Unusable)
-    assert isinstance(last, Found)
+    assert isinstance(last, ReadRun)
     assert [Doubt.NOISE] == [one.doubt for one in last.refused]
 
 
@@ -210,7 +210,7 @@ def test_rows_of_one_name_say_what_tells_them_apart(
 ) -> None:
     """In the terminal, on the page, and in the document, where no two rows are the same."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
-    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, Found))
+    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     other = replace(second, studies=[study.model_copy(update=changed) for study in second.studies])
     found = gathering.gather([first, other])
     page = str(gather_page(found, "tollbar gather", tmp_path / "page.html"))
@@ -225,7 +225,7 @@ def test_rows_of_one_name_say_what_tells_them_apart(
 def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_path: Path) -> None:
     """A run that was sent may call its coordinates as it likes."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
-    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, Found))
+    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     for cell in (cell for study in second.studies for cell in study.cells):
         cell.coordinates.update(machine="mine", processor="mine", family="mine")
     rows = [*toll_rows(gathering.gather([first, second]))]
@@ -298,7 +298,7 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
     (fleet / "half").mkdir()
     (fleet / "half" / "results.sqlite").touch()
     found = gathering.read([fleet])
-    (run,) = [one for one in found if isinstance(one, Found)]
+    (run,) = [one for one in found if isinstance(one, ReadRun)]
     assert run.name.endswith("bad�[2Jname")
     reasons = {Path(one.name).name: one.reason for one in found if isinstance(one, Unusable)}
     assert {

@@ -15,7 +15,7 @@ from gather_lab import made_in, reason_of, why_not_current
 from tollbar import gathering, judge, results
 from tollbar.gathering import reading
 from tollbar.gathering.kept import FILE, MOST_VALUES, NUMBERS, read_kept, state
-from tollbar.gathering.reading import Found, Unusable
+from tollbar.gathering.reading import ReadRun, Unusable
 from tollbar.results.directory import MOST_BYTES
 from tollbar.wire import read_json
 
@@ -144,7 +144,7 @@ def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> No
     other = made_in(tmp_path / "good")
     (own_run / FILE).write_text(HOSTILE["empty cells"](LARGEST - 100))
     found = gathering.read([own_run, other])
-    assert [Unusable, Found] == [type(one) for one in found]
+    assert [Unusable, ReadRun] == [type(one) for one in found]
 
 
 def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:

@@ -23,7 +23,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.gathering import Unusable
 from tollbar.gathering.kept import FILE, NUMBERS, KeptToll, read_kept
-from tollbar.gathering.reading import Found
+from tollbar.gathering.reading import ReadRun
 from tollbar.judge import Verdict
 
 GOLDEN = Path(__file__).with_name("golden") / "judged.json"
@@ -93,13 +93,13 @@ def test_a_run_without_a_current_judgement_is_refused_with_the_command(own_run: 
     """The others are compared all the same, and the command makes the run one of them."""
     (own_run / FILE).unlink()
     good, refused = gathering.read([one_run, own_run])
-    assert isinstance(good, Found)
+    assert isinstance(good, ReadRun)
     assert isinstance(refused, Unusable)
     assert f"is not judged yet; `tollbar report {own_run}` judges it" == refused.reason
     assert not (own_run / FILE).exists()
     run_command.report(own_run)
     (found,) = gathering.read([own_run])
-    assert isinstance(found, Found)
+    assert isinstance(found, ReadRun)
 
 
 def test_a_judgement_of_another_version_is_refused(own_run: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_judged_numbers_are_those_of_their_version(tmp_path: Path) -> None:
 def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> None:
     """Wherever its machine is: 20:00 in London is later than 01:30 of the next day in Tokyo."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), seed=2)
-    tokyo, london = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, Found))
+    tokyo, london = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     places = [
         (tokyo, "2026-11-24T01:30:00+09:00", 1_795_451_400.0, Standing.BROKEN),
         (london, "2026-11-23T20:00:00+00:00", 1_795_464_000.0, Standing.RECOMMENDED),

@@ -22,7 +22,7 @@ from tollbar import gathering, results
 from tollbar.document.decisions.gather import document
 from tollbar.errors import TollbarError
 from tollbar.gathering.kept import FILE, state
-from tollbar.gathering.reading import Found
+from tollbar.gathering.reading import ReadRun
 from tollbar.present.decisions.gather import gather_answer, gather_page
 from tollbar.report.page import html
 from tollbar.results import database, reading
@@ -114,7 +114,7 @@ def test_a_database_of_others_is_not_opened(own_run: Path) -> None:
     _viewed(own_run)
     before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
     (found,) = gathering.read([own_run])
-    assert isinstance(found, Found)
+    assert isinstance(found, ReadRun)
     assert before == {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
 
 

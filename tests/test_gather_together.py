@@ -15,7 +15,7 @@ from bench.fleet import fingerprint, run_of
 from gather_lab import cost, told
 from tollbar.document.decisions.gather import document
 from tollbar.families import Standing
-from tollbar.gathering import Observation, Place
+from tollbar.gathering import MachineToll, Observation
 from tollbar.gathering.combining import combined
 from tollbar.gathering.kept import KeptCell, KeptNoise, KeptStudy, KeptToll
 from tollbar.judge import Verdict
@@ -37,7 +37,7 @@ def _run(chance: Random, ratio: float, between: float = 0.0, within: float = WIT
     return Interval(exp(log), exp(log - half), exp(log + half), 0.96, FREEDOM + 1, freedom=FREEDOM)
 
 
-def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), noisy: Sequence[int] = ()) -> Place:
+def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), noisy: Sequence[int] = ()) -> MachineToll:
     seen = []
     for number, one in enumerate(runs):
         noise = repeats[number] if repeats else None
@@ -64,7 +64,7 @@ def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), noisy: Se
             noises=[kept] if kept else [], cells=[CELL, CELL], tolls=[toll],
         )  # fmt: skip
         seen.append(Observation(number, study, toll))
-    return Place(seen)
+    return MachineToll(seen)
 
 
 def _shares(chance: Random, repetitions: int, runs: int, ratio: float, between: float = 0.0) -> dict[str, float]:

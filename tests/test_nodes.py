@@ -17,7 +17,7 @@ from tollbar.libraries import Provider
 from tollbar.servers import shipping
 from tollbar.servers.configuration import Endpoint, Location, Request
 from tollbar.servers.nodes import Node
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 
 
@@ -36,7 +36,7 @@ class Told:
 
 def _node(at: Sandbox, **answers: Any) -> Node:
     said = {"directory": "/there"}
-    return Node(Place("web", "192.0.2.7"), at, Told(**answers), said=said)  # type: ignore[arg-type]
+    return Node(RoleMachine("web", "192.0.2.7"), at, Told(**answers), said=said)  # type: ignore[arg-type]
 
 
 def test_a_server_of_another_version_is_not_started(at: Sandbox) -> None:

@@ -13,14 +13,14 @@ from tollbar.libraries import Provider
 from tollbar.servers import driver
 from tollbar.servers.configuration import LOOPBACK, Request
 from tollbar.servers.nodes import reached
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import request as request_workload
 
 
 def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None:
     """A web server and a database that both stay with the lab meet on loopback."""
-    with reached([Place("client", "192.0.2.1")], at):
+    with reached([RoleMachine("client", "192.0.2.1")], at):
         assert (LOOPBACK, "192.0.2.1/32") == at.peers
 
 

@@ -16,7 +16,7 @@ from tollbar.libraries import Provider
 from tollbar.servers import NotStarted, loading
 from tollbar.servers.configuration import Endpoint, Request
 from tollbar.servers.nodes import Elsewhere, Node
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 
 LOST = r"the machine of the role web \(192\.0\.2\.7\) is lost: "
@@ -45,7 +45,7 @@ class Says:
 
 def node(at: Sandbox, line: bytes) -> Node:
     """A machine of the role `web` that answers so."""
-    return Node(Place("web", "192.0.2.7"), at, Says(line), said={"directory": "/there"})  # type: ignore[arg-type]
+    return Node(RoleMachine("web", "192.0.2.7"), at, Says(line), said={"directory": "/there"})  # type: ignore[arg-type]
 
 
 def done(said: Any) -> bytes:

@@ -13,20 +13,20 @@ from roles_lab import STUDY, TOLLBAR
 from tollbar import study
 from tollbar.cli.options import Options, places_for
 from tollbar.errors import TollbarError
-from tollbar.servers.places import Place, read_places
+from tollbar.servers.places import RoleMachine, read_places
 
 ROLES = Path(__file__).parent.parent / "docs" / "roles.md"
 
 
 def test_roles_are_read() -> None:
     assert read_places(["web=10.0.0.1,client=10.0.0.2", "directory=10.0.0.3+10.0.0.4 by a b"]) == (
-        Place("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
-        Place("client", "10.0.0.2"),
-        Place("directory", "10.0.0.3", ("a", "b"), ("10.0.0.4",)),
+        RoleMachine("web", "10.0.0.1", ("ssh", "-T", "-o", "BatchMode=yes", "10.0.0.1")),
+        RoleMachine("client", "10.0.0.2"),
+        RoleMachine("directory", "10.0.0.3", ("a", "b"), ("10.0.0.4",)),
     )
     assert read_places(["web=10.0.0.1 by a -o b,c, client=10.0.0.2"]) == (
-        Place("web", "10.0.0.1", ("a", "-o", "b,c")),
-        Place("client", "10.0.0.2"),
+        RoleMachine("web", "10.0.0.1", ("a", "-o", "b,c")),
+        RoleMachine("client", "10.0.0.2"),
     )
 
 

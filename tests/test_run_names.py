@@ -14,7 +14,7 @@ from conftest import FAKE_STUDY, Tollbar
 from gather_lab import cost, made_in, told
 from tollbar import results, study
 from tollbar.errors import TollbarError
-from tollbar.fleet.node import RESULTS, Node, _copy
+from tollbar.fleet.node import RESULTS, NodeAgent, _copy
 
 ODD = ("c#", "what?", "100%25", "a%2e", "a?mode=memory&b", "a[1]", "*", "x y", "file:x?mode=rwc", "-n", "é", "'\"`$(x)")
 
@@ -71,7 +71,7 @@ def test_a_run_that_names_another_place_reads_nothing_there(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ODD)
 def test_a_node_counts_and_copies_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
-    node = Node(name)
+    node = NodeAgent(name)
     runs = node._folder("fleet") / "runs"
     made = made_in(runs)
     with sqlite3.connect(made / RESULTS) as database:

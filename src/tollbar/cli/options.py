@@ -23,7 +23,7 @@ from tollbar.files import full_path
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
-from tollbar.servers.places import Place, read_places
+from tollbar.servers.places import RoleMachine, read_places
 from tollbar.study import Study
 from tollbar.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
 
@@ -126,7 +126,7 @@ def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     return (*theirs, *with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
 
 
-def places_for(asked: Sequence[Study], options: Options) -> tuple[Place, ...]:
+def places_for(asked: Sequence[Study], options: Options) -> tuple[RoleMachine, ...]:
     """The machines of roles: those of `--roles`, or else of the studies. Raises TollbarError where these differ."""
     if options.roles:
         return read_places(options.roles)

@@ -26,7 +26,7 @@ from tollbar.errors import ExitStatus
 from tollbar.files import is_file
 
 if TYPE_CHECKING:
-    from tollbar.cli.upgrade import Asked
+    from tollbar.cli.upgrade import AskedUpgrade
 
 # What a fleet's directory has, as `tollbar.fleet` names it.
 FLEET = "fleet.json"
@@ -101,7 +101,7 @@ def run(
     return status_of(judged)
 
 
-def _upgrade_of(run: Path) -> Asked | None:
+def _upgrade_of(run: Path) -> AskedUpgrade | None:
     """Return the upgrade that a run was made by; None for any other run."""
     # Most runs are none, and need not wait for its imports.
     from tollbar.cli.upgrade import of_run

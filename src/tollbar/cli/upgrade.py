@@ -89,11 +89,11 @@ def upgrade(
     }
     planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, more={"upgrade": kept})
     judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
-    return Asked(one, other, families, within_s, above).answered(judged, layout)
+    return AskedUpgrade(one, other, families, within_s, above).answered(judged, layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedUpgrade:
     """An upgrade as it was asked, to be answered by its run now or when that is resumed."""
 
     old: Thing
@@ -113,7 +113,7 @@ class Asked:
         return ExitStatus.DONE if above is None or found.tellable(above) else ExitStatus.CANNOT_TELL
 
 
-def of_run(run: Path) -> Asked | None:
+def of_run(run: Path) -> AskedUpgrade | None:
     """Return the upgrade that a run was made by; None for any other run.
 
     Its builds are found again, which makes their servers and runtimes known. Raises TollbarError for one that is gone.
@@ -127,7 +127,7 @@ def of_run(run: Path) -> Asked | None:
     except OSError as error:
         what = f"the folder of the upgrade cannot be entered: {error.strerror}"
         raise TollbarError(what, where=said["folder"], hint="give the command `tollbar upgrade` again") from error
-    return Asked(one, other, said.get("families", ()), said["within_s"], said.get("fail_above"))
+    return AskedUpgrade(one, other, said.get("families", ()), said["within_s"], said.get("fail_above"))
 
 
 def _document(found: upgrading.Upgrade, above: float | None) -> Document:

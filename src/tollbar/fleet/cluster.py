@@ -16,7 +16,7 @@ class Said(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ClusterNode:
     """A node of a cluster."""
 
     id: str
@@ -32,7 +32,7 @@ class Part(Protocol):
     """What stands on a node, for one run."""
 
     def call(self, method: str, *words: Any, limit_s: float = ..., **named: Any) -> Any:
-        """What this method of `node.Node` answers there. Raises Lost or Said."""
+        """What this method of `node.NodeAgent` answers there. Raises Lost or Said."""
 
     def end(self) -> None:
         """Ends it."""
@@ -41,10 +41,10 @@ class Part(Protocol):
 class Cluster(Protocol):
     """A connection with a cluster."""
 
-    def places(self) -> Sequence[Place]:
+    def places(self) -> Sequence[ClusterNode]:
         """The nodes that may measure."""
 
-    def start(self, place: Place, name: str) -> Part:
+    def start(self, place: ClusterNode, name: str) -> Part:
         """A part on a node, which has this name in its fleet. Raises TollbarError where it can have none."""
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError, nearest
 from tollbar.files import pasted, read_text, write_atomically
 from tollbar.fleet import replies
-from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
+from tollbar.fleet.cluster import Cluster, ClusterNode, Lost, Part, Said
 from tollbar.fleet.home import Home
 from tollbar.gathering.reading import shown
 from tollbar.report import write as write_report
@@ -66,7 +66,7 @@ class State(StrEnum):
 
 
 @dataclass(slots=True)
-class Member(Strict):
+class FleetNode(Strict):
     """A node's part in a fleet, as `fleet.json` has it."""
 
     name: str
@@ -99,7 +99,7 @@ class Fleet(Strict):
     options: list[str]
     on: str
     simulated: int | None
-    nodes: list[Member]
+    nodes: list[FleetNode]
     labels: dict[str, str] = field(default_factory=dict)
     """Which nodes were asked for."""
 
@@ -108,8 +108,8 @@ class Fleet(Strict):
 class Driven:
     """A member with what stands on its node."""
 
-    member: Member
-    place: Place
+    member: FleetNode
+    place: ClusterNode
     home: Home
     part: Part | None = None
     brought_s: float = 0.0
@@ -135,7 +135,7 @@ class Fleets:
         except OSError as error:
             raise TollbarError(f"cannot be written: {error.strerror}", where=str(self.directory / FILE)) from error
 
-    def drive(self, cluster: Cluster, places: Sequence[Place], at_once: int | None) -> None:
+    def drive(self, cluster: Cluster, places: Sequence[ClusterNode], at_once: int | None) -> None:
         """Has every node that is not done measure what it lacks. KeyboardInterrupt is handed on, once all is home."""
         with self._held():
             self._join(places)
@@ -157,7 +157,7 @@ class Fleets:
                         one.part.end()
                 self.write()
 
-    def _join(self, places: Sequence[Place]) -> None:
+    def _join(self, places: Sequence[ClusterNode]) -> None:
         """Each node that the fleet has; where it has none yet, each one, and of two of one name each by its address."""
         members = self._known(places) if self.fleet.nodes else self._new(places)
         left = [place.name for place, member in zip(places, members, strict=True) if member is None]
@@ -176,10 +176,10 @@ class Fleets:
                 member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
         self.write()
 
-    def _new(self, places: Sequence[Place]) -> list[Member | None]:
+    def _new(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
         names = [place.name for place in places]
         # The fleet's once all are: one that has no node has not begun.
-        found: list[Member | None] = []
+        found: list[FleetNode | None] = []
         for place in places:
             is_one_of_several = names.count(place.name) > 1
             name = place.address if is_one_of_several else place.name
@@ -189,22 +189,22 @@ class Fleets:
             host = place.name if is_one_of_several else ""
             # A node gives its name itself, and a wrong one ends no other's part.
             is_usable = _NAME.fullmatch(name) and name not in (FILE, PAGE)
-            found.append(Member(name, place.address, dict(place.labels), host=host) if is_usable else None)
+            found.append(FleetNode(name, place.address, dict(place.labels), host=host) if is_usable else None)
         if not any(found):
             raise TollbarError(f"no name of a node: {enumeration([shown(name) for name in names])}")
         self.fleet.nodes = [one for one in found if one]
         return found
 
-    def _known(self, places: Sequence[Place]) -> list[Member | None]:
+    def _known(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
         """Which member each node is: names change with those of other nodes, and addresses from day to day."""
         names = {one.host_name for one in self.fleet.nodes}
-        ways: tuple[Callable[[Place, Member], bool], ...] = (
+        ways: tuple[Callable[[ClusterNode, FleetNode], bool], ...] = (
             lambda place, member: (place.name, place.address) == (member.host_name, member.address),
             # What has the name of another is that one, with a new address.
             lambda place, member: place.address == member.address and place.name not in names,
             lambda place, member: place.name == member.host_name,
         )
-        found: dict[int, Member] = {}
+        found: dict[int, FleetNode] = {}
         for is_it in ways:
             places_left = [at for at in range(len(places)) if at not in found]
             members_left = [one for one in self.fleet.nodes if one not in found.values()]
@@ -356,7 +356,7 @@ class Fleets:
         """
         done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
         for found in gathering.read(done) if report else ():
-            if isinstance(found, gathering.Found):
+            if isinstance(found, gathering.ReadRun):
                 write_report(judge.judge(results.read(found.directory)))
         return done
 
@@ -429,7 +429,7 @@ def _check_files(directory: Path, nodes: Sequence[str]) -> None:
         check_files(run)
 
 
-def chosen(places: Sequence[Place], wanted: Mapping[str, str]) -> list[Place]:
+def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[ClusterNode]:
     """The nodes that have all these labels. Raises TollbarError where none has."""
     found = [one for one in places if all(one.labels.get(label) == value for label, value in wanted.items())]
     if not found and wanted:

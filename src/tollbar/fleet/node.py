@@ -33,7 +33,7 @@ MOST_CORES = 8192
 _BATCHES = re.compile(r"^  measure    (\d+) batches", re.MULTILINE)
 
 
-class Node:
+class NodeAgent:
     """One node's part of a fleet: at most one run at a time."""
 
     def __init__(self, name: str) -> None:

@@ -22,7 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tollbar.errors import TollbarError
 from tollbar.fleet import node as node_module
-from tollbar.fleet.cluster import Lost, Place, Said
+from tollbar.fleet.cluster import ClusterNode, Lost, Said
 
 # Ray itself waits for ever for an address where nothing listens.
 REACHED_LIMIT_S = 5.0
@@ -62,12 +62,12 @@ class Cluster:
                 signal.signal(number, handler)
         cloudpickle.register_pickle_by_value(node_module)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[ClusterNode]:
         """The nodes that are alive. Those that have the resource `tollbar`, where any has it: it says which measure."""
         found = [one for one in ray.nodes() if one["Alive"]]
         with_it = [one for one in found if one["Resources"].get(RESOURCE, 0) >= 1]
         return [
-            Place(
+            ClusterNode(
                 one["NodeID"], one["NodeManagerHostname"], one["NodeManagerAddress"],
                 {key: value for key, value in one["Labels"].items() if key != "ray.io/node-id"},
                 holds_resource=bool(with_it),
@@ -75,7 +75,7 @@ class Cluster:
             for one in with_it or found
         ]  # fmt: skip
 
-    def start(self, place: Place, name: str) -> Actor:
+    def start(self, place: ClusterNode, name: str) -> Actor:
         """The node's part of this name, started there. Raises TollbarError where another driver has one there."""
         options = {
             "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "name": f"node-{place.id}",
@@ -83,7 +83,7 @@ class Cluster:
             "scheduling_strategy": NodeAffinitySchedulingStrategy(place.id, soft=False),
         }  # fmt: skip
         try:
-            return Actor(ray.remote(node_module.Node).options(**options).remote(name))
+            return Actor(ray.remote(node_module.NodeAgent).options(**options).remote(name))
         except ValueError as error:
             raise TollbarError("another driver measures there: one at a time on a node") from error
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tollbar import machine
 from tollbar.errors import TollbarError
-from tollbar.fleet.cluster import Place
+from tollbar.fleet.cluster import ClusterNode
 from tollbar.fleet.namespaces import Network, network
 from tollbar.servers.guarded import Guarded
 from tollbar.servers.sandbox import Sandbox
@@ -49,7 +49,7 @@ class Simulated:
         words = (f"--address={self.address}", '--resources={"tollbar": 1}', f"--labels=tollbar.io/role={role}")
         self.nodes[name] = _ray(self.network, name, self.environment, *words)
 
-    def wait_for(self, places: Callable[[], Sequence[Place]]) -> None:
+    def wait_for(self, places: Callable[[], Sequence[ClusterNode]]) -> None:
         """Until all its nodes have joined. Raises TollbarError."""
         count, again = len(self.network.spaces), STARTED_AGAIN
 

@@ -10,17 +10,17 @@ gives.
 from tollbar.gathering.gathered import Gathered, gather
 from tollbar.gathering.kept import keep
 from tollbar.gathering.patterns import Pattern, Patterns
-from tollbar.gathering.places import Machine, Observation, Place, TollRow
-from tollbar.gathering.reading import Found, Refused, Unusable, read
+from tollbar.gathering.places import Machine, MachineToll, Observation, TollRow
+from tollbar.gathering.reading import ReadRun, Refused, Unusable, read
 
 __all__ = [
-    "Found",
     "Gathered",
     "Machine",
+    "MachineToll",
     "Observation",
     "Pattern",
     "Patterns",
-    "Place",
+    "ReadRun",
     "Refused",
     "TollRow",
     "Unusable",

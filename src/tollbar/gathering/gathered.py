@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tollbar.families import Value
 from tollbar.gathering.patterns import Patterns, find_patterns
-from tollbar.gathering.places import Machine, Observation, Place, TollRow
-from tollbar.gathering.reading import Found, Unusable
+from tollbar.gathering.places import Machine, MachineToll, Observation, TollRow
+from tollbar.gathering.reading import ReadRun, Unusable
 from tollbar.machine import KNOWN_LATER, differences
 from tollbar.results.reading import uncollected
 
@@ -19,7 +19,7 @@ from tollbar.results.reading import uncollected
 class Gathered:
     """All that is said of many runs."""
 
-    runs: tuple[Found, ...]
+    runs: tuple[ReadRun, ...]
     """Those that could be read."""
     machines: tuple[Machine, ...]
     """Of processors in the order of their names."""
@@ -28,9 +28,9 @@ class Gathered:
     unusable: tuple[Unusable, ...]
 
 
-def gather(found: Sequence[Found | Unusable]) -> Gathered:
+def gather(found: Sequence[ReadRun | Unusable]) -> Gathered:
     """Sets the tolls of these runs side by side."""
-    runs = tuple(one for one in found if isinstance(one, Found))
+    runs = tuple(one for one in found if isinstance(one, ReadRun))
     machines = _machines(runs)
     with uncollected():
         rows = _rows(runs, machines)
@@ -38,7 +38,7 @@ def gather(found: Sequence[Found | Unusable]) -> Gathered:
     return Gathered(runs, machines, rows, find_patterns(rows, machines), unusable)
 
 
-def _machines(runs: Sequence[Found]) -> tuple[Machine, ...]:
+def _machines(runs: Sequence[ReadRun]) -> tuple[Machine, ...]:
     alike: dict[str, list[Machine]] = defaultdict(list)
     for number, run in enumerate(runs):
         facts = run.fingerprint.model_dump()
@@ -54,7 +54,7 @@ def _machines(runs: Sequence[Found]) -> tuple[Machine, ...]:
     return tuple(sorted(found, key=lambda machine: (machine.processor, machine.runs)))
 
 
-def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, ...]:
+def _rows(runs: Sequence[ReadRun], machines: Sequence[Machine]) -> tuple[TollRow, ...]:
     rows: dict[tuple[object, ...], TollRow] = {}
     machine_of = {run: number for number, machine in enumerate(machines) for run in machine.runs}
     # The newest first: its standings are those that are shown.
@@ -81,7 +81,7 @@ def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, 
                     )
                 place = row.places.get(machine_of[number])
                 if place is None:
-                    place = row.places[machine_of[number]] = Place([])
+                    place = row.places[machine_of[number]] = MachineToll([])
                 place.seen.append(Observation(number, study, toll))
     return tuple(sorted(rows.values(), key=lambda row: (row.family, *map(_order, row.at.values()))))
 

@@ -65,7 +65,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Place:
+class MachineToll:
     """A toll on one machine: the runs there that have it, and what they say together."""
 
     seen: list[Observation]
@@ -128,7 +128,7 @@ class TollRow:
     """Its baseline's."""
     standing: Standing
     """As the newest of its runs has it."""
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, MachineToll] = field(default_factory=dict)
     """By the machine's place among all machines."""
 
     @cached_property

@@ -41,13 +41,13 @@ class Fingerprint(Strict, BaseModel):
     flags: Annotated[list[str], Field(max_length=MOST_FLAGS)] = []
 
 
-class _Node(Strict, BaseModel):
+class _RoleMachine(Strict, BaseModel):
     """A machine that had a role of its own."""
 
     host: str
 
 
-class _About(Strict, BaseModel):
+class _RunFacts(Strict, BaseModel):
     """What is shown of `run.json`."""
 
     started: str
@@ -55,7 +55,7 @@ class _About(Strict, BaseModel):
     tollbar: str = NOT_STATED
     method: int = FIRST
     fingerprint: Fingerprint
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, _RoleMachine] = {}
     """By the role."""
 
 
@@ -83,8 +83,8 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A run that can be read."""
+class ReadRun:
+    """A run whose judgement was read."""
 
     directory: Path
     name: str
@@ -121,7 +121,7 @@ class Unusable:
     reason: str
 
 
-def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[Found | Unusable]:
+def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[ReadRun | Unusable]:
     """Every run in these folders, in the order of their names. Raises TollbarError for a folder that has none.
 
     A run whose kept judgement is missing or not current is refused, with the command that judges it.
@@ -133,12 +133,12 @@ def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[Found
     return once if across_methods else _of_newest_method(once)
 
 
-def _of_newest_method(found: Sequence[Found | Unusable]) -> list[Found | Unusable]:
-    newest = max((one.method for one in found if isinstance(one, Found)), default=VERSION)
+def _of_newest_method(found: Sequence[ReadRun | Unusable]) -> list[ReadRun | Unusable]:
+    newest = max((one.method for one in found if isinstance(one, ReadRun)), default=VERSION)
     why = f"of the method, and others by version {newest}; `--across-methods` takes both"
     return [
         Unusable(one.name, f"measured by version {one.method} {why}")
-        if isinstance(one, Found) and one.method != newest
+        if isinstance(one, ReadRun) and one.method != newest
         else one
         for one in found
     ]
@@ -190,7 +190,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path | Unusable]:
             yield from _below(folder / entry.name, depth - 1)
 
 
-def _read(directory: Path) -> Found | Unusable:
+def _read(directory: Path) -> ReadRun | Unusable:
     try:
         # Read first: a run of an earlier format is refused for that, and not for the judgement that it has not.
         about = results.about(directory)
@@ -212,15 +212,15 @@ def _words(error: Exception) -> str:
     )
 
 
-def _found(directory: Path, kept: KeptJudgement, said: Mapping[str, Any]) -> Found:
-    about = _About.model_validate(said)
+def _found(directory: Path, kept: KeptJudgement, said: Mapping[str, Any]) -> ReadRun:
+    about = _RunFacts.model_validate(said)
     check_characters(about.model_dump(), shown(directory))
     page = directory / "report.html"
     wrong = any(study.wrong_claims for study in kept.studies)
     elsewhere = shown(", ".join(f"{role} on {node.host}" for role, node in about.nodes.items()))
     doubt = Doubt.ELSEWHERE if about.nodes else Doubt.SELF_TEST if wrong else None
     doubts = [(study, doubt or _doubt(study)) for study in kept.studies]
-    return Found(
+    return ReadRun(
         directory=directory,
         name=shown(directory),
         started=about.started,
@@ -246,14 +246,14 @@ def _doubt(study: KeptStudy) -> Doubt | None:
     return None
 
 
-def _once(found: Sequence[Found | Unusable]) -> Iterator[Found | Unusable]:
+def _once(found: Sequence[ReadRun | Unusable]) -> Iterator[ReadRun | Unusable]:
     """Each run once, as it has gone on for longest: a copy of one is no further observation."""
-    longest: dict[str, Found] = {}
+    longest: dict[str, ReadRun] = {}
     for one in found:
-        if isinstance(one, Found) and (one.begun not in longest or one.blocks > longest[one.begun].blocks):
+        if isinstance(one, ReadRun) and (one.begun not in longest or one.blocks > longest[one.begun].blocks):
             longest[one.begun] = one
     for one in found:
-        if isinstance(one, Found) and longest[one.begun] is not one:
+        if isinstance(one, ReadRun) and longest[one.begun] is not one:
             yield Unusable(one.name, f"the same run as {longest[one.begun].name}")
         else:
             yield one

@@ -21,7 +21,7 @@ from tollbar.measure import schedule
 from tollbar.plan import Plan
 from tollbar.report import write as write_report
 from tollbar.results import Store
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 from tollbar.tls.url import named_again
@@ -53,7 +53,7 @@ def begin(
     runs: Path,
     seed: int | None = None,
     named_libraries: Sequence[str] = (),
-    places: Sequence[Place] = (),
+    places: Sequence[RoleMachine] = (),
     more: Mapping[str, Any] | None = None,
 ) -> tuple[Plan, Store]:
     """The plan of these studies, and a new run for it, which keeps `more` in its `run.json`.
@@ -80,7 +80,7 @@ def begin(
     return planned, store
 
 
-def take_up(directory: Path, asked: Sequence[Study], places: Sequence[Place] = ()) -> tuple[Plan, Store]:
+def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> tuple[Plan, Store]:
     """A run to be resumed, of these studies. Raises TollbarError where what it would measure has changed."""
     said = results.about(directory)
     results.refuse_resumption(directory, said)
@@ -138,7 +138,7 @@ def carry_out(
     within_s: float | None = None,
     until_s: float | None = None,
     exactly: bool = False,
-    places: Sequence[Place] = (),
+    places: Sequence[RoleMachine] = (),
 ) -> Judgement:
     """Measures, judges and reports a plan into its store, and closes that.
 

@@ -22,7 +22,7 @@ from tollbar.plan.batches import Batch
 from tollbar.present.numbers import percent, percent_of
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.words import counted, more
@@ -46,7 +46,7 @@ def measure_into(
     within_s: float | None = None,
     until_s: float | None = None,
     exactly: bool = False,
-    places: Sequence[Place] = (),
+    places: Sequence[RoleMachine] = (),
 ) -> None:
     """Proves and measures what the store does not have yet, and keeps each proof and each batch as it comes.
 

@@ -18,7 +18,7 @@ from tollbar.plan.batches import Batch, blocks
 from tollbar.records import Proven, SetAside, Trial, TrialKey
 from tollbar.runner import ask
 from tollbar.servers import leftovers, nodes
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Ask, Given
 from tollbar.workloads.instead import Instead
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def sandbox_for(
-    plan: Plan, logs: Path | None = None, places: Sequence[Place] = ()
+    plan: Plan, logs: Path | None = None, places: Sequence[RoleMachine] = ()
 ) -> AbstractContextManager[Sandbox | None]:
     """Where the servers of a plan are started while it is proved and measured; None where it needs no such place.
 
@@ -48,7 +48,7 @@ def sandbox_for(
 
 
 @contextmanager
-def _sandbox(logs: Path | None, places: Sequence[Place]) -> Iterator[Sandbox]:
+def _sandbox(logs: Path | None, places: Sequence[RoleMachine]) -> Iterator[Sandbox]:
     with Sandbox(logs) as sandbox, nodes.reached(places, sandbox):
         yield sandbox
 

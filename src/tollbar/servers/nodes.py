@@ -22,7 +22,7 @@ from tollbar.records import Outcome
 from tollbar.runner.process import Ended, Process
 from tollbar.servers import Component, Installed, NotStarted, answers, handing, loading, proc, shipping
 from tollbar.servers.configuration import LOOPBACK, Endpoint, Location, Request, render
-from tollbar.servers.places import CLIENT, Place
+from tollbar.servers.places import CLIENT, RoleMachine
 from tollbar.servers.running import PortTaken
 from tollbar.servers.sandbox import Sandbox
 
@@ -42,7 +42,7 @@ TOKEN_BYTES = 32
 class Node:
     """A machine that starts components for the lab. A failure of the machine itself is a TollbarError."""
 
-    place: Place
+    place: RoleMachine
     sandbox: Sandbox
     _process: Process
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -271,7 +271,7 @@ class Elsewhere:
 
 
 @contextmanager
-def reached(places: Sequence[Place], sandbox: Sandbox) -> Iterator[None]:
+def reached(places: Sequence[RoleMachine], sandbox: Sandbox) -> Iterator[None]:
     """Has an agent on each of these machines, for as long as this context lasts. Raises TollbarError."""
     token = secrets.token_hex(TOKEN_BYTES)
     token_file = sandbox.directory / "account.token"

@@ -19,7 +19,7 @@ _NEXT = re.compile(r",(?=\s*\w+=)")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RoleMachine:
     """A role, and the machine that has it."""
 
     role: str
@@ -40,9 +40,9 @@ class Place:
         return (*self.reach, sys.executable, "-m", "tollbar.servers.agent")
 
 
-def read_places(said: Sequence[str]) -> tuple[Place, ...]:
+def read_places(said: Sequence[str]) -> tuple[RoleMachine, ...]:
     """What `--roles` says: `ROLE=ADDRESS[+ADDRESS…][ by COMMAND],…`. Raises TollbarError."""
-    places: dict[str, Place] = {}
+    places: dict[str, RoleMachine] = {}
     for text in (part.strip() for one in said for part in _NEXT.split(one)):
         role, _, at = text.partition("=")
         where = f"--roles {text}"
@@ -54,13 +54,13 @@ def read_places(said: Sequence[str]) -> tuple[Place, ...]:
     return _reachable(places, f"--roles {','.join(said)}")
 
 
-def places_of(said: Mapping[str, str], where: str) -> tuple[Place, ...]:
+def places_of(said: Mapping[str, str], where: str) -> tuple[RoleMachine, ...]:
     """What `[roles]` of a study's file says, with the words of `--roles` behind each role. Raises TollbarError."""
     places = {role: _place(role, at, f"{where}: `roles.{role}`") for role, at in said.items()}
     return _reachable(places, f"{where}: `roles`")
 
 
-def _place(role: str, at: str, where: str) -> Place:
+def _place(role: str, at: str, where: str) -> RoleMachine:
     said_addresses, _, command = (part.strip() for part in at.partition(" by "))
     addresses = []
     for address in said_addresses.split("+"):
@@ -80,10 +80,10 @@ def _place(role: str, at: str, where: str) -> Place:
     except ValueError as error:
         raise TollbarError(f"not a command: {error}: `{command}`", where=where) from None
     reach = tuple(words) or ("ssh", "-T", "-o", "BatchMode=yes", address)
-    return Place(role, address, reach if role != CLIENT else (), tuple(more))
+    return RoleMachine(role, address, reach if role != CLIENT else (), tuple(more))
 
 
-def _reachable(places: Mapping[str, Place], where: str) -> tuple[Place, ...]:
+def _reachable(places: Mapping[str, RoleMachine], where: str) -> tuple[RoleMachine, ...]:
     if places and CLIENT not in places and len(places) < len(ROLES) and "web" not in places:
         raise TollbarError(
             "what is behind the web server is on another machine, and has to know who comes",

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass as read_dataclass
 from tollbar import limits, units
 from tollbar.families import OF_A_LOAD, Family, Value
 from tollbar.patterns import is_like
-from tollbar.servers.places import Place
+from tollbar.servers.places import RoleMachine
 from tollbar.servers.remote import Remote
 from tollbar.wire import KEYS, Strict
 
@@ -326,7 +326,7 @@ class Study:
     remotes: tuple[Remote, ...] = ()
     """Servers of the user's own, instead of servers; once they were found each with its address, not looked up
     again."""
-    places: tuple[Place, ...] = ()
+    places: tuple[RoleMachine, ...] = ()
     """The machines of roles; empty: all is on one, unless the command line says otherwise."""
 
 

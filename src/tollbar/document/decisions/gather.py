@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from tollbar.document.form import JSON, Document, Form, Number, Values, of, within
-from tollbar.gathering import Found, Gathered, Observation, Place, TollRow
+from tollbar.gathering import Gathered, MachineToll, Observation, ReadRun, TollRow
 from tollbar.present.decisions.gather import refusal_words
 from tollbar.present.decisions.gather_words import DIFFERS
 from tollbar.results import free_names
@@ -66,7 +66,7 @@ class TogetherForm(Form):
 
 class _OnMachine(NamedTuple):
     machine: int
-    place: Place
+    place: MachineToll
 
 
 class OnMachineForm(Form):
@@ -155,7 +155,7 @@ class _Places:
         self._machines = {id(run): machine_of[number] for number, run in enumerate(gathered.runs)}
         self._rows = {id(row): number for number, row in enumerate(gathered.rows)}
 
-    def machine_of(self, run: Found) -> int:
+    def machine_of(self, run: ReadRun) -> int:
         return self._machines[id(run)]
 
     def of_row(self, row: TollRow) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tollbar.gathering import Gathered, Place
+from tollbar.gathering import Gathered, MachineToll
 from tollbar.gathering.reading import shown
 from tollbar.present.decisions.gather_words import (
     DIFFERS,
@@ -79,7 +79,7 @@ def matrix(gathered: Gathered) -> Matrix:
     return Matrix([title(family) for family in families], [shown(one) for one in processors], flags, data)
 
 
-def _written(place: Place | None, reasons: dict[str, int]) -> str:
+def _written(place: MachineToll | None, reasons: dict[str, int]) -> str:
     if place is None:
         return ""
     code = _CODES[verdict_words(place)]

@@ -10,7 +10,7 @@ from functools import cache
 from tollbar import families
 from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
-from tollbar.gathering import Gathered, Machine, Place, TollRow
+from tollbar.gathering import Gathered, Machine, MachineToll, TollRow
 from tollbar.gathering.reading import shown
 from tollbar.present.names import place_of
 from tollbar.present.numbers import marked, percent, ratio_words
@@ -76,11 +76,11 @@ def by_family(rows: Sequence[TollRow]) -> dict[str, list[TollRow]]:
     return found
 
 
-def verdict_words(place: Place) -> str:
+def verdict_words(place: MachineToll) -> str:
     return DIFFERS if place.verdict is None else str(place.verdict)
 
 
-def ratio_and_ends(place: Place) -> tuple[str, str]:
+def ratio_and_ends(place: MachineToll) -> tuple[str, str]:
     """Return the ratio of all runs, marked where it is noisy, and the ends of its interval. Empty: none."""
     if not place.ratios:
         return "", ""
@@ -92,14 +92,14 @@ def ratio_and_ends(place: Place) -> tuple[str, str]:
     return marked(ratio_words(together.estimate), together.is_noisy), _ends(together.low, together.high)
 
 
-def _range(place: Place) -> str:
+def _range(place: MachineToll) -> str:
     """Return the least and the greatest of the runs' own ratios, marked where one is noisy: `1.50 to 1.60`."""
     found = [toll.ratio for toll in place.ratios if toll.ratio is not None]
     low, high = ratio_words(min(found)), ratio_words(max(found))
     return marked(low if low == high else f"{low} to {high}", any(toll.is_noisy for toll in place.ratios))
 
 
-def runs_words(place: Place) -> str:
+def runs_words(place: MachineToll) -> str:
     """Return the number of runs and the range of their own ratios; empty where there is one run."""
     return f"{len(place.ratios)} runs: {_range(place)}" if len(place.ratios) > 1 else ""
 
@@ -108,7 +108,7 @@ def _ends(low: float | None, high: float | None) -> str:
     return "too few blocks" if low is None or high is None else f"{ratio_words(low)}, {ratio_words(high)}"
 
 
-def reason(place: Place) -> str:
+def reason(place: MachineToll) -> str:
     """Why there is no ratio, as the first of its runs says."""
     return shown(next((one.toll.reason for one in place.seen if one.toll.reason), "not measured"))
 
