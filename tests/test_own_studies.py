@@ -17,7 +17,8 @@ from pydantic_core import PydanticUndefined
 
 from conftest import Tollbar
 from tollbar import plan, study, units
-from tollbar.cli import look, run
+from tollbar.cli import plan as plan_command
+from tollbar.cli import run
 from tollbar.errors import TollbarError
 from tollbar.families import families
 from tollbar.study import keys
@@ -214,7 +215,7 @@ def test_show_prints_the_study_itself(tollbar: Tollbar) -> None:
 def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
     """Each parameter of `run` is one of `plan`, but for where else it is run; a URL is checked."""
     elsewhere = {"on", "nodes", "simulate"}
-    assert {*inspect.signature(run.run).parameters} - elsewhere == {*inspect.signature(look.plan).parameters}
+    assert {*inspect.signature(run.run).parameters} - elsewhere == {*inspect.signature(plan_command.plan).parameters}
     blocks = json.loads(tollbar("plan", "self-test", "--blocks", "40", "--json").stdout)
     assert 40 == blocks["studies"][0]["blocks"]
     assert "at least one block" in tollbar("plan", "--blocks", "0").stderr

@@ -20,14 +20,14 @@ COMMANDS = {
     "run": ("run:run", "Measure, judge and report."),
     "ask": ("ask:ask", "Ask one question without a file, and have it answered in one sentence."),
     "choose": ("choose:choose", "Choose what meets policies and mitigates threats, from the cheapest."),
-    "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
+    "plan": ("plan:plan", "Show what would run, and how long it would take. Nothing is measured."),
     "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
     "list": (
-        "look:list_",
+        "list:list_",
         "Show what there is: studies, families, choices, settings, threats, policies, providers, servers or sources.",
     ),
     "show": (
-        "look:show",
+        "show:show",
         "Show one cell of a study, its task, configuration and known answers; or what a published source says.",
     ),
     "verify": ("verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),

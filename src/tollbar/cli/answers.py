@@ -21,7 +21,29 @@ if TYPE_CHECKING:
     from tollbar.results import Run
 
 TableFormat = Literal["terminal", "markdown", "json"]
-AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+# Options that several commands have, each with its text; a command's docstring describes only the others.
+AsFormat = Annotated[TableFormat, Parameter(help="`terminal`, `markdown` or `json`.")]
+AsMarkdown = Annotated[
+    bool, Parameter(negative="", help="Print Markdown, for a pull request: short for `--format markdown`.")
+]
+AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON document instead of text.")]
+AcrossMethods = Annotated[
+    bool, Parameter(negative="", help="Accept runs that were measured by different versions of the method.")
+]
+Date = Annotated[
+    str | None, Parameter(name="--date", help="The day to judge by, such as `2032-01-01`; default: today.")
+]
+For = Annotated[str | None, Parameter(name="--for")]
+"""About how long to measure: each command describes what of, and its default."""
+KnownRuns = Annotated[tuple[Path, ...], Parameter(negative="", help="A run whose costs are used. May be given again.")]
+Libraries = Annotated[
+    tuple[Path, ...],
+    Parameter(negative="", help="A libcrypto to use next to the providers that are named. May be given again."),
+]
+RunsFolder = Annotated[Path, Parameter(help="Where the directory of what is measured is made.")]
+Seed = Annotated[
+    int | None, Parameter(help="Decides the order of visits and the data; default: a new one, kept with the run.")
+]
 
 
 @Parameter(name="*")
@@ -29,12 +51,9 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 class Layout:
     """How a decision's answer is laid out."""
 
-    format: TableFormat = "terminal"
-    """`terminal`, `markdown` or `json`."""
-    markdown: Annotated[bool, Parameter(negative="")] = False
-    """Print Markdown, for a pull request: short for `--format markdown`."""
+    format: AsFormat = "terminal"
+    markdown: AsMarkdown = False
     json: AsJson = False
-    """Print one JSON document instead of tables: short for `--format json`."""
     page: Annotated[Path | None, Parameter(name="--output")] = None
     """A file to write the answer to as one self-contained page too; what it held before is gone."""
 

@@ -12,7 +12,10 @@ from cyclopts import Parameter
 from tollbar import console, families, lab, plan, results, study, units
 from tollbar.cli.options import (
     AsJson,
+    For,
     Libraries,
+    RunsFolder,
+    Seed,
     command_line,
     full_paths,
     read_precision,
@@ -43,12 +46,12 @@ def ask(
     /,
     *words: str,
     against: Annotated[str | None, Parameter(name="--baseline")] = None,
-    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    for_: For = None,
     precision: str | None = None,
     save: Path | None = None,
-    seed: int | None = None,
+    seed: Seed = None,
     library: Libraries = (),
-    runs: Path = Path("runs"),
+    runs: RunsFolder = Path("runs"),
     json: AsJson = False,
     report: bool = True,
 ) -> ExitStatus:
@@ -81,12 +84,6 @@ def ask(
         Go on until every toll's interval is at most so wide to either side (`1%`), or the time is over.
     save
         A file to keep the question in, as a study that `tollbar run` takes.
-    seed
-        Decides the order of visits and the data. None: a new one, kept with the run.
-    library
-        A libcrypto to measure beside those that are asked for. May be given again.
-    runs
-        Where the run's directory is made.
     json
         Print one JSON document instead of tables; the sentences are in it, under `answers`.
     report

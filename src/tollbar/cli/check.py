@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from tollbar import machine, policies
 from tollbar.budgets.checked import BudgetVerdict, Check, CheckedBudget, processor_of
-from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
+from tollbar.cli.answers import DEFAULT_LAYOUT, Date, For, Layout, RunsFolder, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.files import is_file, is_folder, read_bytes, write
 from tollbar.policies import CostBudget, Processor, Project
@@ -30,11 +30,11 @@ POLICY, TOLLS = "policy", "tolls"
 
 def check(
     *words: str,
-    on: Annotated[str | None, Parameter(name="--date")] = None,
+    on: Date = None,
     strict: Annotated[bool, Parameter(negative="")] = False,
     accept: Annotated[bool, Parameter(negative="")] = False,
-    for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
-    runs: Path = Path("runs"),
+    for_: For = None,
+    runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
     """Check whether what a project uses still meets its policies, and costs no more than its budgets allow.
@@ -51,20 +51,16 @@ def check(
     ----------
     words
         `policy` or `tolls`; and the file, by default `tollbar.toml`.
-    on
-        The day that policies are asked about, such as `2030-01-01`. None: today.
     strict
         End with status 3 where something cannot be said, cannot be told, is not judged on this processor, or is within
         its limit by a noisy ratio.
     accept
         Write today's standings into the file, and limits made of what is measured now.
     for_
-        About how long to measure, all budgets together.
-    runs
-        Where the run's directory is made.
+        About how long to measure, all budgets together; default: 1 min.
     """
     part, path = _asked(words)
-    within_s, today = read_seconds("--for", for_), date.today()
+    within_s, today = read_seconds("--for", DEFAULT_FOR if for_ is None else for_), date.today()
     found = Check(path, today if on is None else policies.day(on), is_accepted=accept)
     before = _content(path)
     project = policies.read_project(path)

@@ -11,7 +11,19 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import console, libraries, policies, study
-from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
+from tollbar.cli.answers import (
+    DEFAULT_LAYOUT,
+    Date,
+    For,
+    Layout,
+    Libraries,
+    RunsFolder,
+    Seed,
+    command_line,
+    read_run,
+    read_seconds,
+    show_answer,
+)
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.families import Family, Standing, Value
 from tollbar.judge import quickness
@@ -41,12 +53,12 @@ def choose(
     *words: str,
     policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     threat: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    on: Annotated[str | None, Parameter(name="--date")] = None,
+    on: Date = None,
     run: Path | None = None,
-    for_: Annotated[str | None, Parameter(name="--for")] = None,
-    seed: int | None = None,
-    library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
-    runs: Path = Path("runs"),
+    for_: For = None,
+    seed: Seed = None,
+    library: Libraries = (),
+    runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
     """Choose what meets policies and mitigates threats, from the cheapest.
@@ -70,18 +82,12 @@ def choose(
     threat
         A threat that must be mitigated; `THREAT=partly` where a condition will do. May be given again.
     on
-        The day to judge by, as `2032-01-01`; what drops out by then is said.
+        The day to judge by, such as `2032-01-01`; default: today. The answer names what drops out by then.
     run
-        A run that has the costs. None: what matters is measured, and kept as a run.
+        A run that has the costs; default: what matters is measured, and kept as a run.
     for_
         About how long it may take: 15 seconds by default, a minute with a server. As many cells as that allows, what
         qualifies and is nearest to the usual settings first; with `0s` none, and what qualifies has no order by cost.
-    seed
-        Decides the order of visits and the data. None: a new one, kept with the run.
-    library
-        A libcrypto to measure beside those that are asked for. May be given again.
-    runs
-        Where the run's directory is made.
     """
     began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from tollbar import console, gathering, machine, report, results
-from tollbar.cli.answers import AsJson, Layout, TableFormat, check_is_writable, command_line, layout_of, show_answer
+from tollbar.cli.answers import (
+    AcrossMethods,
+    AsFormat,
+    AsJson,
+    AsMarkdown,
+    Layout,
+    TableFormat,
+    check_is_writable,
+    command_line,
+    layout_of,
+    show_answer,
+)
 from tollbar.cli.options import read_share
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError
@@ -34,11 +45,11 @@ def compare(
     fail_above: str | None = None,
     of: Annotated[Changed, Parameter(name="--metric")] = "ratio",
     across_machines: Annotated[bool, Parameter(negative="")] = False,
-    across_methods: Annotated[bool, Parameter(negative="")] = False,
+    across_methods: AcrossMethods = False,
     output: Path | None = None,
     parquet: Path | None = None,
-    format: TableFormat = "terminal",
-    markdown: Annotated[bool, Parameter(negative="")] = False,
+    format: AsFormat = "terminal",
+    markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> ExitStatus:
     """Compare runs: what changed on one machine, or the tolls of several machines.
@@ -68,18 +79,10 @@ def compare(
         also rises where the machine is slower today.
     across_machines
         Compare two runs row by row, even though they were measured on different machines.
-    across_methods
-        Compare runs that were measured by different versions of the method.
     output
         A file to write the comparison of machines to, as one self-contained page. An existing file is replaced.
     parquet
         A file to write a row for each toll of each run to; needs pyarrow.
-    format
-        `terminal`, `markdown` or `json`.
-    markdown
-        Print Markdown, for a pull request: short for `--format markdown`.
-    json
-        Print one JSON document instead of tables: short for `--format json`.
     """
     layout = layout_of(format, markdown=markdown, json=json)
     above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)

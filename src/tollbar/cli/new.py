@@ -25,7 +25,7 @@ def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")
     family
         What kind of choice: `tollbar list families` shows them.
     to
-        The file to write; None: standard output.
+        The file to write; default: standard output.
     """
     text = study.begun(family)
     if to is None:

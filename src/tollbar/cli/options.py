@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,11 @@ from cyclopts import Parameter
 from tollbar import console, limits, plan, results, study, units
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
+from tollbar.cli.answers import For as For
 from tollbar.cli.answers import Layout as Layout
+from tollbar.cli.answers import Libraries as Libraries
+from tollbar.cli.answers import RunsFolder as RunsFolder
+from tollbar.cli.answers import Seed as Seed
 from tollbar.cli.answers import check_number as check_number
 from tollbar.cli.answers import command_line as command_line
 from tollbar.cli.answers import read_run as read_run
@@ -27,8 +31,6 @@ from tollbar.servers.places import RoleMachine, read_places
 from tollbar.study import Study
 from tollbar.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
 
-Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +42,11 @@ class Options:
     with wider intervals, because it has been looked at."""
     precision: str | None = None
     """Add blocks until every toll's interval is at most so wide to either side (`2%`), or the time is over."""
-    for_: Annotated[str | None, Parameter(name="--for")] = None
-    """How long each study may take to reach the precision (`5min`). None: four times what its blocks take."""
-    seed: int | None = None
-    """Decides the order of visits and the data. None: a new one, kept with the run."""
+    for_: For = None
+    """How long each study may take to reach the precision (`5min`); default: four times what its blocks take."""
+    seed: Seed = None
     library: Libraries = ()
-    """A libcrypto to measure beside those that the study names. May be given again."""
-    runs: Path = Path("runs")
-    """Where the run's directory is made."""
+    runs: RunsFolder = Path("runs")
     resume: Path | None = None
     """A run to go on with, instead of a new one. What only the command line says of a server of your own
     is said again."""
@@ -72,7 +71,6 @@ class Options:
     """The host of the `--url`, once more: the load is for a server that is yours. May be given again,
     for that of `--against`."""
     json: AsJson = False
-    """Print one JSON document instead of tables."""
     report: bool = True
     """Write `report.html` into the run's directory."""
 
@@ -186,6 +184,14 @@ def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
         console.print_json(of_run(judged))
     else:
         console.show_judgement(judged, everything=everything)
+
+
+def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
+    """Print a table of these rows, or one JSON document."""
+    if as_json:
+        console.print_json([dict(row) for row in rows])
+    else:
+        console.show_rows(rows)
 
 
 def status_of(judged: Judgement) -> ExitStatus:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from shutil import get_terminal_size
@@ -55,28 +55,49 @@ def _parameters(function: ast.FunctionDef, texts: Mapping[str, str]) -> Iterator
         yield f"[{arguments.vararg.arg.upper()}…]", texts.get(arguments.vararg.arg, "")
     bodies = (*_body("options"), *_body("answers"))
     shared = {node.name: node for node in bodies if isinstance(node, ast.ClassDef)}
+    table = _table(bodies)
     for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         if isinstance(one.annotation, ast.Name) and one.annotation.id in shared:
-            yield from _fields(shared[one.annotation.id])
+            yield from _fields(shared[one.annotation.id], table)
         else:
-            yield _option(one.arg, one.annotation, default), texts.get(one.arg, "")
+            annotation = _said(one.annotation, table)
+            yield _option(one.arg, annotation, default), texts.get(one.arg) or _keyword(annotation, "help") or ""
 
 
-def _fields(shared: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """The same of options that several commands have: each field of their class, with the text below it."""
+def _table(bodies: Iterable[ast.stmt]) -> Mapping[str, ast.expr]:
+    """Return the options that several commands have, by the name of their type."""
+    return {
+        target.id: node.value
+        for node in bodies
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _said(annotation: ast.expr | None, table: Mapping[str, ast.expr]) -> ast.expr | None:
+    return table.get(annotation.id, annotation) if isinstance(annotation, ast.Name) else annotation
+
+
+def _fields(shared: ast.ClassDef, table: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
+    """The same of a group of options: each field of its class, with the text below it or that of its type."""
     for field, below in pairwise(shared.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            yield _option(field.target.id, field.annotation, field.value), ast.literal_eval(below.value)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            annotation = _said(field.annotation, table)
+            text = ast.literal_eval(below.value) if isinstance(below, ast.Expr) else _keyword(annotation, "help")
+            yield _option(field.target.id, annotation, field.value), text or ""
+
+
+def _keyword(annotation: ast.expr | None, name: str) -> str | None:
+    """Return what an annotation says of an option, by the keyword of its `Parameter`; None where it says nothing."""
+    for node in ast.walk(annotation or ast.Constant(None)):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg == name and isinstance(keyword.value, ast.Constant):
+                return str(keyword.value.value)
+    return None
 
 
 def _option(name: str, annotation: ast.expr | None, default: ast.expr | None) -> str:
     """Its option: what its annotation says, or else its name; one that is on can be turned off."""
-    said = [
-        keyword.value.value
-        for node in ast.walk(annotation or ast.Constant(None))
-        if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
-    ]
-    option = str(said[0]) if said else f"--{name.replace('_', '-')}"
+    option = _keyword(annotation, "name") or f"--{name.replace('_', '-')}"
     return f"{option}, --no-{option[2:]}" if isinstance(default, ast.Constant) and default.value is True else option

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from tollbar import console, inventory, lab, method, plan, policies, study, units
+from tollbar.cli.answers import AcrossMethods, Date, For, KnownRuns, RunsFolder
 from tollbar.cli.options import (
     DEFAULT_LAYOUT,
     Layout,
@@ -42,13 +43,13 @@ def price(
     /,
     *,
     policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
-    on: Annotated[str | None, Parameter(name="--date")] = None,
-    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    run: KnownRuns = (),
+    on: Date = None,
+    for_: For = None,
     library: Libraries = (),
-    across_methods: Annotated[bool, Parameter(negative="")] = False,
+    across_methods: AcrossMethods = False,
     fail: Annotated[bool, Parameter(negative="")] = False,
-    runs: Path = Path("runs"),
+    runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
     """Judge an inventory of cryptography by policies, and price what must be replaced.
@@ -68,21 +69,11 @@ def price(
     policy
         What the assets are to meet: a name, the newest edition unless one is named, or a file of your own. May be given
         again: all of them are to be met.
-    run
-        A run whose costs are used. May be given again.
-    on
-        The day to judge on (`2032-01-01`). None: today.
     for_
         About how long to measure what is to be replaced and in no run: 20 seconds if no run is named, else `0s`,
         nothing. Where the time is short, only replacements in the best standing are measured.
-    library
-        A libcrypto to measure beside the system's. May be given again.
-    across_methods
-        Take costs even though the runs were measured by different versions of the method.
     fail
         End with status 1 where an asset breaks a policy, for continuous integration.
-    runs
-        Where the directory of what is measured is made.
     """
     today = date.today()
     then = today if on is None else day(on)

@@ -55,7 +55,7 @@ def run(
     Parameters
     ----------
     studies
-        Names of studies or sets (`tollbar list studies`), or TOML files. None: `quick`.
+        Names of studies or sets (`tollbar list studies`), or TOML files; default: `quick`.
     on
         A cluster on each of whose nodes the whole run is made: `ray`, that which runs here, or `ray:HOST:PORT`.
     nodes

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from tollbar import console, gathering, results
 from tollbar import judge as judging
 from tollbar import report as reporting
-from tollbar.cli.answers import TableFormat, layout_of
-from tollbar.cli.options import AsJson, read_run, show, status_of
+from tollbar.cli.answers import AsFormat, AsJson, AsMarkdown, layout_of
+from tollbar.cli.options import read_run, show, status_of
 from tollbar.errors import ExitStatus, one_line
 from tollbar.judge import Judgement
 
@@ -21,8 +21,8 @@ def judge(
     /,
     *,
     all: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    format: TableFormat = "terminal",
-    markdown: Annotated[bool, Parameter(negative="")] = False,
+    format: AsFormat = "terminal",
+    markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> ExitStatus:
     """Judge a run again, without measuring.
@@ -36,12 +36,6 @@ def judge(
         A run's directory.
     all
         Show every row.
-    format
-        `terminal`, `markdown` or `json`.
-    markdown
-        Print Markdown, for a pull request: short for `--format markdown`.
-    json
-        Print one JSON document instead of tables: short for `--format json`.
     """
     layout = layout_of(format, markdown=markdown, json=json)
     judged = judged_run(run)
@@ -63,7 +57,7 @@ def report(run: Path, /, *, to: Annotated[Path | None, Parameter(name="--output"
     run
         A run's directory.
     to
-        Where to; None: `report.html` in the run's directory.
+        Where to; default: `report.html` in the run's directory.
     """
     path = reporting.write(judged_run(run), to)
     console.stdout().print(one_line(str(path)), markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from tollbar import console, lab, machine, method, plan, sizing, study
+from tollbar.cli.answers import AcrossMethods, For, KnownRuns, RunsFolder
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
@@ -37,11 +38,11 @@ def size(
     file: Path,
     /,
     *,
-    run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    run: KnownRuns = (),
     check: Annotated[bool, Parameter(negative="")] = False,
-    for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
-    across_methods: Annotated[bool, Parameter(negative="")] = False,
-    runs: Path = Path("runs"),
+    for_: For = None,
+    across_methods: AcrossMethods = False,
+    runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
     """Say how many cores, machines and bytes a mix of work takes, by measured costs.
@@ -64,14 +65,10 @@ def size(
     check
         Have the load client ask for each term that servers perform, and set predicted and measured CPU side by side.
     for_
-        About how long to measure missing terms, and again for a `--check`. `0s` measures nothing: the command lists
-        what to measure.
-    across_methods
-        Add costs even though the runs were measured by different versions of the method.
-    runs
-        Where the directories of what is measured are made.
+        About how long to measure missing terms, and again for a `--check`; default: 90 s. `0s` measures nothing: the
+        command lists what to measure.
     """
-    within_s = read_seconds("--for", for_)
+    within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if check and not within_s:
         raise TollbarError("`--check` needs time to measure", where="--for 0s", hint="as in `--check --for 40s`")
     mix, today = sizing.read(file), date.today()

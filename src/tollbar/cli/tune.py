@@ -47,18 +47,19 @@ def tune(
     family
         `password-hash`: no other family has parameters that set its cost.
     choices
-        Those to tune: `argon2id`, `scrypt`, `bcrypt`, `pbkdf2-sha-256`, `pbkdf2-sha-512`, `pbkdf2-sha-1`. None: all.
+        Those to tune: `argon2id`, `scrypt`, `bcrypt`, `pbkdf2-sha-256`, `pbkdf2-sha-512`, `pbkdf2-sha-1`; default: all.
     within
         How long one hash may take (`250ms`), elapsed, while so many are under way.
     at_once
-        How many are under way. None: one for each core.
+        How many are under way; default: one for each core.
     memory
-        What all of them may take together (`512MiB`). None: what is free here.
+        What all of them may take together (`512MiB`); default: what is free here.
     policy
-        What the parameters must meet: a name or a file, again for more. None: the newest of OWASP's password storage.
+        What the parameters must meet: a name or a file, again for more; default: the newest of OWASP's password
+        storage.
     provider
-        Whose code hashes (`libcrypto`, `rustcrypto`, `runner:./mine`), again for more; the fastest is taken. None: the
-        engine's own and the system's libcrypto.
+        Whose code hashes (`libcrypto`, `rustcrypto`, `runner:./mine`), again for more; the fastest is taken.
+        Default: the engine's own and the system's libcrypto.
     """
     if family in ALGORITHMS:
         # The one family that can be tuned goes without saying.

@@ -7,11 +7,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from tollbar import console, lab, results, upgrading
+from tollbar.cli.answers import For, RunsFolder, Seed
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
@@ -31,9 +30,9 @@ def upgrade(
     /,
     *families: str,
     fail_above: str | None = None,
-    for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
-    seed: int | None = None,
-    runs: Path = Path("runs"),
+    for_: For = None,
+    seed: Seed = None,
+    runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
     """Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?
@@ -58,18 +57,14 @@ def upgrade(
         Another build of the same thing.
     families
         What is asked of both, of a libcrypto for example digest, cipher, mac, password-hash, signature, key-exchange,
-        rsa-api, tls. None: all that it is used for.
+        rsa-api, tls; default: all that it is used for.
     fail_above
         A share, such as 5%: end with status 1 if a row became dearer by more, its whole interval beyond it, or is gone;
         with status 3 if no row could have shown it.
     for_
-        About how long to measure, all families together.
-    seed
-        Decides the order of visits and the data. None: a new one, kept with the run.
-    runs
-        Where the run's directory is made.
+        About how long to measure, all families together; default: 2 min.
     """
-    within_s = read_seconds("--for", for_)
+    within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if within_s == 0:
         hint = "`--for 20s`, for example; `tollbar plan` says what a study would measure"
         raise TollbarError("an upgrade is measured: give it some time", where=f"--for {for_}", hint=hint)

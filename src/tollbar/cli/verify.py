@@ -35,13 +35,9 @@ def verify(
     Parameters
     ----------
     studies
-        Names of studies or sets, or TOML files. None: `quick`.
-    library
-        A libcrypto to verify beside those that the study names. May be given again.
+        Names of studies or sets, or TOML files; default: `quick`.
     runner
         A program to hold against the runner contract, in everything that it offers (docs/runners.md).
-    json
-        Print one JSON document instead of lines.
     """
     if runner is not None and studies:
         raise TollbarError("a runner is verified in what it offers itself", hint="leave the studies out")

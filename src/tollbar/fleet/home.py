@@ -17,7 +17,7 @@ from tollbar.files import is_file
 from tollbar.fleet import replies
 from tollbar.fleet.node import BLOCK_BYTES, RESULTS, SAID, digest
 from tollbar.gathering.reading import shown
-from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MOST_TEXTS
+from tollbar.results.directory import JUDGED, MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MOST_TEXTS
 
 # As `results.create` names one: a study is called by its file, whatever that is called.
 _RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")
@@ -106,7 +106,7 @@ class Home:
         # It may send others each time.
         if len(sizes) > MOST_FILES:
             raise TollbarError(f"sends {len(sizes)} files, where a run has at most {MOST_FILES}")
-        if sum(sizes.values()) > MOST_TEXTS + MOST_BYTES["run.json"]:
+        if sum(sizes.values()) > MOST_TEXTS + MOST_BYTES["run.json"] + MOST_BYTES[JUDGED]:
             raise TollbarError(f"sends {sum(sizes.values())} bytes of studies and families, which no run has")
 
     def _take_results(self, path: Path, coming: replies.Results) -> None:

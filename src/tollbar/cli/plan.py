@@ -1,0 +1,63 @@
+"""`tollbar plan`: what would run, and how long it would take."""
+
+from __future__ import annotations
+
+from tollbar import (
+    console,
+    lab,
+    units,
+)
+from tollbar.cli.options import (
+    DEFAULTS,
+    Options,
+    plan_of,
+    print_rows,
+    resumed,
+    studies_of,
+)
+from tollbar.errors import ExitStatus
+from tollbar.measure import schedule
+
+
+def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
+    """Show what would run, and how long it would take. Nothing is measured.
+
+    It takes all that `tollbar run` takes, and asks a server of your own once.
+
+    tollbar plan
+    tollbar plan digests --blocks 40
+    tollbar plan my-study.toml --json
+    tollbar plan --resume runs/2026-…
+    tollbar plan --url https://localhost:8443/path
+
+    Parameters
+    ----------
+    studies
+        Names of studies or sets, TOML files, or folders of such files; default: `quick`.
+    """
+    if options.resume is not None:
+        asked = resumed(options.resume, studies, options)
+    else:
+        asked = lab.with_blocks(studies_of(studies, options), options.blocks)
+    planned = plan_of(asked, options.library, options.seed or 0)
+    rows = [
+        {
+            "study": one.study.name,
+            "cells": len(one.cells),
+            "left out": len(one.left_out),
+            "blocks": one.study.measure.blocks,
+            "rounds": one.study.measure.rounds,
+            "about": units.show_seconds(schedule.of_study(one, planned.seed)),
+            "question": one.study.question,
+        }
+        for one in planned.studies
+    ]
+    if options.json:
+        cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in planned.cells]
+        console.print_json({"studies": rows, "cells": cells})
+    else:
+        print_rows(rows, as_json=False)
+        for one in planned.studies:
+            for because in dict.fromkeys(because for _, because in one.left_out):
+                console.say(f"{one.study.name}: left out: {because}")
+    return ExitStatus.DONE

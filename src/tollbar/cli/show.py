@@ -1,0 +1,169 @@
+"""`tollbar show`: a cell of a study, or the page of a published source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tollbar import (
+    console,
+    results,
+    study,
+    workloads,
+)
+from tollbar.cli.options import (
+    DEFAULTS,
+    AsJson,
+    Libraries,
+    make_plan,
+    print_rows,
+)
+from tollbar.cli.runs import judged_run
+from tollbar.errors import ExitStatus, TollbarError, nearest
+from tollbar.judge import Judgement
+from tollbar.plan import Cell
+from tollbar.present.published import of_source
+from tollbar.study import Publication
+
+
+def show(
+    name: str,
+    /,
+    *words: str,
+    toml: Annotated[bool, Parameter(negative="")] = False,
+    of: Annotated[Path | None, Parameter(name="--run")] = None,
+    library: Libraries = (),
+    json: AsJson = False,
+) -> ExitStatus:
+    """Show one cell of a study, its task, configuration and known answers; or what a published source says.
+
+    Without words, a study's cells are listed. A cell is named by words of its line, as many as tell it apart.
+
+    A source is a published comparison (`tollbar list sources`). Its page has all that it says beside what a run has
+    measured of it. Where a study has the same name, its cells stand before the page.
+
+    tollbar show digests
+    tollbar show digests md5 3.0 4096 native
+    tollbar show tls-post-quantum nginx x25519
+    tollbar show digests --toml > my-study.toml
+    tollbar show security-design-choices
+    tollbar show rsa-apis --run runs/2026-11-21-101500-rsa-apis
+
+    Parameters
+    ----------
+    name
+        A study's name, a TOML file, or a source's name.
+    words
+        Words that occur in the cell's line.
+    toml
+        Print the study itself, as its file has it: a beginning for one of your own.
+    of
+        The run that a source's page is of, and the page alone; default: the last one under `runs` that measured any of
+        its studies.
+    """
+    source = study.sources().get(name)
+    if source is None and not study.is_named(name):
+        sources = ", ".join(study.sources())
+        near = nearest(name, [*study.shipped(), study.AS_PUBLISHED, *study.members(), *study.sources()])
+        raise TollbarError(
+            f"no such study or source: `{name}`",
+            hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",
+        )
+    if of is not None and (source is None or words or toml):
+        raise TollbarError("`--run` is of a source's page", hint=f"the sources are {', '.join(study.sources())}")
+    if toml:
+        return _show_text(name, words)
+    if source is not None and (of is not None or not study.is_named(name)):
+        if words or library:
+            what = f"the words `{' '.join(words)}`" if words else "`--library`"
+            raise TollbarError(f"{what}: a source's page is shown whole", where=name, hint="leave them out")
+        return _show_source(source, of, as_json=json)
+    planned = make_plan((name,), library)
+    cell = " ".join(words)
+    found = [one for one in planned.cells if _is_named(one, cell)]
+    if not cell:
+        print_rows([one.coordinates for one in found], as_json=json)
+        # A document is one: that of a study's cells, as of any study.
+        return ExitStatus.DONE if source is None or json else _show_source(source, of, as_json=False)
+    if not found:
+        raise TollbarError(
+            f"no cell of {name} has all of the words `{cell}`",
+            hint=f"`tollbar show {name}` lists the cells",
+        )
+    if len(found) > 1 and not json:
+        console.say(f"{len(found)} cells have these words; the first is shown")
+    first = found[0]
+    answers = [
+        {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
+        for answer in first.choice.answers_of(str(first.coordinates["op"]))
+    ]
+    work = workloads.of(first).shown(first, planned.seed)
+    shown: dict[str, object] = {"task": work.task, "runner": list(work.runner), "answers": answers}
+    configuration = {"configuration": work.configuration} if work.configuration else {}
+    console.print_json(shown | configuration if json else _shortened(shown))
+    if configuration and not json:
+        console.print_plain(f"\n{work.configuration}")
+    return ExitStatus.DONE
+
+
+def _show_source(source: Publication, run: Path | None, *, as_json: bool) -> ExitStatus:
+    """Prints a source's page: of this run, or of the last that measured any of its studies, or without one."""
+    judged = judged_run(run) if run else _last_judged(source)
+    if judged is not None:
+        console.say(f"of the run {judged.run.directory}")
+    part = of_source(source, judged)
+    if as_json:
+        from tollbar import document
+
+        console.print_json(document.of_source(part))
+    else:
+        console.show_published(part)
+    return ExitStatus.DONE
+
+
+def _last_judged(source: Publication) -> Judgement | None:
+    """Return the last run that has studies of the source and trials of them. One that cannot be read is named."""
+    # Their names begin with the time.
+    for said in sorted(DEFAULTS.runs.glob("*/run.json"), reverse=True):
+        try:
+            # A study of this name may be another one, as those of the set `quick` are.
+            if any(one.source == source.name for one in results.studies(said.parent)):
+                run = results.read(said.parent)
+                of = [one for one in run.studies if one.study.source == source.name and one.study.claims]
+                if any(row.all_trials for one in of for row in one.rows):
+                    return judged_run(said.parent)
+        except (TollbarError, KeyError) as error:
+            why = error.what if isinstance(error, TollbarError) else f"run.json has no {error}"
+            console.say(f"warning: {said.parent} is passed over: {why}", "yellow")
+    return None
+
+
+def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
+    """Prints a study as it was written. Raises TollbarError for a set, which is several files."""
+    if words:
+        raise TollbarError(f"`--toml` is of a whole study: `{' '.join(words)}`", where=name)
+    found = study.load((name,))
+    if len(found) > 1:
+        names = ", ".join(one.name for one in found)
+        raise TollbarError("a set of several studies", where=name, hint=f"name one of them: {names}")
+    console.print_plain(found[0].text.removesuffix("\n"))
+    return ExitStatus.DONE
+
+
+def _is_named(cell: Cell, words: str) -> bool:
+    values = " ".join(str(value) for value in (*cell.coordinates.values(), cell.provider.name)).lower()
+    return all(word in values.split() or word in values for word in words.lower().split())
+
+
+def _shortened(value: object) -> object:
+    """The same with long texts cut: a key or a signature fills the screen and says nothing."""
+    if isinstance(value, dict):
+        return {name: _shortened(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_shortened(inner) for inner in value]
+    if isinstance(value, str) and len(value) > 120:
+        return f"{value[:80]}… ({len(value)} characters; --json shows all)"
+    return value
