@@ -16,7 +16,7 @@ from tollbar.document.decisions.price import document
 from tollbar.families import Standing
 from tollbar.inventory import price, to_measure, unmeasured
 from tollbar.inventory.platforms import _INSTEAD, _table, has
-from tollbar.inventory.pricing import Line, Pricing
+from tollbar.inventory.pricing import AssetGroup, Pricing
 from tollbar.patterns import is_like
 from tollbar.policies import Ruling
 from tollbar.present.decisions.price import brief
@@ -32,7 +32,7 @@ def judged(
     return price(made(*components), asked, on, TODAY, runs)
 
 
-def line(component: object, policy: str = "asvs-level-2-5.0.0", on: date = TODAY) -> Line:
+def line(component: object, policy: str = "asvs-level-2-5.0.0", on: date = TODAY) -> AssetGroup:
     (one,) = judged(component, policy=policy, on=on).lines
     return one
 

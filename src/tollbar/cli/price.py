@@ -100,7 +100,7 @@ def price(
 
 
 def _measured(
-    questions: Mapping[str, inventory.Question], within_s: float, library: tuple[Path, ...], runs: Path
+    questions: Mapping[str, inventory.FamilyQuestion], within_s: float, library: tuple[Path, ...], runs: Path
 ) -> tuple[Run, ExitStatus]:
     """A run that answers these questions, one study each, in about so many seconds."""
     named = full_paths(library)
@@ -122,7 +122,7 @@ def _measured(
     return judged.run, status_of(judged)
 
 
-def _study(family: str, question: inventory.Question, most: int) -> Study:
+def _study(family: str, question: inventory.FamilyQuestion, most: int) -> Study:
     name = f"price-{family}"
     return study.read(name, study.of_words(family, question.words(family, most)).text(FEWEST_BLOCKS), where=name)
 

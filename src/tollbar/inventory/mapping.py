@@ -31,7 +31,7 @@ _HAS_NO = "Tollbar's family {family} has no {setting} {value}"
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class AssetUse:
     """A choice that an asset is an instance of."""
 
     family: Family
@@ -48,11 +48,11 @@ class Use:
 class Mapped:
     """What an asset is an instance of."""
 
-    uses: tuple[Use, ...] = ()
+    uses: tuple[AssetUse, ...] = ()
     """Several where the inventory does not say which of them: a key that may sign, or transport keys."""
     reason: str | None = None
     """Why there is none."""
-    at_best: tuple[Use, ...] = ()
+    at_best: tuple[AssetUse, ...] = ()
     """Where there is none: choices of which the asset is one, or no better; if all break a policy, so does it."""
     counts: Counts = Counts.ALL
     """The rules that count for these."""
@@ -204,9 +204,11 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
         found = [_use(said, row.settings, facts, known) for said in row.choices]
         if row.settings.get("certificate") and (proof := facts.contradiction(["tls-proof"])):
             # Which certificate it has is what is contradicted.
-            return Mapped(reason=proof, at_best=tuple(_less_certificate(one) for one in found if isinstance(one, Use)))
+            return Mapped(
+                reason=proof, at_best=tuple(_less_certificate(one) for one in found if isinstance(one, AssetUse))
+            )
         absent = tuple(one for one in (*found, row.beyond, facts.cut_tag(), *facts.doubtful()) if isinstance(one, str))
-        uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
+        uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, AssetUse))
         return (
             _level(_agreed(uses, facts), facts)
             if uses
@@ -215,13 +217,13 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
     raise AssertionError("the last row fits all")
 
 
-def _no_better_than(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
+def _no_better_than(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[AssetUse, ...]:
     """Return the choices that are judged in the place of one that no family has."""
     named = _may_be(row.choices, row.settings, facts, known)
     return named or _may_be(row.at_best, row.settings, facts, known)
 
 
-def _less_certificate(use: Use) -> Use:
+def _less_certificate(use: AssetUse) -> AssetUse:
     return replace(use, coordinates={name: value for name, value in use.coordinates.items() if name != "certificate"})
 
 
@@ -235,7 +237,7 @@ def _level(found: Mapped, facts: Facts) -> Mapped:
     return Mapped(reason=reason, at_best=found.uses) if reason else found
 
 
-def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, ...]:
+def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[AssetUse, ...]:
     """Return the choices that a row makes of each value of a fact that is contradicted; none if one is no choice."""
     made: dict[str, list[str]] = {}
     # What a number means is decided by the algorithm: of several nothing is known.
@@ -245,10 +247,10 @@ def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[Use, .
             for value in _readings(name, facts) if name != ALGORITHM else ():
                 if all(one in facts.values for one in fields(template)):
                     made.setdefault(value, []).append(template.format_map({**facts.values, name: value}))
-    uses: list[Use] = []
+    uses: list[AssetUse] = []
     for some in made.values():
         found = [_use(one, row.settings, facts, known, is_at_best=True) for one in some]
-        kept = [one for one in found if isinstance(one, Use)]
+        kept = [one for one in found if isinstance(one, AssetUse)]
         if not kept or (row.choices and len(kept) < len(found)):
             return ()
         uses += kept
@@ -270,14 +272,14 @@ def _may_be(
     known: Mapping[str, Family],
     *,
     agrees: bool = True,
-) -> tuple[Use, ...]:
+) -> tuple[AssetUse, ...]:
     """Return the measured choices that the templates may mean: a fact that is not known has each of its values.
 
     A part of an asset, such as the cipher of a password-based encryption, need not agree with the primitive.
     """
     if facts.left:
         return ()
-    found: list[Use] = []
+    found: list[AssetUse] = []
     for template in templates:
         pattern = template.format_map({**dict.fromkeys(fields(template), "*"), **facts.values})
         family_name, choice = pattern.split(" ", 1)
@@ -286,7 +288,7 @@ def _may_be(
             # No lab has it in any size of a key: each is judged.
             fitting = [choice.replace("*", size, 1) for size in _KEY_SIZES]
         made = (_use(f"{family_name} {name}", with_, facts, known, is_at_best=True) for name in fitting)
-        found += [one for one in made if isinstance(one, Use)]
+        found += [one for one in made if isinstance(one, AssetUse)]
     if not agrees:
         return tuple(found)
     agreed = _agreed(tuple(found), facts)
@@ -302,7 +304,7 @@ def _fitting(family: Family, pattern: str) -> list[str]:
     return [name for name in (*measured, *unmeasured.listed(family)) if is_like(name, pattern)]
 
 
-def _agreed(uses: tuple[Use, ...], facts: Facts) -> Mapped:
+def _agreed(uses: tuple[AssetUse, ...], facts: Facts) -> Mapped:
     """Return the uses that the asset's primitive agrees with, or that it contradicts all of them."""
     agrees = table().agrees
     if not any(facts.primitive in some for some in agrees.values()):
@@ -314,7 +316,7 @@ def _agreed(uses: tuple[Use, ...], facts: Facts) -> Mapped:
     return Mapped(reason=reason, at_best=uses if _is_broken_in_all(uses, facts.primitive) else ())
 
 
-def _is_broken_in_all(uses: Sequence[Use], primitive: str) -> bool:
+def _is_broken_in_all(uses: Sequence[AssetUse], primitive: str) -> bool:
     """Return whether choices are broken in all that may be made of them, such as a MAC of MD5 or a hash of DES."""
     choices = [(one.family, one.coordinates) for one in uses if primitive != "drbg"]
     return bool(choices) and all(
@@ -331,7 +333,7 @@ def _use(
     known: Mapping[str, Family],
     *,
     is_at_best: bool = False,
-) -> Use | str:
+) -> AssetUse | str:
     family_name, choice = said.format_map(facts.values).split(" ", 1)
     if family_name not in known:
         return facts.absent()
@@ -369,4 +371,4 @@ def _use(
             beyond.append(contradiction)
         else:
             coordinates[name] = value
-    return Use(family, coordinates, (*beyond, *(one.sentence for one in met)), tuple(met))
+    return AssetUse(family, coordinates, (*beyond, *(one.sentence for one in met)), tuple(met))

@@ -14,10 +14,10 @@ from datetime import date
 from tollbar import families, policies
 from tollbar.families import Family, Standing, at_defaults, given_up, settings_at
 from tollbar.inventory import platforms
-from tollbar.inventory.mapping import Mapped, Use, mapped
+from tollbar.inventory.mapping import AssetUse, Mapped, mapped
 from tollbar.inventory.parts import Asset
 from tollbar.inventory.reading import Inventory
-from tollbar.inventory.replacing import Cost, Offer
+from tollbar.inventory.replacing import Cost, FamilyOffer
 from tollbar.inventory.table import Counts
 from tollbar.inventory.unmeasured import CHOICE, is_of_list
 from tollbar.judge.choosing import Candidate, Reason, Wanted, candidate
@@ -34,7 +34,7 @@ _WORST_FIRST = (Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AssetGroup:
     """Assets that are alike in all that is known of them here."""
 
     kind: str
@@ -74,7 +74,7 @@ class Line:
 class Priced:
     """A use of an asset, what the policies say of it, and what could replace it."""
 
-    use: Use
+    use: AssetUse
     found: Candidate
     """What the policies that are about its family say."""
     unasked: bool
@@ -142,7 +142,7 @@ class Pricing:
     inventory: Inventory
     policies: tuple[Policy, ...]
     on: date
-    lines: tuple[Line, ...]
+    lines: tuple[AssetGroup, ...]
     """What breaks a policy first."""
     contradictions: tuple[tuple[Family, Contradiction], ...]
     runs: tuple[Run, ...]
@@ -186,7 +186,7 @@ class Pricing:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FamilyQuestion:
     """What is to be measured of a family."""
 
     own: tuple[str, ...]
@@ -214,23 +214,23 @@ def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, 
     return Pricing(inventory, tuple(asked), on, tuple(ahead), contradicting, tuple(runs))
 
 
-def to_measure(pricing: Pricing) -> Mapping[str, Question]:
+def to_measure(pricing: Pricing) -> Mapping[str, FamilyQuestion]:
     """What a run would have to measure for the costs that are missing, by family.
 
     What only servers perform is not among them: a study says how these are asked.
     """
-    found: dict[str, Question] = {}
+    found: dict[str, FamilyQuestion] = {}
     for line in pricing.lines:
         for priced in line.uses:
             family, cell = priced.use.family, priced.use.coordinates
             is_measured = not priced.use.unmeasured
             if priced.found.broken and priced.qualifying and not priced.costs and _can_be_asked(family) and is_measured:
-                before = found.get(family.name, Question((), (), {}))
+                before = found.get(family.name, FamilyQuestion((), (), {}))
                 settings = dict(before.settings)
                 for name, value in cell.items():
                     if name != "choice":
                         settings[name] = (*settings.get(name, ()), str(value))
-                found[family.name] = Question(
+                found[family.name] = FamilyQuestion(
                     (*before.own, str(cell["choice"])),
                     tuple(dict.fromkeys((*before.able, *priced.qualifying))),
                     settings,
@@ -247,7 +247,7 @@ def is_named(asset: Asset) -> bool:
     return asset.kind not in ("certificate", "related-crypto-material")
 
 
-def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
+def _lines(inventory: Inventory, market: _Market) -> Iterator[AssetGroup]:
     alike: dict[tuple[object, ...], list[int]] = {}
     found = mapped(inventory)
     # Of thousands of assets a few are different.
@@ -262,7 +262,7 @@ def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
     for numbers in alike.values():
         assets = [inventory.assets[number] for number in numbers]
         first: Mapped = found[numbers[0]]
-        yield Line(
+        yield AssetGroup(
             assets[0].kind,
             assets[0].said.get("name", assets[0].name) if not is_named(assets[0]) else assets[0].name,
             len({asset.name for asset in assets}),
@@ -282,7 +282,7 @@ def _is_bad(what: Mapped) -> bool:
     return bool(standings) and is_sure and all(policies.is_worse(one, Standing.DEPRECATED) for one in standings)
 
 
-def _has_parameters(use: Use) -> bool:
+def _has_parameters(use: AssetUse) -> bool:
     """Return whether each parameter of a choice is given, such as the passes of Argon2id."""
     is_by_parameters = use.family.choices[str(use.coordinates[CHOICE])].is_set_by_study
     return not is_by_parameters or all(
@@ -304,7 +304,7 @@ class _Market:
     def __init__(self, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run]) -> None:
         self.asked, self.on, self.today = asked, on, today
         self.runs = runs
-        self._offers: dict[str, Offer] = {}
+        self._offers: dict[str, FamilyOffer] = {}
         self._priced: dict[tuple[object, ...], Priced] = {}
 
     def about(self, family: Family) -> tuple[Policy, ...]:
@@ -320,7 +320,7 @@ class _Market:
             return ()
         return (min(may_be, key=_from_best),)
 
-    def _asked_instead(self, use: Use) -> str:
+    def _asked_instead(self, use: AssetUse) -> str:
         """Return the words on what the policies ask for that is no choice of the family."""
         parts = [part for policy in self.about(use.family) for part in policy.all_of_it]
         rules = ((part.name, rule) for part in parts for rule in part.rules if use.family.name in rule.families)
@@ -339,20 +339,20 @@ class _Market:
         )
         return replace(priced, found=replace(priced.found, broken=kept))
 
-    def priced(self, use: Use, platform: str | None) -> Priced:
+    def priced(self, use: AssetUse, platform: str | None) -> Priced:
         # What is beyond the family has no price. Thousands of assets may differ in that alone.
         key = (use.family.name, *sorted(use.coordinates.items()), use.unmeasured, platform)
         if key not in self._priced:
             self._priced[key] = self._price(use, platform)
         return replace(self._priced[key], use=use)
 
-    def _price(self, use: Use, platform: str | None) -> Priced:
+    def _price(self, use: AssetUse, platform: str | None) -> Priced:
         if use.family.name not in self._offers:
             about = self.about(use.family)
             measured = families.families().get(use.family.name, use.family)
             # An inventory names no provider: that some are not governed keeps none of its assets from being judged.
             wanted = Wanted(measured, about, {}, self.on, self.today, Standing.ACCEPTABLE, by_governed=True)
-            self._offers[use.family.name] = Offer(wanted, self.runs)
+            self._offers[use.family.name] = FamilyOffer(wanted, self.runs)
         offer = self._offers[use.family.name]
         # Of an asset it is the policies that decide; what replaces it is in no bad standing whatever they say.
         found = _found(replace(offer.wanted, standing=None), use)
@@ -415,7 +415,7 @@ def _instead(found: Candidate) -> str | None:
     return " and ".join(dict.fromkeys(way for way in ways if way)) if ways and all(ways) else None
 
 
-def _found(wanted: Wanted, use: Use) -> Candidate:
+def _found(wanted: Wanted, use: AssetUse) -> Candidate:
     """What the policies say of a use: of what no lab measures also what they say of the choice that it is no better
     than."""
     found = candidate(replace(wanted, family=use.family), use.coordinates)
@@ -440,7 +440,7 @@ def _found(wanted: Wanted, use: Use) -> Candidate:
     return replace(found, broken=tuple(broken))
 
 
-def _is_unlisted(reason: Reason, use: Use) -> bool:
+def _is_unlisted(reason: Reason, use: AssetUse) -> bool:
     """Whether a rule refuses a choice only because it is on no list, and an authority may approve it.
 
     A list without any choice of the algorithm refuses all of it.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tollbar.families import Family, Value, at_defaults, cells_of
 from tollbar.inventory import platforms
-from tollbar.inventory.mapping import Use
+from tollbar.inventory.mapping import AssetUse
 from tollbar.judge.candidates import PROVIDER
 from tollbar.judge.choosing import Candidate, Choosing, Wanted, candidate, choose, ranked
 from tollbar.judge.costs import readings
@@ -31,7 +31,7 @@ class Cost:
     toll: Toll
 
 
-class Offer:
+class FamilyOffer:
     """What a family offers under the policies, and what was measured of it."""
 
     def __init__(self, wanted: Wanted, runs: Sequence[Run]) -> None:
@@ -41,7 +41,7 @@ class Offer:
         # What a load client spends is no cost of what its server does.
         own = [(run, one) for run, one in of_family if one.study.measure.cost != "client-cpu"]
         self.is_of_clients = bool(of_family) and not own
-        self.studies = [_Measured(wanted, run, one) for run, one in own]
+        self.studies = [_MeasuredStudy(wanted, run, one) for run, one in own]
 
     @cached_property
     def qualifying(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class Offer:
                 found[str(cell["choice"])] = None
         return tuple(found)
 
-    def replacement(self, use: Use, platform: str | None) -> tuple[Place | None, str | None]:
+    def replacement(self, use: AssetUse, platform: str | None) -> tuple[StudyPlace | None, str | None]:
         """Return where what replaces it on this platform is next to it, and why there is no cost, or no such place."""
         if not self.studies:
             if self.is_of_clients:
@@ -78,7 +78,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StudyPlace:
     """One place of a study: where a use stands beside what could replace it."""
 
     own: Candidate | None
@@ -90,7 +90,7 @@ class Place:
     """Whether it is beside the use, or the use was measured there, whether its operation decides, how usual it is."""
 
 
-class _Measured:
+class _MeasuredStudy:
     """A study of a run, and what is chosen of it."""
 
     def __init__(self, wanted: Wanted, run: Run, study_run: StudyRun) -> None:
@@ -102,7 +102,7 @@ class _Measured:
         known = quickness_of(readings(rows), self.run.best_probe_ns)
         return choose(self.wanted, self.study_run, {}, known)
 
-    def places(self, use: Use, platform: str | None) -> Iterator[Place]:
+    def places(self, use: AssetUse, platform: str | None) -> Iterator[StudyPlace]:
         """Return those in which something that meets the policies, and that the platform has, was measured."""
         family = self.wanted.family
         for choosing in self._chosen:
@@ -119,7 +119,7 @@ class _Measured:
                 beside = [(own, [one for one in some if _is_by_same(own, one)]) for own, some in beside] + beside
             own, same = next(((own, same) for own, same in beside if same), (None, measured))
             cheapest = ranked(_in_best_standing(family, same), choosing.compare)[0].candidates
-            yield Place(
+            yield StudyPlace(
                 own,
                 cheapest,
                 tuple(self._costs(choosing, own, cheapest[0])) if own else (),
@@ -127,7 +127,7 @@ class _Measured:
                 (own is not None, bool(alike), choosing.where.get("op") in (None, *_DECIDES), self._usual(choosing)),
             )
 
-    def _own(self, use: Use, choosing: Choosing) -> list[Candidate]:
+    def _own(self, use: AssetUse, choosing: Choosing) -> list[Candidate]:
         """The use's cells in a place: all that is said of it, and first what has at its default what is not said."""
         wanted = at_defaults(self.wanted.family, {**choosing.where, **use.coordinates})
         alike = [
@@ -164,7 +164,7 @@ def _all(choosing: Choosing) -> tuple[Candidate, ...]:
     return (*choosing.qualifies, *choosing.refused, *choosing.unsaid)
 
 
-def _not_given(use: Use, own: Candidate, other: Candidate) -> tuple[str, ...]:
+def _not_given(use: AssetUse, own: Candidate, other: Candidate) -> tuple[str, ...]:
     """The settings that an asset does not say, and that its cell has otherwise than another, or than by default."""
     return tuple(
         name
@@ -187,6 +187,6 @@ def _but_operation(coordinates: Coordinates) -> Coordinates:
     return {name: value for name, value in coordinates.items() if name != "op"}
 
 
-def _words(use: Use) -> str:
+def _words(use: AssetUse) -> str:
     choice, *settings = use.coordinates.items()
     return " ".join([str(choice[1]), *(f"{name}={value}" for name, value in settings)])

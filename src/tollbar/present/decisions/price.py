@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tollbar.families import Degree, Value
-from tollbar.inventory.pricing import Line, Priced, Pricing
+from tollbar.inventory.pricing import AssetGroup, Priced, Pricing
 from tollbar.inventory.replacing import Cost
 from tollbar.inventory.unmeasured import CHOICE
 from tollbar.judge import Toll, Verdict
@@ -97,7 +97,7 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
             for family, one in pricing.contradictions
         ]
         yield Listing("Where the policies contradict each other", sentences=said)
-    groups: dict[str, list[Line]] = {}
+    groups: dict[str, list[AssetGroup]] = {}
     for line in pricing.lines:
         # Without a policy all that is known meets all of them, which says nothing.
         title = TITLES[line.ruling] if pricing.policies or not line.is_mapped else "Known here"
@@ -115,7 +115,7 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
         yield Listing(title, tables=tables, notes=notes)
 
 
-def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
+def _rows(lines: Sequence[AssetGroup]) -> Iterator[tuple[TableCell, ...]]:
     for line in lines:
         if not line.uses:
             yield _row(line, [TableCell(""), TableCell("")], why=line.reason)
@@ -125,7 +125,12 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
 
 
 def _row(
-    line: Line, cells: Sequence[TableCell], *, if_: Priced | None = None, first: bool = True, why: str | None = None
+    line: AssetGroup,
+    cells: Sequence[TableCell],
+    *,
+    if_: Priced | None = None,
+    first: bool = True,
+    why: str | None = None,
 ) -> tuple[TableCell, ...]:
     others = f" and {counted(line.names - 1, 'other name')}" if line.names > 1 else ""
     left = len(line.places) - MOST_PLACES
