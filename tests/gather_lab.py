@@ -8,9 +8,10 @@ from pathlib import Path
 from bench.fleet import fingerprint, run_of
 
 from tollbar import gathering, judge, results
+from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.gathering import Gathered, Unusable
-from tollbar.gathering.kept import NotCurrent, read_kept
+from tollbar.gathering.kept import read_kept
 
 CHOICES = {"sha-256": 1000.0, "sha-512": 1500.0, "sha-1": 800.0, "blake3": 1000.0}
 
@@ -40,7 +41,7 @@ def why_not_current(run: Path) -> str:
     """Why the judgement that a run keeps is not taken; empty where it is."""
     try:
         read_kept(run)
-    except NotCurrent as error:
+    except TollbarError as error:
         return error.what
     return ""
 

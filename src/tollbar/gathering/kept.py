@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 import tollbar
+from tollbar import units
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
 from tollbar.files import write_atomically
@@ -207,8 +208,8 @@ def keep(judged: Judgement) -> KeptJudgement:
 def read_kept(directory: Path) -> KeptJudgement:
     """Return the judgement that a run keeps, if it is one of all its results by the present judge.
 
-    Raises NotCurrent where it is missing or another one, OSError where a file cannot be read, and TollbarError where a
-    text in it would steer a terminal.
+    Raises NotCurrent where it is missing or another one, OSError where a file cannot be read, and TollbarError where it
+    has too many tolls, or a text in it would steer a terminal.
     """
     try:
         text = read_text(directory / FILE)
@@ -221,7 +222,9 @@ def read_kept(directory: Path) -> KeptJudgement:
     except ValueError as error:
         raise NotCurrent(f"`{FILE}` is not as Tollbar writes it") from error
     if not _is_of_limited_size(kept.studies):
-        raise NotCurrent(f"`{FILE}` has more tolls than any run")
+        # No command makes a smaller one.
+        limit = f"{MOST_TOLLS:,} tolls and {units.show_bytes(MOST_LETTERS)} of their names"
+        raise TollbarError(f"`{FILE}` has more than a comparison reads: at most {limit}", where=str(directory))
     # As text it is seen at once that there is none.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(said, str(directory / FILE))
