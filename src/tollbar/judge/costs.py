@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ from tollbar.arrays import np
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
 from tollbar.judge.grain import Grain, grain_of
+from tollbar.judge.probes import probes_of, readings
 from tollbar.judge.selection import falls, unselected
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.metrics import BACKGROUND, METRICS, NETWORK, Metric
@@ -302,15 +302,15 @@ class Ledger:
             chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
             if min(chunks.operations, default=1) < 1:
                 chunks = Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
-            probed = [one or (math.nan,) for one in chunks.probed]
+            probes = probes_of(chunks)
             found = self._told[id(trial)] = _Told(
                 chunks,
                 np.array(chunks.operations, int),
                 np.array(chunks.rounds, int),
                 np.array(chunks.wall_ns, float),
-                np.array([one[0] <= longest_ns for one in probed], bool),
-                np.array([one[-1] <= longest_ns for one in probed], bool),
-                np.array([max(one) <= longest_ns for one in probed], bool),
+                probes.first_ns <= longest_ns,
+                probes.last_ns <= longest_ns,
+                probes.slowest_ns <= longest_ns,
                 ~np.array(chunks.made_up, bool),
             )
         return found
@@ -501,16 +501,3 @@ def _unseen(what: Quantity) -> str:
 
 # The noise of what is counted.
 _EXACT = Interval(1.0, 1.0, 1.0, 1.0, 0)
-
-
-def readings(rows: Iterable[Row]) -> list[float]:
-    """Nanoseconds of the probes beside these rows' chunks."""
-    return [
-        probe_ns
-        for row in rows
-        for trial in row.all_trials
-        for probes_ns in Chunks.of(trial.chunks).probed
-        if probes_ns
-        # Those within a long chunk are its slowest, which say less of all moments.
-        for probe_ns in (probes_ns[0], probes_ns[-1])
-    ]
