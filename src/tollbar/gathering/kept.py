@@ -40,7 +40,14 @@ JUDGED_BY = (
         "study/*.py",
         "gathering/kept.py",
     ),
-    *("results/observations.py", "results/reading.py", "results/run.py", "results/stored.py"),
+    *(
+        "results/run_json.py",
+        "results/looks.py",
+        "results/observations.py",
+        "results/reading.py",
+        "results/run.py",
+        "results/stored.py",
+    ),
     *(
         "arrays.py",
         "libraries.py",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tollbar.arrays import np
+from tollbar.judge.quotients import by_chain_ns
+from tollbar.moments import Quickness, quickness_of
 from tollbar.records import Chunks
-from tollbar.results import Row
+from tollbar.results import Row, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,18 @@ def probes_of(chunks: Chunks) -> Probes:
         each = [one or (np.nan,) for one in chunks.probed]
         first, last = np.array([one[0] for one in each], float), np.array([one[-1] for one in each], float)
     return Probes(first, last, np.fmax.reduce(columns))
+
+
+def quickness(run: Run, probes_ns: Sequence[float] | None = None) -> Quickness:
+    """What a quiet moment is like, by all of a run: a short study may lie in one stretch of the machine.
+
+    `probes_ns`: those of the whole run, where only some of its studies were read.
+    """
+    if probes_ns is None:
+        probes_ns = readings(row for study_run in run.studies for row in study_run.rows)
+    found = quickness_of(probes_ns, run.best_probe_ns, by_chain_ns(run.fingerprint, run.chain_ns))
+    # Probes of other machines have no history in any run (docs/roles.md).
+    return replace(found, is_first_run=run.best_probe_ns is None and not run.nodes)
 
 
 def readings(rows: Iterable[Row]) -> list[float]:

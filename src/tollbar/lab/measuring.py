@@ -12,7 +12,7 @@ from typing import Any
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
 from tollbar.console.progress import Progress
 from tollbar.errors import TollbarError
-from tollbar.judge import StudyJudgement, Toll
+from tollbar.judge.so_far import SoFar, Widest, so_far_of
 from tollbar.measure import Aside, schedule
 from tollbar.measure.rounds import BUDGET, Budget
 from tollbar.measure.schedule import Paces, Tried, usual
@@ -163,7 +163,7 @@ class _Lab:
         budget = self.budgets.setdefault(name, Budget())
         # Fewer blocks than an interval needs were not meant to have one.
         exactly = exactly or blocks < FEWEST_BLOCKS
-        while not exactly and block_s and budget.left_s > block_s and _lacks_quiet_blocks(self._judged(name)):
+        while not exactly and block_s and budget.left_s > block_s and self._so_far(name).lacks_quiet_blocks:
             blocks += 1
             before_s = self.spent_s.get(name, 0.0)
             self._add(name, blocks)
@@ -174,11 +174,11 @@ class _Lab:
 
     def _reach(self, name: str, blocks: int, asked: float, block_s: float, most_s: float) -> None:
         while True:
-            widest = widest_toll(self._judged(name))
+            widest = self._so_far(name).widest
             if widest is None:
                 console.say(f"  precision  {name}: nothing was compared, so that {percent(asked)} means nothing")
                 return
-            half = _half(widest)
+            half = widest.half
             if half <= asked and blocks >= BLOCKS_FOR_WIDTH:
                 break
             wanted = max(_blocks_for(half, asked, blocks), BLOCKS_FOR_WIDTH - blocks)
@@ -247,9 +247,8 @@ class _Lab:
             yield next(trials)
             self.spent_s[batch.study] = self.spent_s.get(batch.study, 0.0) + time.monotonic() - began_s
 
-    def _judged(self, name: str) -> StudyJudgement:
-        judged = judge.judge(results.read(self.store.directory))
-        return next(one for one in judged.studies if one.about.name == name)
+    def _so_far(self, name: str) -> SoFar:
+        return so_far_of(self.store.directory, name)
 
 
 def _named(batch: Batch) -> str:
@@ -258,42 +257,14 @@ def _named(batch: Batch) -> str:
     return f"{batch.study}: {first}{f' and {more(len(rest))}' if rest else ''}"
 
 
-def widest_toll(judged: StudyJudgement) -> Toll | None:
-    """The toll that is known worst, A/A pairs left out; None where there is none."""
-    of_two = (toll for toll in _tolls(judged) if toll.row.key != toll.against.key)
-    return max(of_two, key=_half, default=None)
-
-
-def _tolls(judged: StudyJudgement) -> list[Toll]:
-    """Those that more blocks could tell more of."""
-    tolls = (toll for toll in judged.tolls if toll.ratio is not None)
-    return [toll for toll in tolls if toll.row.set_aside is None and toll.against.set_aside is None]
-
-
-def _half(toll: Toll) -> float:
-    return toll.ratio.half_width if toll.ratio is not None else math.inf
-
-
-def _said(toll: Toll) -> str:
-    half = _half(toll)
-    known = f"± {percent_of(half)}" if math.isfinite(half) else "without an interval"
-    return f"the widest toll, of {toll.row.title}, is {known}"
+def _said(widest: Widest) -> str:
+    known = f"± {percent_of(widest.half)}" if math.isfinite(widest.half) else "without an interval"
+    return f"the widest toll, of {widest.title}, is {known}"
 
 
 def _blocks_for(half: float, asked: float, blocks: int) -> int:
     """About how many more blocks make an interval so narrow: its width falls with the root of their number."""
     return max(math.ceil(blocks * ((half / asked) ** 2 - 1)), 1) if math.isfinite(half) else FEWEST_BLOCKS
-
-
-def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
-    """Whether more blocks could make some toll one of quiet moments: it had some, and in too few blocks.
-
-    Of chunks that outlast every quiet moment no block has any. A/A pairs count: what is beside nothing but itself has
-    no other toll, and its cost is what is wanted.
-    """
-    if judged.trust.quiet_share is None or judged.trust.slower_than_known is not None:
-        return False
-    return any(0 < toll.quiet_blocks < FEWEST_BLOCKS for toll in _tolls(judged))
 
 
 def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:
