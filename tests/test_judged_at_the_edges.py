@@ -14,8 +14,8 @@ from builders import claim, row, study_run, trial
 from claim_lab import interval, results
 from tollbar.judge import ClaimVerdict, choosing, judge_study
 from tollbar.judge.comparison import Comparison
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, reach
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.noise import _at_least
 from tollbar.judge.tolls import Compared
 from tollbar.metrics import BACKGROUND

@@ -9,11 +9,11 @@ from tollbar.judge.break_evens import BreakEven, break_evens
 from tollbar.judge.claims import ClaimResult, ClaimVerdict, claim_results
 from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.judge.contrasts import Contrast, contrasts
-from tollbar.judge.costs import Ledger
 from tollbar.judge.crosstables import CrossCell, CrossTableResult, crosstables
 from tollbar.judge.decisions import Terms, apart, reach
 from tollbar.judge.factors import FactorPart, FactorsResult, Split, Together, factors, split_as_one_of
 from tollbar.judge.judgement import Judgement, StudyJudgement
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.measurements import Limit, Measurement, limit_of, measurements
 from tollbar.judge.noise import repeats, worst_noise
 from tollbar.judge.probes import quickness

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import apart
+from tollbar.judge.ledger import Ledger
 from tollbar.results import Row
 from tollbar.stats import Interval
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tollbar import results
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.probes import quickness
 from tollbar.judge.tolls import tolls
 from tollbar.judge.verdicts import Toll

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from tollbar.arrays import np
-from tollbar.judge.costs import Ledger, Visits, settled
 from tollbar.judge.decisions import apart, jointly
 from tollbar.judge.lattice import lattice
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.noise import repeats_apart
 from tollbar.judge.probes import probes_of
+from tollbar.judge.visits import Visits, settled
 from tollbar.moments import Known
 from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
