@@ -11,8 +11,8 @@ from tollbar import stats
 from tollbar.arrays import np
 from tollbar.families import Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.noise import worst_noise
 from tollbar.judge.tolls import tolls
 from tollbar.records import Chunk, Outcome, Trial

@@ -18,7 +18,7 @@ from builders import run
 from conftest import FAKE_RUNNER, Tollbar
 from patience import PATIENCE_S
 from test_budgets import at_ratio
-from tollbar import lab
+from tollbar import measuring
 from tollbar.cli import check as command
 from tollbar.document.decisions.check import CheckDocument
 from tollbar.errors import ExitStatus, TollbarError
@@ -277,14 +277,14 @@ def test_limits_are_accepted_and_then_hold(folder: Path, monkeypatch: pytest.Mon
     """A budget without a limit gets one; nothing changed is then within, and five per cent more is over."""
     path = folder / "tollbar.toml"
     path.write_text(TOLLS.replace("at-most = 2.5\n", ""))
-    monkeypatch.setattr(lab, "in_two_interim_looks", _Measured(2.0).in_two_interim_looks)
+    monkeypatch.setattr(measuring, "in_two_interim_looks", _Measured(2.0).in_two_interim_looks)
     assert ExitStatus.DONE is command.check("tolls", str(path), accept=True)
     (one,) = read_project(path).budgets
     assert one.at_most is not None
     assert one.set_on is not None
     assert 2.0 < one.at_most < 2.08
     assert ExitStatus.DONE is command.check("tolls", str(path), strict=True)
-    monkeypatch.setattr(lab, "in_two_interim_looks", _Measured(2.1).in_two_interim_looks)
+    monkeypatch.setattr(measuring, "in_two_interim_looks", _Measured(2.1).in_two_interim_looks)
     assert ExitStatus.SOME_FAILED is command.check("tolls", str(path))
 
 
@@ -302,11 +302,11 @@ def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.M
             path.write_text(TOLLS + "# mine")
             return super().in_two_interim_looks(*words, **more)
 
-    monkeypatch.setattr(lab, "in_two_interim_looks", Interrupted(2.0).in_two_interim_looks)
+    monkeypatch.setattr(measuring, "in_two_interim_looks", Interrupted(2.0).in_two_interim_looks)
     with pytest.raises(KeyboardInterrupt):
         command.check("tolls", str(path), accept=True)
     assert TOLLS == path.read_text()
-    monkeypatch.setattr(lab, "in_two_interim_looks", Edited(2.0).in_two_interim_looks)
+    monkeypatch.setattr(measuring, "in_two_interim_looks", Edited(2.0).in_two_interim_looks)
     with pytest.raises(TollbarError, match="was changed meanwhile"):
         command.check("tolls", str(path), accept=True)
     assert TOLLS + "# mine" == path.read_text()
@@ -328,9 +328,9 @@ def test_what_a_first_look_leaves_open_is_measured_on(
 
     # As if the first look had taken half of the time, however busy this machine is.
     moments_s = iter([0.0, 3.0])
-    monkeypatch.setattr(lab, "time", SimpleNamespace(monotonic=lambda: next(moments_s)))
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(monotonic=lambda: next(moments_s)))
     try:
-        judged = lab.in_two_interim_looks(asked, is_settled, within_s=6, command=(), runs=tmp_path / "runs")
+        judged = measuring.in_two_interim_looks(asked, is_settled, within_s=6, command=(), runs=tmp_path / "runs")
     finally:
         os.sched_setaffinity(0, cores)
     assert ["open", "settled"] == looks

@@ -15,8 +15,8 @@ from claim_lab import cells, interval, results
 from tollbar.families import Value
 from tollbar.judge import ClaimVerdict, judge_study
 from tollbar.judge.claims import _tolerated, _too_few, judge_order, judge_ratio
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
 from tollbar.records import LoadRecord, Outcome
 from tollbar.stats import Interval
 

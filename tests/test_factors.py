@@ -19,8 +19,8 @@ from tollbar import study as studies
 from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.judge import FactorsResult, StudyJudgement, Together, judge_study
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
 from tollbar.plan.batches import blocks
 from tollbar.plan.pairs import factored
 from tollbar.present.answer import answer

@@ -18,8 +18,8 @@ from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks, suffers
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.tolls import tolls
 from tollbar.metrics import METRICS
 from tollbar.moments import Quickness

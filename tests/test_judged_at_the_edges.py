@@ -14,8 +14,9 @@ from builders import claim, row, study_run, trial
 from claim_lab import interval, results
 from tollbar.judge import ClaimVerdict, choosing, judge_study
 from tollbar.judge.comparison import Comparison
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, reach
+from tollbar.judge.ledger import Ledger
+from tollbar.judge.noise import _at_least
 from tollbar.judge.tolls import Compared
 from tollbar.metrics import BACKGROUND
 from tollbar.records import LoadRecord, Outcome
@@ -121,3 +122,10 @@ def test_a_round_trip_is_told_in_microseconds_by_component() -> None:
     found = [m for m in judge_study(study_run(rows, (8,))).measurements if m.metric == "network-round-trip-time"]
     assert [("db", "us", 8)] == [(m.component, m.unit, m.blocks) for m in found]
     assert pytest.approx(120.0) == found[0].value
+
+
+def test_noise_of_thousands_of_pairs_has_a_probability() -> None:
+    """The binomial coefficients of 1,100 pairs are beyond what a double can hold."""
+    assert pytest.approx(1.0) == _at_least(1, 12_000, 0.05)
+    assert 0.05 == pytest.approx(_at_least(1, 1, 0.05))
+    assert 1 - 0.95**20 - 20 * 0.05 * 0.95**19 == pytest.approx(_at_least(2, 20, 0.05))

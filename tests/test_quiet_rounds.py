@@ -10,8 +10,9 @@ import pytest
 import builders
 from builders import row, study_run, trial
 from tollbar.judge import Verdict, judge_study
-from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
+from tollbar.judge.probes import readings
 from tollbar.moments import quickness_of
 from tollbar.present.page import how
 from tollbar.present.trust import noisy_words

@@ -24,8 +24,9 @@ from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
 from tollbar import stats
 from tollbar.judge import Verdict
-from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
+from tollbar.judge.probes import readings
 from tollbar.judge.tolls import tolls
 from tollbar.moments import Quickness, quickness_of
 from tollbar.records import RUNNER, Chunk, Trial

@@ -18,14 +18,14 @@ from component_lab import commands_of, tree_of
 from conftest import here
 from patience import PATIENCE_S
 from tollbar import measure, plan, servers, study, workloads
-from tollbar.families.web_auth import accounts
-from tollbar.families.web_auth.accounts import accounts_of
-from tollbar.families.web_auth.workload import MEMBERS, _of_directory
 from tollbar.plan import Cell
 from tollbar.records import Outcome
 from tollbar.servers import driver
 from tollbar.servers.configuration import SHOWN
 from tollbar.servers.sandbox import Sandbox
+from tollbar.workloads import accounts
+from tollbar.workloads.accounts import accounts_of
+from tollbar.workloads.by_family.web_auth import MEMBERS, _of_directory
 from tollbar.workloads.request import RequestWorkload
 
 # A few more than have groups.

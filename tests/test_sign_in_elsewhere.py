@@ -29,12 +29,12 @@ from other_sign_in import (
 )
 from patience import PATIENCE_S
 from tollbar import plan, servers, study, workloads
-from tollbar.families.web_auth.accounts import Accounts, accounts_of
 from tollbar.plan import Cell
 from tollbar.records import Outcome
 from tollbar.runner import ask
 from tollbar.servers import driver
 from tollbar.servers.sandbox import Sandbox
+from tollbar.workloads.accounts import Accounts, accounts_of
 from tollbar.workloads.request import RequestWorkload, command
 
 STUDY = """

@@ -33,8 +33,8 @@ from tollbar.document.decisions.size import document
 from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.judge import Verdict
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
 from tollbar.policies import Ruling
 from tollbar.present.decisions.size import size_answer
 from tollbar.present.numbers import NOISY

@@ -16,8 +16,7 @@ from tollbar.cli.size import _checked, _studies
 from tollbar.document.decisions.size import document
 from tollbar.errors import TollbarError
 from tollbar.families import Value
-from tollbar.judge import judge_study
-from tollbar.lab.measuring import _lacks_quiet_blocks
+from tollbar.judge.so_far import so_far
 from tollbar.plan.batches import blocks
 from tollbar.present.decisions.size import size_answer
 from tollbar.records import Chunk, ComponentRecord, LoadRecord, Trial
@@ -157,8 +156,7 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
 @pytest.mark.parametrize(("quiet", "is_lacking"), [(0, False), (FEWEST_BLOCKS - 1, True), (FEWEST_BLOCKS, False)])
 def test_a_cell_by_itself_is_measured_until_it_had_quiet_blocks(quiet: int, is_lacking: bool) -> None:
     """Held against its repeat: nothing else is there to be held against."""
-    one = judge_study(_beside_neighbours(range(quiet), chunks=4))
-    assert is_lacking == _lacks_quiet_blocks(one)
+    assert is_lacking == so_far(_beside_neighbours(range(quiet), chunks=4)).lacks_quiet_blocks
 
 
 @pytest.mark.parametrize("of_role", [False, True])

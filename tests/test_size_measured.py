@@ -14,7 +14,7 @@ import pytest
 from builders import run
 from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, HASH_TERM, LOGIN_TERM, hashes, made
-from tollbar import lab, machine, method
+from tollbar import lab, machine, measuring, method
 from tollbar.cli import size as command
 from tollbar.cli.answers import Layout
 from tollbar.errors import ExitStatus, TollbarError
@@ -57,7 +57,7 @@ class FakeLab:
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeLab:
     found = FakeLab(replace(run(LOGINS, HASHES), name="measured-now"))
     monkeypatch.setattr(lab, "begin", found.begin)
-    monkeypatch.setattr(lab, "carry_out", found.carry_out)
+    monkeypatch.setattr(measuring, "carry_out", found.carry_out)
     return found
 
 

@@ -16,12 +16,12 @@ from patience import PATIENCE_S
 from tollbar import families, plan, results, study, workloads
 from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, MadeOf, Standing, Value, at_defaults
-from tollbar.families.database_sign_on.workload import sign_ons
 from tollbar.plan import Cell
 from tollbar.records import ChunkRecord, ComponentRecord, Observed, Outcome, Record
 from tollbar.runner import Session, ask
 from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given, Work
+from tollbar.workloads.by_family.database_sign_on import sign_ons
 from tollbar.workloads.request import PROOF_LIMIT_S, RequestWork, RequestWorkload, command
 
 STACK = """

@@ -197,7 +197,7 @@ def test_no_stage_knows_a_family(stage: str) -> None:
     for path in (SOURCE / stage).glob("*.py"):
         text = path.read_text("utf-8")
         assert [] == re.findall(rf"""["'](?:{names})["']""", text), path
-        assert [] == re.findall(r"tollbar\.tls|import .*\btls\b|families\.\w+\.workload", text), path
+        assert [] == re.findall(r"tollbar\.tls|import .*\btls\b|workloads\.by_family", text), path
 
 
 def test_what_a_family_adds_has_no_line_elsewhere() -> None:

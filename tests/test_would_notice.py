@@ -22,7 +22,7 @@ import builders
 from builders import row, study_run, trial
 from conftest import Tollbar, lacking
 from test_store import chunk, session, task
-from tollbar import files, lab, libraries, machine, results, stats, study
+from tollbar import files, lab, libraries, machine, measuring, results, stats, study
 from tollbar.cli import doctor as doctors
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
@@ -62,7 +62,7 @@ def test_what_is_measured_is_on_the_measuring_core_and_the_lab_is_not(
     monkeypatch.setattr(members, "Session", Watched)
     try:
         asked = lab.with_blocks(study.load([str(fake_study)]), 1)
-        lab.carry_out(*lab.begin(asked, command=(), runs=tmp_path / "runs", seed=1), report=False, exactly=True)
+        measuring.carry_out(*lab.begin(asked, command=(), runs=tmp_path / "runs", seed=1), report=False, exactly=True)
     finally:
         os.sched_setaffinity(0, cores)
     assert {(frozenset({core}), False)} == set(seen)
@@ -273,7 +273,7 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(libraries, "everything", lambda: state["libraries"])
     monkeypatch.setattr(doctors, "_servers", lambda: iter(()))
     studies = SimpleNamespace(studies=[SimpleNamespace(claims=[result])])
-    monkeypatch.setattr(lab, "self_test", lambda: studies)
+    monkeypatch.setattr(measuring, "self_test", lambda: studies)
     return state
 
 

@@ -18,4 +18,19 @@ if not _is_said:
     # What a runner starts is left as it would be without Tollbar.
     del os.environ[_THREADS]
 
-__all__ = ["np"]
+__all__ = ["grouped", "np"]
+
+
+def grouped(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct values, the place of each value among them, and how often each occurs, as `np.unique` does.
+
+    Values that ascend, as the rounds of a trial, are not sorted again: that takes ten times as long.
+    """
+    if (values[1:] > values[:-1]).all():
+        return values, np.arange(len(values)), np.ones(len(values), int)
+    if (values[1:] < values[:-1]).any():
+        return np.unique(values, return_inverse=True, return_counts=True)
+    begins = np.ones(len(values), bool)
+    begins[1:] = values[1:] != values[:-1]
+    place = np.cumsum(begins) - 1
+    return values[begins], place, np.bincount(place)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from tollbar.arrays import np
+from tollbar.arrays import grouped, np
 from tollbar.files import cache_folder, write_atomically
 
 PROBE: Mapping[str, object] = {
@@ -150,7 +150,7 @@ def without_slices(trials: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.n
     Others had the core during such a chunk. It is ten times as long as a slice, and no probe looked inside it, so that
     it is not quiet.
     """
-    numbers = [np.unique(rounds, return_inverse=True, return_counts=True)[1:] for rounds, _ in trials]
+    numbers = [grouped(rounds)[1:] for rounds, _ in trials]
     single = [counts[places] == 1 for places, counts in numbers]
     slices = [wall_ns[~alone] for (_, wall_ns), alone in zip(trials, single, strict=True)]
     lasts = np.concatenate(slices) if slices else np.zeros(0)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 
-from tollbar.arrays import np
+from tollbar.arrays import grouped, np
 
 # What one looks for by custom; a reader who wants another level has the raw chunks.
 CONFIDENCE = 0.95
@@ -88,6 +88,7 @@ class Visit:
     first: np.ndarray
     """Whether it was its round's first try, so that nothing selected it."""
     _amounts: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _sums: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def amounts(self, moments: Moments) -> np.ndarray:
         """For each chunk: what was spent, on how many operations, and its weight in its block.
@@ -104,10 +105,23 @@ class Visit:
             else:
                 table[:, 0] = self.costs / self.operations
                 if not self.is_whole:
-                    _, round_of, chunks = np.unique(self.rounds, return_inverse=True, return_counts=True)
+                    _, round_of, chunks = grouped(self.rounds)
                     table /= chunks[round_of][:, np.newaxis]
             self._amounts[moments] = table
         return self._amounts[moments]
+
+    def sums(self, moments: Moments, only: np.ndarray | None = None) -> np.ndarray:
+        """Return what was spent, on how many operations, and their weight, over the chunks that count; or `only` some.
+
+        A baseline's are asked for by each of its cells.
+        """
+        selected = self.selected(moments)
+        if only is not None and np.count_nonzero(only) != np.count_nonzero(selected):
+            found: np.ndarray = only @ self.amounts(moments)
+            return found
+        if moments not in self._sums:
+            self._sums[moments] = selected @ self.amounts(moments)
+        return self._sums[moments]
 
     @property
     def is_whole(self) -> bool:
@@ -253,7 +267,7 @@ _NOTHING = np.zeros(3)
 def _by_block(of: Sequence[Visit], moments: Moments) -> Sums:
     sums: Sums = {}
     for visit in of:
-        _add(sums, visit, visit.selected(moments), moments)
+        _add(sums, visit.block, visit.sums(moments))
     return sums
 
 
@@ -268,8 +282,8 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
         else:
             here = mine & np.isin(visit.rounds, partner.rounds[theirs])
             there = theirs & np.isin(partner.rounds, visit.rounds[here])
-        _add(one, visit, here, moments)
-        _add(other, partner, there, moments)
+        _add(one, visit.block, visit.sums(moments, here))
+        _add(other, partner.block, partner.sums(moments, there))
     return one, other
 
 
@@ -283,10 +297,9 @@ def partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit
             yield visit, partner
 
 
-def _add(sums: Sums, visit: Visit, selected: np.ndarray, moments: Moments) -> None:
-    found = selected @ visit.amounts(moments)
+def _add(sums: Sums, block: int, found: np.ndarray) -> None:
     if found[2]:
-        sums[visit.block] = sums.get(visit.block, 0.0) + found
+        sums[block] = sums.get(block, 0.0) + found
 
 
 def _together(of: Sequence[Sequence[Visit]], moments: Moments) -> list[Sums]:

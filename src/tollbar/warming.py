@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tollbar.arrays import np
+from tollbar.arrays import grouped, np
 from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Visit, partners, student
 
 # Through two rounds any line goes.
@@ -22,10 +22,14 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     by_block: dict[int, list[float]] = defaultdict(list)
     for visit, partner in partners(of, over):
         (mine, own_costs), (theirs, other_costs) = _by_round(visit), _by_round(partner)
-        rounds, one, other = np.intersect1d(mine, theirs, True, return_indices=True)
+        rounds = mine
+        # Nearly always both have the same rounds, and the search for those takes most of the time.
+        if not np.array_equal(mine, theirs):
+            rounds, one, other = np.intersect1d(mine, theirs, True, return_indices=True)
+            own_costs, other_costs = own_costs[one], other_costs[other]
         last = max(visit.rounds[visit.first].max(initial=0), 1)
         if len(rounds) >= _FEWEST_ROUNDS:
-            logs = np.log(own_costs[one]) - np.log(other_costs[other])
+            logs = np.log(own_costs) - np.log(other_costs)
             apart = rounds - rounds.mean()
             by_block[visit.block].append(float(last * (apart @ logs) / (apart @ apart)))
     changes = [math.fsum(some) / len(some) for some in by_block.values()]
@@ -41,6 +45,6 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
 def _by_round(visit: Visit) -> tuple[np.ndarray, np.ndarray]:
     """The rounds in which some chunk was quiet, and what an operation of these cost."""
     counted = visit.quiet & (visit.costs > 0)
-    rounds, at = np.unique(visit.rounds[counted], return_inverse=True)
+    rounds, at, _ = grouped(visit.rounds[counted])
     spent, operations = (np.bincount(at, some[counted], len(rounds)) for some in (visit.costs, visit.operations))
     return rounds, spent / operations

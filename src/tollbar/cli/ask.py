@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, families, lab, plan, results, study, units
+from tollbar import console, families, lab, measuring, plan, results, study, units
 from tollbar.cli.options import (
     AsJson,
     For,
@@ -112,7 +112,7 @@ def ask(
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
         planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
         try:
-            judged = lab.carry_out(planned, store, report=report, within_s=within_s)
+            judged = measuring.carry_out(planned, store, report=report, within_s=within_s)
         finally:
             # As many as were measured: how long an operation takes was not known before it was proved.
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])

@@ -134,7 +134,7 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
 
 def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, within_s: float, runs: Path) -> Check:
     """The same with what came of the budgets: those of another processor are not measured."""
-    from tollbar import lab, plan
+    from tollbar import measuring, plan
     from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
 
     elsewhere = left_out(all_of_it, here, accepts=found.is_accepted)
@@ -155,7 +155,7 @@ def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, 
         one = checked(study)
         return one.is_precise if found.is_accepted else one.found is not BudgetVerdict.CANNOT_TELL
 
-    run = lab.in_two_interim_looks(studies, is_settled, within_s=within_s, command=command_line(), runs=runs)
+    run = measuring.in_two_interim_looks(studies, is_settled, within_s=within_s, command=command_line(), runs=runs)
     every = {one.budget.name: one for one in (*elsewhere, *map(checked, run.studies))}
     return replace(found, budgets=tuple(every[one.name] for one in all_of_it), run=run.run.directory)
 

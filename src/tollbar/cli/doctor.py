@@ -8,7 +8,7 @@ from itertools import chain
 
 from rich.markup import escape
 
-from tollbar import console, lab, libraries, machine, servers
+from tollbar import console, libraries, machine, measuring, servers
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict
 from tollbar.runner import engine
@@ -98,7 +98,7 @@ def _servers() -> Iterator[Check]:
 
 
 def _self_test() -> Iterator[Check]:
-    (one,) = lab.self_test().studies
+    (one,) = measuring.self_test().studies
     for result in one.claims:
         here = f"×{result.ratio.estimate:.3f}" if result.ratio else "no number"
         yield Check(

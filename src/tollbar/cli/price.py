@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, inventory, lab, method, plan, policies, study, units
+from tollbar import console, inventory, lab, measuring, method, plan, policies, study, units
 from tollbar.cli.answers import AcrossMethods, Date, For, KnownRuns, RunsFolder
 from tollbar.cli.options import (
     DEFAULT_LAYOUT,
@@ -118,7 +118,7 @@ def _measured(
         about = units.show_seconds(needed_s)
         console.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
     planned, store = lab.begin(asked, command=command_line(), runs=runs, named_libraries=named)
-    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
     return judged.run, status_of(judged)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import lab
+from tollbar import lab, measuring
 from tollbar.cli.options import (
     DEFAULTS,
     Layout,
@@ -75,7 +75,7 @@ def run(
     asked = lab.with_precision(asked, half, None if options.for_ is None else read_seconds("--for", options.for_))
     places = places_for(asked, options)
     if options.resume is not None:
-        planned, store = lab.take_up(options.resume, asked, places)
+        planned, store = measuring.take_up(options.resume, asked, places)
     else:
         asked, named = lab.with_blocks(asked, options.blocks), full_paths(options.library)
         planned, store = lab.begin(
@@ -87,7 +87,7 @@ def run(
             places=places,
         )
     within_s = upgrade.within_s / len(asked) if upgrade and not store.made() else None
-    judged = lab.carry_out(
+    judged = measuring.carry_out(
         planned,
         store,
         report=options.report and upgrade is None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, lab, machine, method, plan, sizing, study
+from tollbar import console, lab, machine, measuring, method, plan, sizing, study
 from tollbar.cli.answers import AcrossMethods, For, KnownRuns, RunsFolder
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError
@@ -134,7 +134,7 @@ def _carried_out(asked: Sequence[Study], within_s: float, runs: Path) -> Judgeme
     """Measure studies into a new run, in about this time in all."""
     cores = os.sched_getaffinity(0)
     planned, store = lab.begin(asked, command=command_line(), runs=runs)
-    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
     # While it measured, this process kept off the measuring core, which a check measures on too.
     os.sched_setaffinity(0, cores)
     return judged

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tollbar import console, lab, results, upgrading
+from tollbar import console, lab, measuring, results, upgrading
 from tollbar.cli.answers import For, RunsFolder, Seed
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
 from tollbar.errors import ExitStatus, TollbarError
@@ -83,7 +83,7 @@ def upgrade(
         "fail_above": above,
     }
     planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, more={"upgrade": kept})
-    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
     return AskedUpgrade(one, other, families, within_s, above).answered(judged, layout)
 
 

@@ -11,7 +11,7 @@ from tollbar.inventory import platforms
 from tollbar.inventory.mapping import AssetUse
 from tollbar.judge.candidates import PROVIDER
 from tollbar.judge.choosing import Candidate, Choosing, Wanted, candidate, choose, ranked
-from tollbar.judge.costs import readings
+from tollbar.judge.probes import readings
 from tollbar.judge.verdicts import Toll
 from tollbar.moments import quickness_of
 from tollbar.policies import STANDINGS, Ruling

@@ -5,26 +5,25 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tollbar.judge.break_evens import BreakEven, break_evens
 from tollbar.judge.claims import ClaimResult, ClaimVerdict, claim_results
 from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.judge.contrasts import Contrast, contrasts
-from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import CrossCell, CrossTableResult, crosstables
 from tollbar.judge.decisions import Terms, apart, reach
 from tollbar.judge.factors import FactorPart, FactorsResult, Split, Together, factors, split_as_one_of
 from tollbar.judge.judgement import Judgement, StudyJudgement
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.measurements import Limit, Measurement, limit_of, measurements
 from tollbar.judge.noise import repeats, worst_noise
+from tollbar.judge.probes import quickness
 from tollbar.judge.quotients import by_chain_ns
 from tollbar.judge.scaling import Scaling, ScalingResult, scaling
 from tollbar.judge.sources import BySource
 from tollbar.judge.tolls import Compared, one_of, tolls
 from tollbar.judge.trust import Trust, drift, trust
 from tollbar.judge.verdicts import Toll, Verdict
-from tollbar.moments import Quickness, quickness_of
+from tollbar.moments import Quickness
 from tollbar.results import Run, StudyRun
 
 __all__ = [
@@ -71,14 +70,6 @@ def judge(run: Run) -> Judgement:
     """All that a run's trials say, study by study. Reads nothing else, and says the same each time."""
     known = quickness(run)
     return Judgement(run, tuple(judge_study(study_run, known) for study_run in run.studies))
-
-
-def quickness(run: Run) -> Quickness:
-    """What a quiet moment is like, by all of a run: a short study may lie in one stretch of the machine."""
-    rows = [row for study_run in run.studies for row in study_run.rows]
-    found = quickness_of(readings(rows), run.best_probe_ns, by_chain_ns(run.fingerprint, run.chain_ns))
-    # Probes of other machines have no history in any run (docs/roles.md).
-    return replace(found, is_first_run=run.best_probe_ns is None and not run.nodes)
 
 
 def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJudgement:

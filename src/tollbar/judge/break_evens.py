@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tollbar.families import Family
-from tollbar.judge.costs import Ledger
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.verdicts import Toll
 from tollbar.results import Row
 from tollbar.stats import Interval

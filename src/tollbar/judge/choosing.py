@@ -14,8 +14,8 @@ from typing import Literal
 
 from tollbar import families, policies
 from tollbar.families import Degree, Family, Standing, Value, is_default
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, jointly
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.tolls import one_of
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.moments import Quickness

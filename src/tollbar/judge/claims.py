@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tollbar.families import Value
-from tollbar.judge.costs import Ledger, Quantity
 from tollbar.judge.decisions import Terms, reach
+from tollbar.judge.ledger import Ledger, Quantity
 from tollbar.judge.measurements import Limit, limit_of, rate_of
 from tollbar.judge.sources import BySource, mean_error_deviation, rate_after_first
 from tollbar.metrics import METRICS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tollbar.families import Value
-from tollbar.judge.costs import Ledger
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.plan.pairs import contrasted, values
 from tollbar.results import StudyRun

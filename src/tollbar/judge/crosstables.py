@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tollbar.families import Value
-from tollbar.judge.costs import Ledger
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.plan.pairs import tabled
 from tollbar.results import Row, StudyRun

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, jointly, reach
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.verdicts import Verdict
 from tollbar.plan.pairs import factored
 from tollbar.results import Row, StudyRun

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tollbar.arrays import np
+from tollbar.arrays import grouped, np
+from tollbar.judge.probes import probes_of
 from tollbar.records import Chunks, Outcome, Trial
 
 # Fewer windows tell no share.
@@ -95,11 +96,12 @@ def _slices(trials: Iterable[Trial]) -> np.ndarray:
     tables, slices, number = [], [], 0
     for trial in trials:
         chunks = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ())
-        _, place, counts = np.unique(np.array(chunks.rounds, int), return_inverse=True, return_counts=True)
+        _, place, counts = grouped(np.array(chunks.rounds, int))
         if counts.max(initial=0) > 1:
-            probed = np.array([(one[0], one[-1]) if one else (math.inf, math.inf) for one in chunks.probed], float)
+            probes = probes_of(chunks)
+            ends_ns = [np.where(np.isnan(ns), math.inf, ns) for ns in (probes.first_ns, probes.last_ns)]
             blocks = np.full(len(chunks), trial.block)
-            tables.append(np.column_stack([blocks, place + number, np.array(chunks.wall_ns, float), probed]))
+            tables.append(np.column_stack([blocks, place + number, np.array(chunks.wall_ns, float), *ends_ns]))
             slices.append(counts[place])
             number += len(counts)
     if not tables:

@@ -8,7 +8,8 @@ from enum import StrEnum
 from statistics import median
 
 from tollbar import stats
-from tollbar.judge.costs import Ledger, Visits, settled
+from tollbar.judge.ledger import Ledger
+from tollbar.judge.visits import Visits, settled
 from tollbar.metrics import ALL_SAMPLES, METRICS, Metric
 from tollbar.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row

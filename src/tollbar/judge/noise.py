@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import apart
+from tollbar.judge.ledger import Ledger
 from tollbar.results import Row
 from tollbar.stats import Interval
 
@@ -46,4 +46,14 @@ def _excludes_one(noise: Interval | None) -> bool:
 
 
 def _at_least(number: int, of: int, probability: float) -> float:
-    return math.fsum(math.comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(number, of + 1))
+    """Return the probability of at least this number of events of so many, by the binomial distribution."""
+    # By logarithms: the coefficients of 1,100 pairs are beyond what a double can hold.
+    logs = (
+        math.lgamma(of + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(of - k + 1)
+        + k * math.log(probability)
+        + (of - k) * math.log1p(-probability)
+        for k in range(number, of + 1)
+    )
+    return math.fsum(map(math.exp, logs))

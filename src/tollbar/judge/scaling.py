@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tollbar.judge.costs import Ledger, Quantity
+from tollbar.judge.ledger import Ledger, Quantity
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from tollbar import stats
-from tollbar.judge.costs import settled
+from tollbar.judge.visits import settled
 from tollbar.records import Outcome, Trial
 from tollbar.results import Row
 

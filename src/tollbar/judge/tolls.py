@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, jointly, more_blocks, reach
 from tollbar.judge.judgement import StudyJudgement
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
 from tollbar.study import Coordinates

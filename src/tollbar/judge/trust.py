@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from tollbar.judge.costs import Ledger, Visits, settled
+from tollbar.arrays import np
 from tollbar.judge.decisions import apart, jointly
 from tollbar.judge.lattice import lattice
+from tollbar.judge.ledger import Ledger
 from tollbar.judge.noise import repeats_apart
+from tollbar.judge.probes import probes_of
+from tollbar.judge.visits import Visits, settled
 from tollbar.moments import Known
 from tollbar.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
@@ -181,14 +184,16 @@ def _share_of_readings(ledger: Ledger) -> float | None:
     Each chunk's probes count by its elapsed time: chunks are as long as their work, of which less is done next to a
     neighbour, and a slice is a tenth of a chunk.
     """
+    longest_ns = ledger.quickness.longest_quick_ns
     quick_ns = all_ns = 0.0
     for row in ledger.rows:
         for trial in row.all_trials:
             chunks = Chunks.of(trial.chunks)
-            for probes_ns, wall_ns, is_made_up in zip(chunks.probed, chunks.wall_ns, chunks.made_up, strict=True):
-                if probes_ns and not is_made_up:
-                    quick = sum(map(ledger.quickness.is_quick, (probes_ns[0], probes_ns[-1])))
-                    quick_ns, all_ns = quick_ns + quick / 2 * wall_ns, all_ns + wall_ns
+            probes, wall_ns = probes_of(chunks), np.array(chunks.wall_ns, float)
+            counts = ~np.isnan(probes.first_ns) & ~np.array(chunks.made_up, bool)
+            quick = sum((ends_ns <= longest_ns).astype(int) for ends_ns in (probes.first_ns, probes.last_ns))
+            quick_ns += float((quick / 2 * wall_ns)[counts].sum())
+            all_ns += float(wall_ns[counts].sum())
     return quick_ns / all_ns if all_ns else None
 
 

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tollbar import console, judge, libraries, machine, measure, moments, results, units
-from tollbar.console.progress import Progress
+from tollbar import libraries, machine, measure, moments, results
 from tollbar.errors import TollbarError
-from tollbar.judge import StudyJudgement, Toll
+from tollbar.lab.events import (
+    Began,
+    Ended,
+    Estimated,
+    Event,
+    NothingCompared,
+    PrecisionMissed,
+    PrecisionReached,
+    Probed,
+    SoFar,
+    Step,
+    StopRule,
+)
 from tollbar.measure import Aside, schedule
 from tollbar.measure.rounds import BUDGET, Budget
 from tollbar.measure.schedule import Paces, Tried, usual
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan
 from tollbar.plan.batches import Batch
-from tollbar.present.numbers import percent, percent_of
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
 from tollbar.servers.places import RoleMachine
 from tollbar.servers.sandbox import Sandbox
 from tollbar.stats import FEWEST_BLOCKS
-from tollbar.words import counted, more
+from tollbar.words import more
 
 # Blocks are added by at most so much of those there are: what few blocks predict is often too much.
 MORE_BLOCKS = 0.5
@@ -39,16 +49,19 @@ WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
 MOST_TIMES = 4.0
 
 
-def measure_into(
+def measured_into(
     store: Store,
     planned: Plan,
+    so_far: StopRule,
     *,
     within_s: float | None = None,
     until_s: float | None = None,
     exactly: bool = False,
     places: Sequence[RoleMachine] = (),
-) -> None:
+) -> Generator[Event, None, None]:
     """Proves and measures what the store does not have yet, and keeps each proof and each batch as it comes.
+
+    Yields what happens. `so_far` says whether a study's blocks are enough.
 
     `within_s` has each study take about so many seconds, by as many blocks as that needs; with a precision, by so many
     at most. `until_s` has all of them be done at about this moment of the monotonic clock, the proofs included, with a
@@ -57,29 +70,24 @@ def measure_into(
     core = machine.measuring_core()
     said = results.about(store.directory)
     watch = Watch(said["best_probe_ns"], chain_ns=said.get("chain_ns"))
-    with (
-        Progress() as progress,
-        measure.sandbox_for(planned, store.directory / "servers", places) as sandbox,
-    ):
+    with measure.sandbox_for(planned, store.directory / "servers", places) as sandbox:
         if sandbox is not None and sandbox.nodes:
             nodes = {role: node.about for role, node in sandbox.nodes.items()}
             refuse_others(results.about(store.directory).get("nodes", {}), nodes, store.directory)
             results.update_about(store.directory, {"nodes": nodes})
         # Proofs are not timed, and may have every core.
-        paces = _prove(store, planned, progress, sandbox, core)
+        paces = yield from _prove(store, planned, sandbox, core)
         machine.keep_off(core)
         if until_s is not None:
             within_s = max(0.0, until_s - time.monotonic())
         if within_s is not None:
             planned = _fitted(planned, store, paces, within_s)
-        lab = _Lab(store, planned, progress, sandbox, core, watch, paces, within_s, measure.aside_of(planned))
-        lab.measure_planned()
+        lab = _Lab(store, planned, so_far, sandbox, core, watch, paces, within_s, measure.aside_of(planned))
+        yield from lab.measure_planned()
         for one in planned.studies:
-            lab.go_on(one, exactly)
-    if places:
-        return
-    found = machine.fingerprint()
-    moments.keep_best(probed_machine(found), watch.readings, judge.by_chain_ns(found, watch.chain_ns))
+            yield from lab.go_on(one, exactly)
+    if not places:
+        yield Probed(watch.readings, watch.chain_ns)
 
 
 def probed_machine(fingerprint: Mapping[str, Any]) -> moments.Machine:
@@ -100,7 +108,7 @@ def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directo
             )
 
 
-def _prove(store: Store, planned: Plan, progress: Progress, sandbox: Sandbox | None, core: int | None) -> Paces:
+def _prove(store: Store, planned: Plan, sandbox: Sandbox | None, core: int | None) -> Generator[Event, None, Paces]:
     """Proves what is not proved yet. Returns what trials take of the cells that may be measured."""
     unproven = store.unproven()
     left = [cell for cell in planned.cells if (cell.study, cell.key) in unproven]
@@ -109,7 +117,8 @@ def _prove(store: Store, planned: Plan, progress: Progress, sandbox: Sandbox | N
     proofs = measure.prove(left, planned.seed, sandbox=sandbox)
     names = [f"{cell.study}: {cell.label}" for cell in left]
     began_s = time.monotonic()
-    for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left), names):
+    yield Began("verify", len(left), names)
+    for cell, proven in zip(left, proofs, strict=True):
         if sandbox is not None and proven.outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
             # Of a machine that is lost, nothing was proved.
             sandbox.check_nodes()
@@ -117,7 +126,9 @@ def _prove(store: Store, planned: Plan, progress: Progress, sandbox: Sandbox | N
         proof_s = time.monotonic() - began_s
         if proven.outcome is Outcome.OK:
             paces[cell.study, cell.key] = tried.pace(cell, proof_s)
+        yield Step()
         began_s = time.monotonic()
+    yield Ended()
     excluded = store.excluded()
     return {name: pace for name, pace in paces.items() if name not in excluded}
 
@@ -132,7 +143,7 @@ class _Lab:
 
     store: Store
     planned: Plan
-    progress: Progress
+    so_far: StopRule
     sandbox: Sandbox | None
     core: int | None
     watch: Watch
@@ -142,16 +153,16 @@ class _Lab:
     budgets: dict[str, Budget] = field(default_factory=dict)
     spent_s: dict[str, float] = field(default_factory=dict)
 
-    def measure_planned(self) -> None:
+    def measure_planned(self) -> Iterator[Event]:
         """The blocks that the studies have by themselves."""
         counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
         # What is taken up again makes up for what an earlier stretch left out.
         batches = self._left(counts, self.store.made())
         left_s = WITH_LOST_ROUNDS * schedule.of_batches(self.planned, batches, self.paces)
-        console.say(f"  measure    {len(batches)} batches, about {units.show_seconds(left_s)} by what the proofs took")
-        self._measure(batches)
+        yield Estimated(len(batches), left_s)
+        yield from self._measure(batches)
 
-    def go_on(self, one: StudyPlan, exactly: bool) -> None:
+    def go_on(self, one: StudyPlan, exactly: bool) -> Iterator[Event]:
         """Adds blocks to a study that its planned ones do not answer.
 
         Where cells met a quiet core in too few blocks, while the time for that lasts; the probes alone say so, and not
@@ -163,22 +174,22 @@ class _Lab:
         budget = self.budgets.setdefault(name, Budget())
         # Fewer blocks than an interval needs were not meant to have one.
         exactly = exactly or blocks < FEWEST_BLOCKS
-        while not exactly and block_s and budget.left_s > block_s and _lacks_quiet_blocks(self._judged(name)):
+        while not exactly and block_s and budget.left_s > block_s and self._so_far(name).lacks_quiet_blocks:
             blocks += 1
             before_s = self.spent_s.get(name, 0.0)
-            self._add(name, blocks)
+            yield from self._add(name, blocks)
             budget.left_s -= self.spent_s.get(name, 0.0) - before_s
         asked = one.study.measure.precision
         if asked is not None and block_s:
-            self._reach(name, blocks, asked, block_s, self._most_s(one, block_s))
+            yield from self._reach(name, blocks, asked, block_s, self._most_s(one, block_s))
 
-    def _reach(self, name: str, blocks: int, asked: float, block_s: float, most_s: float) -> None:
+    def _reach(self, name: str, blocks: int, asked: float, block_s: float, most_s: float) -> Iterator[Event]:
         while True:
-            widest = widest_toll(self._judged(name))
+            widest = self._so_far(name).widest
             if widest is None:
-                console.say(f"  precision  {name}: nothing was compared, so that {percent(asked)} means nothing")
+                yield NothingCompared(name, asked)
                 return
-            half = _half(widest)
+            half = widest.half
             if half <= asked and blocks >= BLOCKS_FOR_WIDTH:
                 break
             wanted = max(_blocks_for(half, asked, blocks), BLOCKS_FOR_WIDTH - blocks)
@@ -189,12 +200,14 @@ class _Lab:
                 # The time ended it, and not the width, so that a width of few blocks is as good as any.
                 break
             if more < 1:
-                needs = f"some {counted(wanted, 'more block')}, about {units.show_seconds(wanted * block_s)}, would do"
-                console.say(f"  precision  {name}: {_said(widest)}, where {percent(asked)} was asked for: {needs}")
+                yield PrecisionMissed(name, asked, widest, wanted, wanted * block_s)
                 return
             blocks += more
-            self._add(name, blocks)
-        console.say(f"  precision  {name}: {percent(asked)} reached after {counted(blocks, 'block')}")
+            yield from self._add(name, blocks)
+        yield PrecisionReached(name, asked, blocks)
+
+    def _so_far(self, name: str) -> SoFar:
+        return self.so_far(self.store.directory, name)
 
     def _most_s(self, one: StudyPlan, block_s: float) -> float:
         """How long all of a study's measuring may take, to reach a precision."""
@@ -205,9 +218,9 @@ class _Lab:
             self._keep(one.study.name, longest_s=most_s)
         return most_s
 
-    def _add(self, name: str, blocks: int) -> None:
+    def _add(self, name: str, blocks: int) -> Iterator[Event]:
         self._keep(name, blocks=blocks)
-        self._measure(self._left({name: blocks}))
+        yield from self._measure(self._left({name: blocks}))
 
     def _keep(self, name: str, **said_now: float) -> None:
         """Notes something of a study in the run."""
@@ -220,7 +233,7 @@ class _Lab:
             planned, counts=counts, done=self.store.done(), made=made, excluded=self.store.excluded()
         )
 
-    def _measure(self, batches: Sequence[Batch]) -> None:
+    def _measure(self, batches: Sequence[Batch]) -> Iterator[Event]:
         trials = measure.measured(
             self.planned,
             batches,
@@ -231,14 +244,15 @@ class _Lab:
             budgets=self.budgets,
             aside=self.aside,
         )
-        names = [_named(batch) for batch in batches]
-        followed = self.progress.follow("measure", self._timed(batches, trials), max(len(batches), 1), names)
+        yield Began("measure", max(len(batches), 1), [_named(batch) for batch in batches])
         try:
-            for batch, set_aside in followed:
+            for batch, set_aside in self._timed(batches, trials):
                 self.store.record(batch, set_aside)
+                yield Step()
         finally:
             trials.close()
             self.store.note_chain(self.watch.chain_ns)
+        yield Ended()
 
     def _timed(self, batches: Sequence[Batch], trials: Iterator[Measured]) -> Iterator[Measured]:
         """The same trials; how long each batch took is added to what its study has spent."""
@@ -247,10 +261,6 @@ class _Lab:
             yield next(trials)
             self.spent_s[batch.study] = self.spent_s.get(batch.study, 0.0) + time.monotonic() - began_s
 
-    def _judged(self, name: str) -> StudyJudgement:
-        judged = judge.judge(results.read(self.store.directory))
-        return next(one for one in judged.studies if one.about.name == name)
-
 
 def _named(batch: Batch) -> str:
     """`tls-certificates: tls-1.3 · nginx · … and 3 more`: its study, and the first of its cells."""
@@ -258,42 +268,9 @@ def _named(batch: Batch) -> str:
     return f"{batch.study}: {first}{f' and {more(len(rest))}' if rest else ''}"
 
 
-def widest_toll(judged: StudyJudgement) -> Toll | None:
-    """The toll that is known worst, A/A pairs left out; None where there is none."""
-    of_two = (toll for toll in _tolls(judged) if toll.row.key != toll.against.key)
-    return max(of_two, key=_half, default=None)
-
-
-def _tolls(judged: StudyJudgement) -> list[Toll]:
-    """Those that more blocks could tell more of."""
-    tolls = (toll for toll in judged.tolls if toll.ratio is not None)
-    return [toll for toll in tolls if toll.row.set_aside is None and toll.against.set_aside is None]
-
-
-def _half(toll: Toll) -> float:
-    return toll.ratio.half_width if toll.ratio is not None else math.inf
-
-
-def _said(toll: Toll) -> str:
-    half = _half(toll)
-    known = f"± {percent_of(half)}" if math.isfinite(half) else "without an interval"
-    return f"the widest toll, of {toll.row.title}, is {known}"
-
-
 def _blocks_for(half: float, asked: float, blocks: int) -> int:
     """About how many more blocks make an interval so narrow: its width falls with the root of their number."""
     return max(math.ceil(blocks * ((half / asked) ** 2 - 1)), 1) if math.isfinite(half) else FEWEST_BLOCKS
-
-
-def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
-    """Whether more blocks could make some toll one of quiet moments: it had some, and in too few blocks.
-
-    Of chunks that outlast every quiet moment no block has any. A/A pairs count: what is beside nothing but itself has
-    no other toll, and its cost is what is wanted.
-    """
-    if judged.trust.quiet_share is None or judged.trust.slower_than_known is not None:
-        return False
-    return any(0 < toll.quiet_blocks < FEWEST_BLOCKS for toll in _tolls(judged))
 
 
 def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:

@@ -8,8 +8,10 @@ Nothing that was measured is thrown away.
 
 from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, free_names, write
-from tollbar.results.reading import about, present, read, refuse_resumption, studies
+from tollbar.results.looks import present
+from tollbar.results.reading import probes, read, studies
 from tollbar.results.run import Row, Run, StudyRun
+from tollbar.results.run_json import about, refuse_resumption
 from tollbar.results.store import Store, create, measured_as, note_interim_look, reopen, update_about
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "measured_as",
     "note_interim_look",
     "present",
+    "probes",
     "read",
     "refuse_resumption",
     "reopen",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,7 +14,7 @@ from typing import Any, TextIO
 from tollbar.errors import TollbarError, one_line, printable
 from tollbar.files import open_at_once
 from tollbar.markdown import escaped
-from tollbar.records import Chunk, LoadRecord, Trial
+from tollbar.records import Chunk, Chunks, LoadRecord, Trial
 from tollbar.results.run import Row, Run
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
@@ -27,25 +28,26 @@ def export(run: Run, form: str, to: Path | None) -> None:
     """
     if form == "markdown":
         raise TollbarError("a run has too many chunks for a table in Markdown", hint="export cells, with --per cell")
-    write(lambda: _rows(run), form, to)
+    write(lambda: _rows(run), form, to, lambda: _rows(run, every_chunk=False))
 
 
-def write(rows: Rows, form: str, to: Path | None) -> None:
-    """Writes rows as `csv`, `json`, `markdown` or `parquet`, to a file or to standard output (not parquet).
+def write(rows: Rows, form: str, to: Path | None, telling: Rows | None = None) -> None:
+    """Write rows as `csv`, `json`, `markdown` or `parquet`, to a file or to standard output (not parquet).
 
-    Every column of any row is a column of all, in the order in which they first come. Raises TollbarError for a file
-    that cannot be written.
+    Every column of any row is a column of all, in the order in which they first come. `telling` gives fewer rows that
+    have all of the columns. Raises TollbarError for a file that cannot be written.
     """
+    telling = telling or rows
     if form == "parquet":
-        _parquet(rows, to)
+        _parquet(rows, to, telling)
         return
-    write_as = {"csv": _csv, "json": _json, "markdown": _markdown}[form]
+    write_as = _WRITERS[form]
     if to is None:
-        write_as(rows, sys.stdout)
+        write_as(rows, sys.stdout, telling)
         return
     try:
         with open(to, "w", encoding="utf-8", newline="", opener=open_at_once) as out:
-            write_as(rows, out)
+            write_as(rows, out, telling)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
 
@@ -67,16 +69,19 @@ def free_names(coordinates: Iterable[str], columns: Collection[str]) -> dict[str
     return found
 
 
-def _csv(rows: Rows, out: TextIO) -> None:
-    names = _names(rows)
+def _csv(rows: Rows, out: TextIO, telling: Rows) -> None:
+    names = _names(telling)
     # A terminal may show it. JSON escapes such characters, and Parquet is for no terminal.
-    shown = one_line if out is sys.stdout else printable
-    writer = csv.DictWriter(out, names)
-    writer.writerow({name: shown(name) for name in names})
-    writer.writerows({name: shown(v) if isinstance(v, str) else v for name, v in row.items()} for row in rows())
+    # The same few words are in most rows.
+    shown = lru_cache(one_line if out is sys.stdout else printable)
+    writer = csv.writer(out)
+    writer.writerow(map(shown, names))
+    for row in rows():
+        found = map(row.get, names)
+        writer.writerow([shown(value) if isinstance(value, str) else value for value in found])
 
 
-def _json(rows: Rows, out: TextIO) -> None:
+def _json(rows: Rows, out: TextIO, _: Rows) -> None:
     out.write("[")
     for number, row in enumerate(rows()):
         out.write(",\n" if number else "\n")
@@ -84,8 +89,8 @@ def _json(rows: Rows, out: TextIO) -> None:
     out.write("\n]\n")
 
 
-def _markdown(rows: Rows, out: TextIO) -> None:
-    names = [name for name in _names(rows) if any(row.get(name) is not None for row in rows())]
+def _markdown(rows: Rows, out: TextIO, telling: Rows) -> None:
+    names = [name for name in _names(telling) if any(row.get(name) is not None for row in rows())]
     heads = [escaped(name) for name in names]
     for cells in (heads, ["---"] * len(names), *([escaped(_text(row.get(name))) for name in names] for row in rows())):
         out.write(f"| {' | '.join(cells)} |\n")
@@ -98,7 +103,10 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _parquet(rows: Rows, to: Path | None) -> None:
+_WRITERS: Mapping[str, Callable[[Rows, TextIO, Rows], None]] = {"csv": _csv, "json": _json, "markdown": _markdown}
+
+
+def _parquet(rows: Rows, to: Path | None, telling: Rows) -> None:
     if to is None:
         raise TollbarError("parquet is written to a file", hint="say which with --output FILE.parquet")
     try:
@@ -106,7 +114,7 @@ def _parquet(rows: Rows, to: Path | None) -> None:
         import pyarrow.parquet
     except ImportError as error:
         raise TollbarError("parquet needs pyarrow", hint="pip install 'tollbar[parquet]'") from error
-    columns: dict[str, list[Any]] = {name: [] for name in _names(rows)}
+    columns: dict[str, list[Any]] = {name: [] for name in _names(telling)}
     for row in rows():
         for name, values in columns.items():
             values.append(row.get(name))
@@ -121,13 +129,14 @@ def _names(rows: Rows) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(rows())))
 
 
-def _rows(run: Run) -> Iterator[dict[str, Any]]:
+def _rows(run: Run, *, every_chunk: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield a row for each chunk; or for those alone that have all columns between them."""
     columns, coordinates = {"study"}, dict[str, None]()
     for row in (row for one in run.studies for row in one.rows):
         coordinates.update(dict.fromkeys(row.coordinates))
         columns.update(_of_cell(row))
         for trial in row.all_trials:
-            columns.update(_of_trial(trial), _of_chunk(trial, next(iter(trial.chunks), None)))
+            columns.update(_of_trial(trial), _of_chunk(trial, trial.chunks[0] if trial.chunks else None))
     named = free_names(coordinates, columns)
     for one in run.studies:
         for row in one.rows:
@@ -135,8 +144,15 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
             of_cell = {"study": one.study.name, **{named[n]: v for n, v in shown.items()}, **_of_cell(row)}
             for trial in row.all_trials:
                 of_trial = {**of_cell, **_of_trial(trial)}
-                for chunk in trial.chunks or (None,):
+                for chunk in (trial.chunks if every_chunk else _different(trial.chunks)) or (None,):
                     yield {**of_trial, **_of_chunk(trial, chunk)}
+
+
+def _different(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """Return the first of chunks of which each has the same columns; else all."""
+    columns = Chunks.of(chunks)
+    some_lack = any(None in values for of in (columns.cpu_ns, columns.observed) for values in of.values())
+    return chunks if some_lack else chunks[:1]
 
 
 def _of_cell(row: Row) -> dict[str, Any]:

@@ -4,151 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
+from typing import Any
 
 from tollbar import study
 from tollbar.errors import TollbarError, printable, printable_in
 from tollbar.families import Family, Standing
-from tollbar.files import is_file, is_folder
 from tollbar.machine import NOT_STATED
 from tollbar.method import FIRST
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
-from tollbar.records.load import MOST
 from tollbar.results import stored
 from tollbar.results.database import SPACES, opened, size_of
-from tollbar.results.directory import MOST_STUDIES, RESULTS, check_files, read_text
-from tollbar.results.observations import chunks_of
+from tollbar.results.directory import RESULTS, read_text
+from tollbar.results.looks import looks, reach
+from tollbar.results.observations import AFTER, BEFORE, chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
-from tollbar.study.definition import Cells
+from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
 from tollbar.wire import is_plain
 
-SCHEMA = 6
-# Read in words of today; it cannot be resumed.
-FORMAT_5 = 5
-# Formats that are not read any more, and what they lack.
-_NO_CHUNKS = "its trials have no chunks to be judged"
-EARLIER = {
-    1: _NO_CHUNKS,
-    2: _NO_CHUNKS,
-    3: "its cells are named by the versions of their libraries",
-    4: "its chunks have no probes, so that nothing tells which of them were quiet",
-}
 
-
-Count = Annotated[int, Field(ge=0, le=MOST)]
-Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Name = TypeVar("Name")
-MOST_NAMES = 1000
-# Letters of a version that is shown.
-MOST_OF_VERSION = 40
-
-
-def _few(said: object) -> object:
-    if isinstance(said, dict) and len(said) > MOST_NAMES:
-        raise ValueError(f"more than {MOST_NAMES:,} entries")
-    return said
-
-
-def _few_studies(said: object) -> object:
-    if isinstance(said, dict) and len(said) > MOST_STUDIES:
-        raise ValueError(f"{len(said):,} studies; a run has at most {MOST_STUDIES}")
-    return said
-
-
-# Pydantic keeps an error for each item that is wrong, of a kB and more; a real run has dozens.
-Named = Annotated[dict[str, Name], BeforeValidator(_few)]
-Listed = Annotated[list[Name], FailFast()]
-
-
-class _Said(BaseModel):
-    """A table of `run.json`."""
-
-    model_config = ConfigDict(strict=True)
-
-
-class _Look(_Said):
-    """How much was there when a study was judged."""
-
-    blocks: Count
-    trials: Count
-
-
-class _Entry(_Said):
-    """What a run says of one of its studies; those of earlier versions say less."""
-
-    interim_looks: Listed[_Look]
-    blocks: Annotated[Count, Field(gt=0)] = 1
-    precision: Finite | None = None
-    longest_s: Finite | None = None
-    cells: Cells = "all"
-
-
-class _Receipt(_Said):
-    """What a run says of a provider, of which more is shown as it stands."""
-
-    name: str
-
-
-class _Machine(_Said):
-    """What a run says of a processor, of which more is shown as it stands."""
-
-    cpu: str
-
-
-class _Node(_Said):
-    """What a run says of the machine of a role."""
-
-    address: str
-    host: str
-    fingerprint: _Machine
-    is_simulated: bool
-
-
-class _Upgrade(_Said):
-    """What an upgrade was asked, for its answer to be printed where the run is resumed."""
-
-    old: str
-    new: str
-    families: Listed[str] = []
-    folder: str
-    """Where the command was given, which paths of the two builds may be relative to."""
-    within_s: Finite
-    fail_above: Finite | None = None
-
-
-class _About(_Said):
-    """What has to be in `run.json` for a run to be read."""
-
-    command: Listed[str]
-    libraries: Listed[str] = []
-    seed: int
-    started: str
-    fingerprint: dict[str, Any]
-    providers: Named[_Receipt]
-    servers: Named[dict[str, Any]]
-    broken: Named[str]
-    studies: Annotated[dict[str, _Entry], BeforeValidator(_few_studies)]
-    tollbar: str = NOT_STATED
-    resumed_with: Listed[str] = []
-    best_probe_ns: Positive | None = None
-    chain_ns: Positive | None = None
-    method: int = FIRST
-    nodes: Named[_Node] = {}
-    roles: Named[str] = {}
-    upgrade: _Upgrade | None = None
-
-
-def read(directory: Path) -> Run:
-    """The run as it stands."""
+def read(directory: Path, only: str | None = None) -> Run:
+    """Return the run as it stands; or with the study of this name alone."""
     # Words of servers and libraries may have anything in them, and end on a terminal.
     said = printable_in(about(directory))
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
@@ -156,8 +36,9 @@ def read(directory: Path) -> Run:
         database.text_factory = lambda content: printable(content.decode())
         database.row_factory = sqlite3.Row
         present = reach(database)
-        asked = [*zip(studies(directory), said["studies"].values(), strict=True)]
-        tables = _tables(database, {one.name for one, _ in asked}, counts)
+        found = zip(studies(directory), said["studies"].values(), strict=True)
+        asked = [(one, entry) for one, entry in found if only in (None, one.name)]
+        tables = _tables(database, {one.name for one, _ in asked}, counts, only_some=only is not None)
         read_back = tuple(
             _study(
                 tables, one, [look["blocks"] for look in looks(entry["interim_looks"], present.get(one.name))], names
@@ -192,7 +73,15 @@ def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[st
     except (sqlite3.Error, OSError) as error:
         raise TollbarError(f"the results cannot be read: {error}".translate(SPACES), where=str(path)) from error
     except (ValueError, RecursionError) as error:
-        raise TollbarError(f"not as Tollbar writes it: {_why(error)}", where=str(path)) from error
+        raise TollbarError(f"not as Tollbar writes it: {why(error)}", where=str(path)) from error
+
+
+def probes(directory: Path) -> list[float]:
+    """Return the nanoseconds of the probes next to all chunks of a run, in no order. Raises TollbarError."""
+    with results_of(directory) as (database, counts):
+        read = database.execute("select by_round from observation not indexed where metric in (?, ?)", (BEFORE, AFTER))
+        texts = (text for rows in stored.rows_of(read, counts["observation"]) for (text,) in rows)
+        return [ns for values in stored.series([*texts]) for ns in values if ns is not None]
 
 
 @contextlib.contextmanager
@@ -206,118 +95,6 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def present(directory: Path) -> dict[str, tuple[int, int]]:
-    """How many blocks and how many trials of each study are there. Raises TollbarError."""
-    path = directory / RESULTS
-    try:
-        with opened(path) as database:
-            return reach(database)
-    except (sqlite3.Error, OSError) as error:
-        raise TollbarError(f"the results cannot be read: {error}".translate(SPACES), where=str(path)) from error
-
-
-def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    """How many blocks and how many trials there are of each study that has any."""
-    rows = database.execute("select study, count(distinct block), count(*) from trial not indexed group by study")
-    return {study: (blocks, trials) for study, blocks, trials in rows}
-
-
-def _blocks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> list[int]:
-    return [look["blocks"] for look in looks(noted, present)]
-
-
-def looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> list[Mapping[str, int]]:
-    """The looks, with one at this many (blocks, trials): where it cannot be noted it counts all the same."""
-    if present is None or any(look["trials"] == present[1] for look in noted):
-        return [*noted]
-    return [*noted, {"blocks": present[0], "trials": present[1]}]
-
-
-def is_noted(directory: Path) -> bool:
-    """Whether a look at all that there is of a run is noted. Nothing is written; False where it cannot be read."""
-    try:
-        with opened(directory / RESULTS) as database:
-            found = reach(database)
-    except (TollbarError, OSError, sqlite3.Error):
-        return False
-    studies: Mapping[str, Any] = about(directory)["studies"]
-    return all(
-        looks(entry["interim_looks"], found.get(name)) == entry["interim_looks"] for name, entry in studies.items()
-    )
-
-
-def about(directory: Path) -> dict[str, Any]:
-    """What `run.json` says. Raises TollbarError if this is not a run."""
-    path = directory / "run.json"
-    try:
-        check_files(directory)
-        said = json.loads(read_text(path))
-    except FileNotFoundError as error:
-        runs = (path for path in (directory.iterdir() if is_folder(directory) else ()) if is_file(path / "run.json"))
-        newest = max(runs, key=lambda path: path.name, default=None)
-        hint = "give a directory that `tollbar run` made"
-        hint = f"the newest run in it is `{printable(str(newest))}`" if newest else hint
-        raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
-    except RecursionError as error:
-        raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error
-    except (OSError, ValueError) as error:
-        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-    schema = said.get("schema") if isinstance(said, dict) else None
-    if isinstance(schema, int) and schema in EARLIER:
-        version = str(said.get("tollbar", NOT_STATED))[:MOST_OF_VERSION]
-        raise TollbarError(
-            f"made by Tollbar before version {FORMAT_5} of the run format: {EARLIER[schema]}",
-            where=str(directory),
-            hint=f"measure again, or judge it with the version that made it: {version}",
-        )
-    hint = "it was made by another version of Tollbar, or by something else"
-    if schema not in (FORMAT_5, SCHEMA):
-        raise TollbarError(f"not a run of schema {FORMAT_5} or {SCHEMA}", where=str(path), hint=hint)
-    assert isinstance(said, dict)
-    if schema == FORMAT_5:
-        said = _looks_renamed(said, "looks", "interim_looks")
-    try:
-        _About.model_validate(said)
-    except ValidationError as error:
-        what = f"not as Tollbar writes it: {_why(error)}"
-        raise TollbarError(what, where=str(path), hint=hint) from error
-    return dict(said)
-
-
-def refuse_resumption(directory: Path, said: Mapping[str, Any]) -> None:
-    """Raises TollbarError for a run of an earlier format, which is read and not written."""
-    if said["schema"] != SCHEMA:
-        what = f"made by an earlier version: a run of format {said['schema']} is read, and cannot be resumed"
-        raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
-
-
-def as_written(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what `run.json` has for what `about` returned, in the words of its format."""
-    return _looks_renamed(said, "interim_looks", "looks") if said["schema"] == FORMAT_5 else said
-
-
-def _looks_renamed(said: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    entries = said.get("studies")
-    if not isinstance(entries, dict):
-        return dict(said)
-    renamed = {
-        name: {new if key == old else key: value for key, value in entry.items()} if isinstance(entry, dict) else entry
-        for name, entry in entries.items()
-    }
-    return {**said, "studies": renamed}
-
-
-def _why(error: ValueError | RecursionError) -> str:
-    """In one line, what is wrong with a document."""
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    if isinstance(error, ValidationError):
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        key = ".".join(str(part) for part in fault["loc"])
-        return f"`{key}`: {fault['msg']}".translate(SPACES)
-    return str(error).splitlines()[0]
 
 
 def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, ...]:
@@ -362,12 +139,17 @@ class _Tables:
     left_out: Mapping[str, Sequence[sqlite3.Row]]
 
 
-def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int]) -> _Tables:
+def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int], *, only_some: bool) -> _Tables:
     # Plain tuples: rows that know their columns take half as long again to be read.
     plain = database.cursor()
     plain.row_factory = None
     # Never by an index, which may be of other rows than the table has.
-    observed = plain.execute("select trial, component, metric, by_round from observation not indexed")
+    of_these = ", ".join("?" * len(names))
+    some = f" where trial in (select id from trial not indexed where study in ({of_these}))"
+    observed = plain.execute(
+        f"select trial, component, metric, by_round from observation not indexed{some if only_some else ''}",
+        [*names] if only_some else (),
+    )
     series: dict[int, dict[tuple[str, str], Any]] = defaultdict(dict)
     for rows in stored.rows_of(observed, counts["observation"]):
         values = stored.series([by_round for *_, by_round in rows])

@@ -25,9 +25,11 @@ from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
 from tollbar.results.directory import LOCK, MOST_STUDIES, RESULTS, check_files, open_file
+from tollbar.results.looks import is_noted, looks, present, reach
 from tollbar.results.observations import Count, refuse_more, series_of, values_of
-from tollbar.results.reading import SCHEMA, about, as_written, is_noted, looks, present, reach, read, refuse_resumption
+from tollbar.results.reading import read
 from tollbar.results.run import MEASURED_AS
+from tollbar.results.run_json import SCHEMA, about, as_written, refuse_resumption
 from tollbar.study import Study
 
 

@@ -16,8 +16,9 @@ from tollbar import machine, stats
 from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.judge import quickness
-from tollbar.judge.costs import Ledger, settled
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
+from tollbar.judge.visits import settled
 from tollbar.moments import Quickness
 from tollbar.records import Outcome, Trial
 from tollbar.results import Row, Run, StudyRun

@@ -16,7 +16,7 @@ from tollbar import machine
 from tollbar.errors import TollbarError
 from tollbar.families import Value, at_defaults
 from tollbar.judge.choosing import Candidate, Wanted, candidate
-from tollbar.judge.costs import Quantity
+from tollbar.judge.ledger import Quantity
 from tollbar.libraries import normal
 from tollbar.policies import Policy
 from tollbar.results import Row, Run

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from tollbar import stats
 from tollbar.judge import quickness
-from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.ledger import Ledger
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval, Moments
 

@@ -2,11 +2,13 @@
 
 A workload turns a cell into the servers that must be up, the command and task of its runner, and its proofs, and says
 what a chunk of it shows. Two serve most families: `operation` (a runner alone) and `request` (a server, and the load
-client that asks it). A family whose cells need more has a `workload.py` in its folder, with a class `FamilyWorkload`.
+client that asks it). A family whose cells need more has a module of its name in `workloads/by_family`, or else a
+`workload.py` in its folder, with a class `FamilyWorkload`.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from abc import ABC, abstractmethod
@@ -15,6 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tollbar import families, machine
@@ -224,9 +227,8 @@ def of(cell: Cell) -> Workload:
     family = families.family(cell.family)
     if (reason := family.why_unsupported(cell.coordinates) or _why_alone(cell)) is not None:
         return UnsupportedWorkload(reason)
-    folder = family.folder
-    own = folder / "workload.py" if folder else None
-    if own is not None and own.exists() and _own(own).serves(cell):
+    own = _file_of(family.folder) if family.folder else None
+    if own is not None and _own(own).serves(cell):
         return _own(own)
     # They import this package.
     from tollbar.workloads.operation import OperationWorkload
@@ -248,20 +250,37 @@ def _why_alone(cell: Cell) -> str | None:
     return machine.lacks_cores(cell.threads)
 
 
+_BY_FAMILY = Path(__file__).with_name("by_family")
+
+
+def _file_of(folder: Path) -> Path | None:
+    """Return the file with the workload of the family in this folder; None where a general one serves it."""
+    is_shipped = folder.parent == Path(families.__file__).parent
+    path = _BY_FAMILY / f"{folder.name.replace('-', '_')}.py" if is_shipped else folder / "workload.py"
+    return path if path.exists() else None
+
+
 @cache
 def _own(path: Path) -> Workload:
-    """The workload of the family with this file. Raises TollbarError where there is none in it."""
+    """Return the workload of the family with this file. Raises TollbarError where there is none in it."""
+    try:
+        if path.parent == _BY_FAMILY:
+            workload = importlib.import_module(f"{__name__}.by_family.{path.stem}").FamilyWorkload()
+        else:
+            workload = _loaded(path).FamilyWorkload()
+    except Exception as error:
+        raise TollbarError(f"cannot be loaded: {type(error).__name__}: {error}", where=str(path)) from error
+    if not isinstance(workload, Workload):
+        raise TollbarError("`FamilyWorkload` is no tollbar.workloads.Workload", where=str(path))
+    return workload
+
+
+def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"tollbar_workload_of_{path.parent.name.replace('-', '_')}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Where dataclasses look their module up.
     sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-        workload = module.FamilyWorkload()
-    except Exception as error:
-        raise TollbarError(f"cannot be loaded: {type(error).__name__}: {error}", where=str(path)) from error
-    if not isinstance(workload, Workload):
-        raise TollbarError("`FamilyWorkload` is no tollbar.workloads.Workload", where=str(path))
-    return workload
+    spec.loader.exec_module(module)
+    return module

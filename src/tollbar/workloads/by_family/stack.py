@@ -9,9 +9,6 @@ from typing import Any
 
 from tollbar import families, servers, workloads
 from tollbar.families import MadeOf
-from tollbar.families.database_sign_on.workload import sign_ons
-from tollbar.families.storage.workload import ANSWER_LIMIT_S, CHOICES, REACHED, USER
-from tollbar.families.web_auth.workload import PROVEN_OTHERWISE_S, PROVEN_S
 from tollbar.libraries import look_up
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
@@ -19,6 +16,9 @@ from tollbar.servers import Installed, NotStarted
 from tollbar.servers.configuration import Request
 from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given, Work
+from tollbar.workloads.by_family.database_sign_on import sign_ons
+from tollbar.workloads.by_family.storage import ANSWER_LIMIT_S, CHOICES, REACHED, USER
+from tollbar.workloads.by_family.web_auth import PROVEN_OTHERWISE_S, PROVEN_S
 from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
 SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"

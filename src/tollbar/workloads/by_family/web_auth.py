@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from tollbar import libraries, servers, tls
-from tollbar.families.web_auth.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
 from tollbar.servers import Installed, NotStarted, Server, handing, prepared
 from tollbar.servers.configuration import SHOWN, Request
 from tollbar.servers.sandbox import Sandbox
 from tollbar.workloads import Given
+from tollbar.workloads.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
 Plain = Mapping[str, str | int]

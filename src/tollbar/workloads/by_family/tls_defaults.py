@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tollbar import libraries, tls
-from tollbar.families.tls.workload import FamilyWorkload as Tls
 from tollbar.plan import Cell
 from tollbar.servers import Installed
 from tollbar.servers.configuration import SHOWN, Request
 from tollbar.servers.sandbox import Sandbox
 from tollbar.tls.settings import BY_DEFAULT
+from tollbar.workloads.by_family.tls import FamilyWorkload as Tls
 from tollbar.workloads.request import Client, settings_of
 
 HELD = {"choice": "tls-1.3", "key-exchange": "x25519", "cipher": "aes-256-gcm"}

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from tollbar import control_groups
 from tollbar.families import Standing
-from tollbar.families.storage import workload as storage
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
 from tollbar.servers import NotStarted
 from tollbar.workloads import Given, unproven
+from tollbar.workloads.by_family import storage
 
 # A control group knows what ended processes used to a microsecond. So many cost 5 to 20 ms on a quiet machine, and up
 # to 60 on a busy one.

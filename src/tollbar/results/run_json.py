@@ -1,0 +1,207 @@
+"""`run.json`: what a run says of itself, checked before anything else of it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
+
+from tollbar.errors import TollbarError, printable
+from tollbar.files import is_file, is_folder
+from tollbar.machine import NOT_STATED
+from tollbar.method import FIRST
+from tollbar.records.load import MOST
+from tollbar.results.database import SPACES
+from tollbar.results.directory import MOST_STUDIES, check_files, read_text
+from tollbar.study.definition import Cells
+
+SCHEMA = 6
+# Read in words of today; it cannot be resumed.
+FORMAT_5 = 5
+# Formats that are not read any more, and what they lack.
+_NO_CHUNKS = "its trials have no chunks to be judged"
+EARLIER = {
+    1: _NO_CHUNKS,
+    2: _NO_CHUNKS,
+    3: "its cells are named by the versions of their libraries",
+    4: "its chunks have no probes, so that nothing tells which of them were quiet",
+}
+
+
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Name = TypeVar("Name")
+MOST_NAMES = 1000
+# Letters of a version that is shown.
+MOST_OF_VERSION = 40
+
+
+def _few(said: object) -> object:
+    if isinstance(said, dict) and len(said) > MOST_NAMES:
+        raise ValueError(f"more than {MOST_NAMES:,} entries")
+    return said
+
+
+def _few_studies(said: object) -> object:
+    if isinstance(said, dict) and len(said) > MOST_STUDIES:
+        raise ValueError(f"{len(said):,} studies; a run has at most {MOST_STUDIES}")
+    return said
+
+
+# Pydantic keeps an error for each item that is wrong, of a kB and more; a real run has dozens.
+Named = Annotated[dict[str, Name], BeforeValidator(_few)]
+Listed = Annotated[list[Name], FailFast()]
+
+
+class _Said(BaseModel):
+    """A table of `run.json`."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Look(_Said):
+    """How much was there when a study was judged."""
+
+    blocks: Count
+    trials: Count
+
+
+class _Entry(_Said):
+    """What a run says of one of its studies; those of earlier versions say less."""
+
+    interim_looks: Listed[_Look]
+    blocks: Annotated[Count, Field(gt=0)] = 1
+    precision: Finite | None = None
+    longest_s: Finite | None = None
+    cells: Cells = "all"
+
+
+class _Receipt(_Said):
+    """What a run says of a provider, of which more is shown as it stands."""
+
+    name: str
+
+
+class _Machine(_Said):
+    """What a run says of a processor, of which more is shown as it stands."""
+
+    cpu: str
+
+
+class _Node(_Said):
+    """What a run says of the machine of a role."""
+
+    address: str
+    host: str
+    fingerprint: _Machine
+    is_simulated: bool
+
+
+class _Upgrade(_Said):
+    """What an upgrade was asked, for its answer to be printed where the run is resumed."""
+
+    old: str
+    new: str
+    families: Listed[str] = []
+    folder: str
+    """Where the command was given, which paths of the two builds may be relative to."""
+    within_s: Finite
+    fail_above: Finite | None = None
+
+
+class _About(_Said):
+    """What has to be in `run.json` for a run to be read."""
+
+    command: Listed[str]
+    libraries: Listed[str] = []
+    seed: int
+    started: str
+    fingerprint: dict[str, Any]
+    providers: Named[_Receipt]
+    servers: Named[dict[str, Any]]
+    broken: Named[str]
+    studies: Annotated[dict[str, _Entry], BeforeValidator(_few_studies)]
+    tollbar: str = NOT_STATED
+    resumed_with: Listed[str] = []
+    best_probe_ns: Positive | None = None
+    chain_ns: Positive | None = None
+    method: int = FIRST
+    nodes: Named[_Node] = {}
+    roles: Named[str] = {}
+    upgrade: _Upgrade | None = None
+
+
+def about(directory: Path) -> dict[str, Any]:
+    """What `run.json` says. Raises TollbarError if this is not a run."""
+    path = directory / "run.json"
+    try:
+        check_files(directory)
+        said = json.loads(read_text(path))
+    except FileNotFoundError as error:
+        runs = (path for path in (directory.iterdir() if is_folder(directory) else ()) if is_file(path / "run.json"))
+        newest = max(runs, key=lambda path: path.name, default=None)
+        hint = "give a directory that `tollbar run` made"
+        hint = f"the newest run in it is `{printable(str(newest))}`" if newest else hint
+        raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
+    except RecursionError as error:
+        raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error
+    except (OSError, ValueError) as error:
+        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
+    schema = said.get("schema") if isinstance(said, dict) else None
+    if isinstance(schema, int) and schema in EARLIER:
+        version = str(said.get("tollbar", NOT_STATED))[:MOST_OF_VERSION]
+        raise TollbarError(
+            f"made by Tollbar before version {FORMAT_5} of the run format: {EARLIER[schema]}",
+            where=str(directory),
+            hint=f"measure again, or judge it with the version that made it: {version}",
+        )
+    hint = "it was made by another version of Tollbar, or by something else"
+    if schema not in (FORMAT_5, SCHEMA):
+        raise TollbarError(f"not a run of schema {FORMAT_5} or {SCHEMA}", where=str(path), hint=hint)
+    assert isinstance(said, dict)
+    if schema == FORMAT_5:
+        said = _looks_renamed(said, "looks", "interim_looks")
+    try:
+        _About.model_validate(said)
+    except ValidationError as error:
+        what = f"not as Tollbar writes it: {why(error)}"
+        raise TollbarError(what, where=str(path), hint=hint) from error
+    return dict(said)
+
+
+def refuse_resumption(directory: Path, said: Mapping[str, Any]) -> None:
+    """Raises TollbarError for a run of an earlier format, which is read and not written."""
+    if said["schema"] != SCHEMA:
+        what = f"made by an earlier version: a run of format {said['schema']} is read, and cannot be resumed"
+        raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
+
+
+def as_written(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what `run.json` has for what `about` returned, in the words of its format."""
+    return _looks_renamed(said, "interim_looks", "looks") if said["schema"] == FORMAT_5 else said
+
+
+def _looks_renamed(said: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    entries = said.get("studies")
+    if not isinstance(entries, dict):
+        return dict(said)
+    renamed = {
+        name: {new if key == old else key: value for key, value in entry.items()} if isinstance(entry, dict) else entry
+        for name, entry in entries.items()
+    }
+    return {**said, "studies": renamed}
+
+
+def why(error: ValueError | RecursionError) -> str:
+    """In one line, what is wrong with a document."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, ValidationError):
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        key = ".".join(str(part) for part in fault["loc"])
+        return f"`{key}`: {fault['msg']}".translate(SPACES)
+    return str(error).splitlines()[0]
