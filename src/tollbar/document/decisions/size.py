@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 from tollbar.document.form import Bounded, Document, Form, Number, Values, of, within
 from tollbar.judge.choosing import Candidate
 from tollbar.policies import Ruling
+from tollbar.present.decisions import reason_words
 from tollbar.present.decisions.size import questions
-from tollbar.present.decisions.tune import reason_words
 from tollbar.sizing.checked import Checked
 from tollbar.sizing.mix import Part
 from tollbar.sizing.sized import Sized, SizedTerm

@@ -9,7 +9,8 @@ from typing import Annotated, NamedTuple
 from tollbar.document.form import Document, Form, Number, Values, of, within
 from tollbar.judge.choosing import Candidate
 from tollbar.present.blocks import Brief
-from tollbar.present.decisions.tune import parameter_words, rate_words, reason_words, tune_answer, was_contended
+from tollbar.present.decisions import reason_words
+from tollbar.present.decisions.tune import parameter_words, rate_words, tune_answer, was_contended
 from tollbar.tuning import Asked, Tuning, pasted
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tollbar.policies import Except
     from tollbar.present.page import Page
 
-__all__ = ["ended_words", "excepted_words", "page_of"]
+__all__ = ["ended_words", "excepted_words", "page_of", "reason_words"]
 
 
 def excepted_words(one: Reason) -> str:
@@ -30,6 +30,12 @@ def excepted_words(one: Reason) -> str:
 def ended_words(one: Except, to: str = "") -> str:
     """That an exception counts no more; ` to POLICY RULE` where that is not said before."""
     return f"its exception{to} ended on {one.until} ({one.because}) and counts no more"
+
+
+def reason_words(one: Reason) -> str:
+    """Return the broken rule, or the missing fact, with its clause, and the exception that ended."""
+    ended = f"; {ended_words(one.ended)}" if one.ended else ""
+    return f"{one.what} ({one.policy}: {one.rule.clause}){ended}" if one.rule else one.what
 
 
 def page_of(answer: Brief, command: Sequence[str]) -> Page:

@@ -10,8 +10,7 @@ from tollbar.judge import Verdict
 from tollbar.policies import Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.coordinates import value_words
-from tollbar.present.decisions import excepted_words
-from tollbar.present.decisions.tune import reason_words
+from tollbar.present.decisions import excepted_words, reason_words
 from tollbar.present.names import place_of
 from tollbar.present.numbers import NOISY, amount, figure_words, percent, percent_of
 from tollbar.present.standings import standing_words

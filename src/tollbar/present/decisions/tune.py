@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tollbar import units
 from tollbar.families import Family
-from tollbar.judge.choosing import Reason
 from tollbar.present.blocks import DASH, Brief, Column, Listing, Table, TableCell, row_names
 from tollbar.present.coordinates import Form, named_value
-from tollbar.present.decisions import ended_words, excepted_words
+from tollbar.present.decisions import excepted_words, reason_words
 from tollbar.present.numbers import figure_words, percent_of
 from tollbar.present.standings import standing_words
 from tollbar.tuning import (
@@ -50,12 +49,6 @@ def tune_answer(found: Tuning) -> Brief:
 def parameter_words(family: Family, parameters: Parameters) -> str:
     """`memory 46 MiB, passes 1, lanes 1`."""
     return ", ".join(named_value(family, name, value, Form.QUESTION) for name, value in parameters.items())
-
-
-def reason_words(one: Reason) -> str:
-    """What breaks a rule, or is missing, with the clause, and the exception that ended."""
-    ended = f"; {ended_words(one.ended)}" if one.ended else ""
-    return f"{one.what} ({one.policy}: {one.rule.clause}){ended}" if one.rule else one.what
 
 
 def rate_words(rate: Rate) -> str:
