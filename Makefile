@@ -96,7 +96,7 @@ sanitize: servers ## The engine's unit tests under AddressSanitizer and Undefine
 		--config profile.release.codegen-units=16 --config 'profile.release.strip="none"' --bin tollbar-engine
 
 schemas: setup ## The JSON Schema of each document, in schemas/
-	$(BIN)/python -m tollbar.document.schema schemas
+	$(BIN)/python -m tollbar.decide.schema schemas
 
 sbom: develop ## A CycloneDX bill of materials of Tollbar itself, tollbar.cdx.json, held against its schema
 	$(BIN)/pip install -q --disable-pip-version-check 'cyclonedx-python-lib[json-validation]>=11'

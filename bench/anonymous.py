@@ -11,8 +11,8 @@ from statistics import median, quantiles
 
 from bench.figures import Figure, unmeasured
 from bench.work import ANONYMOUS, BARE, Running, running
-from tollbar.runner import Stopped
-from tollbar.servers import NotStarted
+from tollbar.catalog.servers import NotStarted
+from tollbar.core.runner import Stopped
 
 GOAL = 0.01
 # Each with servers of its own: where a process happens to lie in memory is worth some tenths of a percent.

@@ -20,10 +20,13 @@ from typing import Any
 
 from bench.figures import ENGINE, TOLLBAR, Figure, timed, unmeasured
 from bench.studies import Unmeasured
-from tollbar import libraries, machine, plan, results, study
-from tollbar.plan import batches
-from tollbar.records import CONTRACT, RUNNER, Chunk, Outcome, Proven, Trial
+from tollbar import results, study
+from tollbar.catalog import libraries
+from tollbar.core import machine
+from tollbar.core.records import CONTRACT, RUNNER, Chunk, Outcome, Proven, Trial
 from tollbar.results.store import Store
+from tollbar.study import plan
+from tollbar.study.plan import batches
 
 STARTS = 30
 START_GOAL_MS = 8.0
@@ -115,7 +118,7 @@ def _session_ms(path: str | None) -> float:
 
 
 def _task(mode: str, path: str | None) -> Mapping[str, Any]:
-    key = files("tollbar.families") / "keys" / "rsa-2048.pem"
+    key = files("tollbar.catalog.families") / "keys" / "rsa-2048.pem"
     return {
         "contract": CONTRACT,
         "mode": mode,

@@ -21,14 +21,13 @@ from bench import probe, work
 from bench.figures import Figure, unmeasured
 from bench.studies import Unmeasured, half_width
 from bench.work import LIMIT_S
-from tollbar import machine
-from tollbar.measure.members import PHASE_S
-from tollbar.measure.probe import Probe
-from tollbar.moments import Quickness, quickness_of
-from tollbar.records import LoadRecord
-from tollbar.servers import proc
-from tollbar.stats import Moments, Visit, best, ratio
-from tollbar.workloads.request import load_record
+from tollbar.core import machine, proc
+from tollbar.core.moments import Quickness, quickness_of
+from tollbar.core.records import LoadRecord
+from tollbar.core.stats import Moments, Visit, best, ratio
+from tollbar.lab.measure.members import PHASE_S
+from tollbar.lab.measure.probe import Probe
+from tollbar.lab.workloads.request import load_record
 
 BLOCKS = 12
 ROUNDS = 12

@@ -15,8 +15,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from bench.figures import ENGINE, ends_within
-from tollbar import machine
-from tollbar.records import CONTRACT
+from tollbar.core import machine
+from tollbar.core.records import CONTRACT
 
 # No round takes a tenth of it; a client that does hangs.
 LIMIT_S = 60.0

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tollbar import gathering, judge, plan, results, study
-from tollbar.families import Value
-from tollbar.gathering.kept import FILE, KeptJudgement, state
-from tollbar.judge import Verdict
-from tollbar.plan import Cell
-from tollbar.records import RUNNER, Chunk, Outcome, Trial
+from tollbar import analysis, results, study
+from tollbar.analysis import Verdict
+from tollbar.analysis.kept import FILE, KeptJudgement, state
+from tollbar.catalog.families import Value
+from tollbar.core.records import RUNNER, Chunk, Outcome, Trial
+from tollbar.decide import compare
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 QUIET_NS = (25_000.0, 25_000.0)
 OPERATIONS = 100_003
@@ -80,7 +82,7 @@ def run_of(
         )
     store.note_interim_look()
     store.close()
-    gathering.keep(judge.judge(results.read(store.directory)))
+    compare.keep(analysis.judge(results.read(store.directory)))
     return store.directory
 
 

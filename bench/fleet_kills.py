@@ -22,8 +22,8 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.ground import NOTHING, Ground, Kept, a_ground, trials_of
-from tollbar import fleet
-from tollbar.servers import proc
+from tollbar import cluster
+from tollbar.core import proc
 
 KILLS = 50
 SEED = 24
@@ -173,7 +173,7 @@ def _last_words(ground: Ground) -> str:
 
 def _members(ground: Ground) -> list[dict[str, Any]]:
     with suppress(OSError, ValueError):
-        for path in ground.folder.glob(f"runs/*/{fleet.FILE}"):
+        for path in ground.folder.glob(f"runs/*/{cluster.FILE}"):
             members: list[dict[str, Any]] = json.loads(path.read_text())["nodes"]
             return members
     return []

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, ends_within, unmeasured
-from tollbar import units
+from tollbar.core import units
 
 ENGINE = Path(__file__).parents[1] / "engine"
 CORPORA = ENGINE / "fuzz"

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from bench.figures import TOLLBAR
-from tollbar.servers import proc, sandbox
+from tollbar.core import proc
+from tollbar.lab.servers import sandbox
 
 SERVERS = ("embedded", "nginx", "httpd")
 # So few that a batch is mostly starts and ends, where most can go wrong.

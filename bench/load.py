@@ -18,15 +18,18 @@ from typing import Any
 from bench import clients
 from bench.clients import Contender, Measured, Spoilt, in_turn, ours, ratio
 from bench.figures import ENGINE, Figure, unmeasured
-from tollbar import libraries, machine, servers, tls
-from tollbar.errors import TollbarError
-from tollbar.libraries import Provider
-from tollbar.records import LoadRecord, Outcome
-from tollbar.runner import Session, Stopped
-from tollbar.servers import Installed, NotStarted, Unavailable, driver, proc
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads.request import load_record
+from tollbar.catalog import libraries, servers
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.servers import Installed, NotStarted, Unavailable
+from tollbar.core import machine, proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import LoadRecord, Outcome
+from tollbar.core.runner import Session, Stopped
+from tollbar.lab import tls
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads.request import load_record
 
 USERS = 16
 BYTES = 4096

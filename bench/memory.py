@@ -20,12 +20,12 @@ import numpy as np
 from bench import work
 from bench.figures import Figure, unmeasured
 from bench.studies import half_width
-from tollbar import machine
-from tollbar.errors import TollbarError
-from tollbar.measure.probe import Probe
-from tollbar.moments import Quickness, quickness_of
-from tollbar.runner import Stopped
-from tollbar.stats import Moments, Visit, best, ratio
+from tollbar.core import machine
+from tollbar.core.errors import TollbarError
+from tollbar.core.moments import Quickness, quickness_of
+from tollbar.core.runner import Stopped
+from tollbar.core.stats import Moments, Visit, best, ratio
+from tollbar.lab.measure.probe import Probe
 
 BLOCKS, ROUNDS = 6, 12
 CHUNK_S = 0.005

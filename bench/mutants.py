@@ -61,10 +61,10 @@ JUDGE = (
     " comparison jointly break_even scaling factors observed_metrics quiet_rounds"
 )
 PACKAGES: Mapping[str, Package] = {
-    "stats": Package("stats.py", "stats_of_several jointly quiet_rounds stats judge"),
-    "judge": Package("judge", JUDGE),
-    "measure": Package("measure", "schedule promises rounds set_aside would_notice"),
-    "plan": Package("plan", "drawing factors study"),
+    "stats": Package("core/stats.py", "stats_of_several jointly quiet_rounds stats judge"),
+    "judge": Package("analysis", JUDGE),
+    "measure": Package("lab/measure", "schedule promises rounds set_aside would_notice"),
+    "plan": Package("study/plan", "drawing factors study"),
     "results": Package("results", "results_kept results"),
 }
 

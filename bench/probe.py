@@ -21,13 +21,16 @@ import numpy as np
 
 from bench import work
 from bench.figures import Figure, unmeasured
-from tollbar import machine, measure, plan, study
-from tollbar.measure import batch
-from tollbar.measure.probe import Probe
-from tollbar.moments import Quickness, quickness_of
-from tollbar.runner import Stopped
-from tollbar.servers import NotStarted
-from tollbar.stats import Interval, Moments, Visit, ratio
+from tollbar import study
+from tollbar.catalog.servers import NotStarted
+from tollbar.core import machine
+from tollbar.core.moments import Quickness, quickness_of
+from tollbar.core.runner import Stopped
+from tollbar.core.stats import Interval, Moments, Visit, ratio
+from tollbar.lab import measure
+from tollbar.lab.measure import batch
+from tollbar.lab.measure.probe import Probe
+from tollbar.study import plan
 
 KINDS = (work.SHA_2, work.SHA_3, work.RSA, work.GCM, work.EMBEDDED, work.NGINX, work.PLAIN, work.READ)
 BLOCKS = 12

@@ -1,7 +1,7 @@
 """Quotient: the quickest throughput-bound probe over the quickest chain, alone and with a neighbour on another core.
 
-The first figure is what `src/tollbar/judge/quotients.toml` lists by processor. Alone means without another busy program
-on this machine; other guests of its host are not known. A minute.
+The first figure is listed by processor in `src/tollbar/analysis/quotients.toml`. Alone means without another busy
+program on this machine; other guests of its host are not known. A minute.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from itertools import chain
 
 from bench.figures import Figure, unmeasured
-from tollbar import machine
-from tollbar.judge.quotients import by_chain_ns
-from tollbar.moments import CHAIN, PROBE, quickness_of
-from tollbar.runner import Session, Stopped, engine
+from tollbar.analysis.quotients import by_chain_ns
+from tollbar.core import machine
+from tollbar.core.moments import CHAIN, PROBE, quickness_of
+from tollbar.core.runner import Session, Stopped, engine
 
 PARTS = 8
 READINGS = 2_000

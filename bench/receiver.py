@@ -23,12 +23,13 @@ from typing import IO, Any
 from bench.clients import LIMIT_S, Spoilt
 from bench.figures import ENGINE, Figure, unmeasured
 from bench.load import PLAINTEXT, TLS_13, Contestant, Settings, contestant_of, load_of
-from tollbar import machine
-from tollbar.errors import TollbarError
-from tollbar.runner import Session, Stopped
-from tollbar.servers import NotStarted, driver, proc
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog.servers import NotStarted
+from tollbar.core import machine, proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.runner import Session, Stopped
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
 
 NETWORK, SERVER, CLIENT = "10.78.0", "tbserver", "tbclient"
 LOOPBACK, APART = 0, 1

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill
 
-from tollbar import policies, study
+from tollbar import study
+from tollbar.catalog import policies
+from tollbar.catalog.families import families
 from tollbar.cli import COMMANDS, EXIT_STATUSES, GROUPS
 from tollbar.cli.pages import page
-from tollbar.families import families
 
 HEAD = """# Commands, studies, policies
 

@@ -18,7 +18,7 @@ from statistics import fmean, median, stdev
 
 from bench.figures import TOLLBAR, Figure, Finished, timed, unmeasured
 from bench.studies import Document, Unmeasured, half_width, halves
-from tollbar.stats import Moments
+from tollbar.core.stats import Moments
 
 RUNS = 6
 # Intervals of 95 % that are honest; of a hundred tolls or so the share itself is known to ± 4 %.

@@ -12,7 +12,7 @@ from statistics import median
 from bench.figures import TOLLBAR, Figure, timed, unmeasured
 from bench.studies import HANDSHAKES, SERVED
 from tollbar import results
-from tollbar.records import Trial
+from tollbar.core.records import Trial
 from tollbar.results import Row, Run
 
 GOAL_MS = 250.0

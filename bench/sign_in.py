@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from bench.figures import Figure
 from bench.studies import Document, Unmeasured, measured
-from tollbar import libraries, servers
-from tollbar.servers import driver
-from tollbar.servers.driver import Request
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import libraries, servers
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import Request
+from tollbar.lab.servers.sandbox import Sandbox
 
 STUDY = """
 question  = "What does each scheme cost client and server?"

@@ -18,9 +18,11 @@ from typing import Any
 
 from bench.figures import Figure, unmeasured
 from bench.studies import Document
-from tollbar import machine, plan, study
-from tollbar.measure.rounds import SLICE_S
-from tollbar.runner import Session, Stopped, engine
+from tollbar import study
+from tollbar.core import machine
+from tollbar.core.runner import Session, Stopped, engine
+from tollbar.lab.measure.rounds import SLICE_S
+from tollbar.study import plan
 
 PAIRS = 1_500
 RUNS = 6
@@ -49,7 +51,7 @@ chunk  = "5 ms"
 rounds = 10
 """
 # The command with slices of another length.
-_RUN = "import sys; from tollbar.measure import rounds; rounds.SLICE_S = float(sys.argv.pop(1)); "
+_RUN = "import sys; from tollbar.lab.measure import rounds; rounds.SLICE_S = float(sys.argv.pop(1)); "
 _RUN += "from tollbar.cli import main; main()"
 
 

@@ -8,8 +8,8 @@ from statistics import quantiles
 from typing import Any
 
 from bench.figures import ENGINE, Figure
-from tollbar import machine
-from tollbar.runner import Session
+from tollbar.core import machine
+from tollbar.core.runner import Session
 
 LOOP_GOAL_US = 4.0
 CHUNKS, CHUNK_S = 200, 0.005

@@ -21,12 +21,13 @@ import numpy as np
 from bench import loop
 from bench.figures import ENGINE, Figure, unmeasured
 from bench.studies import Document, Unmeasured, half_width, measured
-from tollbar import libraries, machine
+from tollbar.catalog import libraries
+from tollbar.core import machine
+from tollbar.core.moments import best_known, quickness_of
+from tollbar.core.runner import Session
+from tollbar.core.stats import Moments, Visit, best, cost, student
 from tollbar.lab import probed_machine
-from tollbar.measure.probe import Probe
-from tollbar.moments import best_known, quickness_of
-from tollbar.runner import Session
-from tollbar.stats import Moments, Visit, best, cost, student
+from tollbar.lab.measure.probe import Probe
 
 PAIRS = 10
 # `openssl speed` counts user time in ticks of 10 ms: below two seconds a tick alone is half a per cent.
@@ -305,7 +306,7 @@ def _pair(seconds: int) -> Iterator[tuple[str, list[Slice], float]]:
 
 
 def _engine(family: str, op: str, choice: str, setting: dict[str, object], seconds: int) -> list[Slice]:
-    key = files("tollbar.families") / "keys" / "rsa-2048.pem"
+    key = files("tollbar.catalog.families") / "keys" / "rsa-2048.pem"
     task = {
         "mode": "measure",
         "family": family,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from tollbar import tuning
+from tollbar.decide import tune
 
 TIMES = 5
 AT_ONCE = 8
@@ -23,19 +23,19 @@ def others() -> Iterator[Figure]:
 
 
 def _figure(choice: str, within_s: float) -> Figure:
-    asked = tuning.asked([choice], [], within_s=within_s, at_once=AT_ONCE)
-    found = [one for _ in range(TIMES) for one in tuning.tune(asked)]
+    asked = tune.asked([choice], [], within_s=within_s, at_once=AT_ONCE)
+    found = [one for _ in range(TIMES) for one in tune.tune(asked)]
     said, near = [], 0
     for one in found:
-        if isinstance(one, tuning.Missed):
+        if isinstance(one, tune.Missed):
             said.append(one.reason or "not found")
             continue
-        again_s = tuning.measure(asked, one.choice, one.provider, one.measured.parameters).elapsed.median_s
+        again_s = tune.measure(asked, one.choice, one.provider, one.measured.parameters).elapsed.median_s
         # What was proposed is near because that is when the search ended: only what is measured afterwards can be off.
-        near += abs(again_s / within_s - 1) <= tuning.NEAR
+        near += abs(again_s / within_s - 1) <= tune.NEAR
         said.append(f"{one.measured.elapsed.median_s / within_s:.3f} (again {again_s / within_s:.3f})")
     return Figure(
-        f"tune: {choice}, of {within_s * 1e3:.0f} ms at {AT_ONCE} at once, measured again, within {tuning.NEAR:.0%}",
+        f"tune: {choice}, of {within_s * 1e3:.0f} ms at {AT_ONCE} at once, measured again, within {tune.NEAR:.0%}",
         f"{TIMES} of {TIMES}",
         f"{near} of {TIMES}: {', '.join(said)}",
         near == TIMES,

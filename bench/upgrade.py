@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench.figures import TOLLBAR, Figure, timed, unmeasured
 from bench.studies import Unmeasured
-from tollbar.libraries import Provider, open_provider
-from tollbar.servers.loading import libssl_beside
+from tollbar.catalog.libraries import Provider, open_provider
+from tollbar.lab.servers.loading import libssl_beside
 
 UNCHANGED, INJECTED = 40, 10
 # Of so many upgrades of nothing one is also of TLS.

@@ -9,9 +9,12 @@ from statistics import median
 import numpy as np
 
 from bench.figures import Figure, unmeasured
-from tollbar import machine, plan, runners, study
-from tollbar.plan import Cell
-from tollbar.runner import Session
+from tollbar import study
+from tollbar.catalog import runners
+from tollbar.core import machine
+from tollbar.core.runner import Session
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 READY_GOAL_S = 3.0
 DRIFT_GOAL = 0.01

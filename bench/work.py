@@ -6,12 +6,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 
-from tollbar import machine, plan, study, workloads
-from tollbar.plan import Cell
-from tollbar.records import CLIENT, ChunkRecord
-from tollbar.runner import Session
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import Work
+from tollbar import study
+from tollbar.core import machine
+from tollbar.core.records import CLIENT, ChunkRecord
+from tollbar.core.runner import Session
+from tollbar.lab import workloads
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Work
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 LIMIT_S = 60.0
 

@@ -10,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tollbar.families import Choice, Family, Setting, Standing, Value
-from tollbar.plan import Cell
-from tollbar.records import RUNNER, Chunk, Outcome, Trial
+from tollbar.catalog.families import Choice, Family, Setting, Standing, Value
+from tollbar.core.records import RUNNER, Chunk, Outcome, Trial
 from tollbar.results import Row, Run, StudyRun
 from tollbar.study import Claim, Measure, Study
+from tollbar.study.plan import Cell
 
 # So many that rounding a chunk's CPU time to whole nanoseconds is a millionth of a nanosecond per operation; and of no
 # round number, nor two alike, so that chunks of one cost have no times that are multiples of a tick.

@@ -7,17 +7,17 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tollbar import stats
-from tollbar.arrays import np
-from tollbar.families import Value
-from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
-from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
-from tollbar.judge.ledger import Ledger
-from tollbar.judge.noise import worst_noise
-from tollbar.judge.tolls import tolls
-from tollbar.records import Chunk, Outcome, Trial
+from tollbar.analysis import Measurement, StudyJudgement, Toll, Trust, Verdict
+from tollbar.analysis.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.noise import worst_noise
+from tollbar.analysis.tolls import tolls
+from tollbar.catalog.families import Value
+from tollbar.core import stats
+from tollbar.core.arrays import np
+from tollbar.core.records import Chunk, Outcome, Trial
+from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visit
 from tollbar.results import Row, StudyRun
-from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, Visit
 
 CELLS_A_BATCH = 4
 

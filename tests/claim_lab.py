@@ -7,10 +7,10 @@ import random
 from collections.abc import Mapping
 
 from builders import lognormal, measured, row, study, study_run
-from tollbar.families import Value
-from tollbar.judge import ClaimResult, judge_study
+from tollbar.analysis import ClaimResult, judge_study
+from tollbar.catalog.families import Value
+from tollbar.core.stats import Interval
 from tollbar.results import Row
-from tollbar.stats import Interval
 from tollbar.study import Claim
 
 

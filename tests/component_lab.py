@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from patience import PATIENCE_S
-from tollbar import libraries, servers
-from tollbar.runner.confined import FIRST_ACCOUNT
-from tollbar.servers import driver, proc
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox, folder_for_all
+from tollbar.catalog import libraries, servers
+from tollbar.core import proc
+from tollbar.core.runner.confined import FIRST_ACCOUNT
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox, folder_for_all
 
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]

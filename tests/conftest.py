@@ -30,15 +30,16 @@ from gather_lab import made_in
 from patience import PATIENCE_S
 from report_lab import Pages
 from served_lab import ANSWERED_S, Lab
-from tollbar import libraries, servers
-from tollbar.errors import TollbarError
-from tollbar.fleet import driving, namespaces
-from tollbar.libraries import Provider
-from tollbar.measure.schedule import Pace
-from tollbar.records import Observed
-from tollbar.servers import loading, proc
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import request
+from tollbar.catalog import libraries, servers
+from tollbar.catalog.libraries import Provider
+from tollbar.cluster import driving, namespaces
+from tollbar.core import proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Observed
+from tollbar.lab.measure.schedule import Pace
+from tollbar.lab.servers import loading
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import request
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

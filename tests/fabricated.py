@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import cache
 
 from builders import row_of
-from tollbar import plan, study
-from tollbar.judge import StudyJudgement, judge_study
-from tollbar.plan import StudyPlan
+from tollbar import study
+from tollbar.analysis import StudyJudgement, judge_study
 from tollbar.results import Row, StudyRun
+from tollbar.study import plan
+from tollbar.study.plan import StudyPlan
 
 BLOCKS = 8
 # From a million times cheaper to a thousand times dearer: as wide apart as password hashes are.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tollbar.families import Setting, Value
-from tollbar.families.settings import IN_BYTES
+from tollbar.catalog.families import Setting, Value
+from tollbar.catalog.families.settings import IN_BYTES
 
 A_FAMILY = """
 [family]

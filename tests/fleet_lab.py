@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tollbar import fleet
-from tollbar.fleet.cluster import ClusterNode, Lost, Said
-from tollbar.fleet.driving import Fleets, State
-from tollbar.fleet.node import NodeAgent
+from tollbar import cluster
+from tollbar.cluster.cluster import ClusterNode, Lost, Said
+from tollbar.cluster.driving import Fleets, State
+from tollbar.cluster.node import NodeAgent
 
 SPIN = """
 question  = "Does this lab find a difference where there is one?"
@@ -77,7 +77,7 @@ class Cluster:
 
 def begun(place: Path, blocks: int = 2) -> Fleets:
     """A fleet of the study of known work."""
-    return fleet.begin(
+    return cluster.begin(
         place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)},
         options=["--blocks", str(blocks)],
         on="ray", simulated=None, labels={"tollbar.io/role": "web"},
@@ -86,7 +86,7 @@ def begun(place: Path, blocks: int = 2) -> Fleets:
 
 def ended(fleets: Fleets) -> dict[str, tuple[State, str | None]]:
     """How each node ended."""
-    return {one.name: (one.state, one.reason) for one in fleet.take_up(fleets.directory).fleet.nodes}
+    return {one.name: (one.state, one.reason) for one in cluster.take_up(fleets.directory).fleet.nodes}
 
 
 def trials(run: Path) -> list[tuple[object, ...]]:

@@ -22,7 +22,7 @@ from patience import PATIENCE_S
 from tollbar.cli import main
 
 # Not what runs when it is imported, nor what takes seconds to import and next to no command wants.
-NOT_IMPORTED = ("tollbar.__main__", "tollbar.fleet.on_ray")
+NOT_IMPORTED = ("tollbar.__main__", "tollbar.cluster.on_ray")
 READ_BEFORE = "read_before"
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from bench.fleet import fingerprint, run_of
 
-from tollbar import gathering, judge, results
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.gathering import Gathered, Unusable
-from tollbar.gathering.kept import read_kept
+from tollbar import analysis, results
+from tollbar.analysis.kept import read_kept
+from tollbar.catalog.families import Value
+from tollbar.core.errors import TollbarError
+from tollbar.decide import compare
+from tollbar.decide.compare import Gathered, Unusable
 
 CHOICES = {"sha-256": 1000.0, "sha-512": 1500.0, "sha-1": 800.0, "blake3": 1000.0}
 
@@ -28,12 +29,12 @@ def made_in(folder: Path) -> Path:
 
 
 def told(*folders: Path) -> Gathered:
-    return gathering.gather(gathering.read(folders))
+    return compare.gather(compare.read(folders))
 
 
 def judged_again(run: Path) -> Path:
     """The run with a current judgement, as `tollbar report` leaves it."""
-    gathering.keep(judge.judge(results.read(run)))
+    compare.keep(analysis.judge(results.read(run)))
     return run
 
 
@@ -48,7 +49,7 @@ def why_not_current(run: Path) -> str:
 
 def reason_of(directory: Path) -> str:
     """Why a directory is no run that can be read."""
-    (one,) = gathering.read([directory])
+    (one,) = compare.read([directory])
     assert isinstance(one, Unusable)
     assert one.reason.isprintable()
     return one.reason

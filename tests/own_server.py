@@ -13,8 +13,9 @@ from pathlib import Path
 
 import server_lab
 from conftest import here
-from tollbar.servers import driver, proc
-from tollbar.tls import Certificates
+from tollbar.core import proc
+from tollbar.lab.servers import driver
+from tollbar.lab.tls import Certificates
 
 BOTH = ("TLSv1.2", "TLSv1.3")
 WORKERS = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from tollbar.families import Standing
-from tollbar.judge.choosing import Wanted, wanted
+from tollbar.catalog.families import Standing
+from tollbar.decide.choosing import Wanted, wanted
 
 TODAY = date(2026, 11, 23)
 

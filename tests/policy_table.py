@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from tollbar.families import Family, Value, at_defaults, families
-from tollbar.policies import Judged, Policy, Ruling, judged, policy, shipped
+from tollbar.catalog.families import Family, Value, at_defaults, families
+from tollbar.catalog.policies import Judged, Policy, Ruling, judged, policy, shipped
 
 REVIEWED = date(2026, 11, 23)
 

@@ -11,19 +11,11 @@ from pathlib import Path
 
 import by_hand
 from report_families import DIGESTS, PASSWORDS, choice_of
-from tollbar.families import Family, Standing, Value
-from tollbar.judge import (
-    ClaimResult,
-    ClaimVerdict,
-    Contrast,
-    Judgement,
-    Measurement,
-    StudyJudgement,
-    Verdict,
-)
-from tollbar.records import RUNNER, Chunk, Outcome
+from tollbar.analysis import ClaimResult, ClaimVerdict, Contrast, Judgement, Measurement, StudyJudgement, Verdict
+from tollbar.catalog.families import Family, Standing, Value
+from tollbar.core.records import RUNNER, Chunk, Outcome
+from tollbar.core.stats import Interval
 from tollbar.results import Row, Run, StudyRun
-from tollbar.stats import Interval
 from tollbar.study import Claim, Measure, Study
 
 THRESHOLD = 0.03

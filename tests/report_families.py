@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from tollbar.families import Authority, Choice, Family, Setting, Standing
+from tollbar.catalog.families import Authority, Choice, Family, Setting, Standing
 
 SEEN = date(2026, 11, 21)
 

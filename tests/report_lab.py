@@ -17,7 +17,7 @@ from selenium.webdriver.chrome.service import Service
 from patience import PATIENCE_S
 from report_example import example, judgement, large
 from served_example import arrivals, asked_only, handshakes
-from tollbar import report
+from tollbar.report import html
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Pages:
 def written(folder: Path) -> Pages:
     """Writes all of them into a folder."""
     found = Pages(folder / "small.html", folder / "large.html", folder / "served.html")
-    report.write(example(), found.small)
-    report.write(large(), found.large)
-    report.write(judgement([handshakes(), arrivals(), asked_only()]), found.served)
+    html.write(example(), found.small)
+    html.write(large(), found.large)
+    html.write(judgement([handshakes(), arrivals(), asked_only()]), found.served)
     return found
 
 

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tollbar import machine, measure, plan, study, workloads
-from tollbar.runner import Session
-from tollbar.servers import proc
-from tollbar.servers.nodes import Node
-from tollbar.servers.places import read_places
+from tollbar import study
+from tollbar.catalog.servers.places import read_places
+from tollbar.core import machine, proc
+from tollbar.core.runner import Session
+from tollbar.lab import measure, workloads
+from tollbar.lab.servers.nodes import Node
+from tollbar.study import plan
 
 TOLLBAR = Path(sys.executable).with_name("tollbar")
 LIMIT_S = 180.0
@@ -129,7 +131,7 @@ def whole_ns(nodes: list[Node]) -> int:
     for node in nodes:
         pids = proc.tree(node._process.pid)
         words = {pid: _words(pid) for pid in pids}
-        own = [pid for pid in pids if b"tollbar.servers.agent" in words[pid] or b"account" in words[pid]]
+        own = [pid for pid in pids if b"tollbar.lab.servers.agent" in words[pid] or b"account" in words[pid]]
         total += proc.cpu_ns(pid for pid in pids if pid not in own and b"keep" not in words[pid])
     return total
 

@@ -9,12 +9,12 @@ from functools import cache
 from math import exp
 
 import by_hand
-from tollbar import families
-from tollbar.families import Value
-from tollbar.judge import Limit, Measurement, StudyJudgement
-from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Negotiated, Outcome, Trial
+from tollbar.analysis import Limit, Measurement, StudyJudgement
+from tollbar.catalog import families
+from tollbar.catalog.families import Value
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Negotiated, Outcome, Trial
 from tollbar.results import Row, StudyRun
-from tollbar.servers.remote import Remote
 from tollbar.study import Load, Measure, Study
 
 BLOCKS, ROUNDS = 8, 10

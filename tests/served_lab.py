@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tollbar import measure, plan, study
-from tollbar.plan import Plan
-from tollbar.records import Proven, Trial
-from tollbar.servers.sandbox import Sandbox
-from tollbar.tls import Certificates
+from tollbar import study
+from tollbar.core.records import Proven, Trial
+from tollbar.lab import measure
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.tls import Certificates
+from tollbar.study import plan
+from tollbar.study.plan import Plan
 
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 

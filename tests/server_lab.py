@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from patience import PATIENCE_S
-from tollbar import libraries, servers, tls
-from tollbar.runner import engine
-from tollbar.servers import driver
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import libraries, servers
+from tollbar.core.runner import engine
+from tollbar.lab import tls
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.sandbox import Sandbox
 
 PR_SET_CHILD_SUBREAPER = 36
 

@@ -1,7 +1,7 @@
 """A virtual machine whose truth is known, on which the lab measures as it does on a real one.
 
-Its sessions and its clock take the place of processes and of time below `tollbar.measure`; the probe, batches, rounds,
-waiting, store and judge are those of a run. What disturbs it follows other laws than what the method was found with:
+Its sessions and its clock take the place of processes and of time below `tollbar.lab.measure`; the probe, batches,
+rounds, waiting, store and judge are those of a run. Its disturbances follow other laws than the method was found with:
 durations with heavy tails, several levels, steps that hit all work alike, bursts that no probe sees.
 """
 
@@ -25,16 +25,19 @@ import numpy as np
 import disturbed
 import share
 from disturbed import Kind, Work
-from tollbar import libraries, measure, plan, results, study
-from tollbar.judge.quotients import listed
-from tollbar.measure import batch, members, probe, rounds
-from tollbar.moments import CHAIN, PROBE, Watch
-from tollbar.plan import Plan
-from tollbar.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, SliceRecord, failed
+from tollbar import results, study
+from tollbar.analysis.quotients import listed
+from tollbar.catalog import libraries
+from tollbar.core.moments import CHAIN, PROBE, Watch
+from tollbar.core.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, SliceRecord, failed
+from tollbar.core.runner import Stopped
+from tollbar.core.runner.session import Meanwhile
+from tollbar.lab import measure
+from tollbar.lab.measure import batch, members, probe, rounds
+from tollbar.lab.workloads import Work as Task
 from tollbar.results import Run
-from tollbar.runner import Stopped
-from tollbar.runner.session import Meanwhile
-from tollbar.workloads import Work as Task
+from tollbar.study import plan
+from tollbar.study.plan import Plan
 
 CHOICES = ("spin-1", "spin-1-again", "spin-2", "spin-5", "none")
 """The baseline, and cells beside it: what they do is up to the virtual machine."""

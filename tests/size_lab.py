@@ -9,12 +9,12 @@ from datetime import date
 from pathlib import Path
 
 from builders import lognormal, measured, row, run, study, study_run
-from tollbar import families
-from tollbar.families import Standing, Value
+from tollbar.catalog import families
+from tollbar.catalog.families import Standing, Value
+from tollbar.decide.size import read, size
+from tollbar.decide.size.mix import Mix
+from tollbar.decide.size.sized import Sized
 from tollbar.results import StudyRun
-from tollbar.sizing import read, size
-from tollbar.sizing.mix import Mix
-from tollbar.sizing.sized import Sized
 
 TODAY = date(2026, 11, 23)
 BLOCKS = 12

@@ -17,15 +17,15 @@ import pytest
 
 from patience import PATIENCE_S
 from tollbar import __version__
-from tollbar.libraries import engine_build
-from tollbar.records import Outcome
-from tollbar.runner import engine
-from tollbar.runner.process import Process
-from tollbar.servers import NotStarted
-from tollbar.servers.agent import Agent
-from tollbar.servers.nodes import Node
-from tollbar.servers.places import RoleMachine
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog.libraries import engine_build
+from tollbar.catalog.servers import NotStarted
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.core.records import Outcome
+from tollbar.core.runner import engine
+from tollbar.core.runner.process import Process
+from tollbar.lab.servers.agent import Agent
+from tollbar.lab.servers.nodes import Node
+from tollbar.lab.servers.sandbox import Sandbox
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from tollbar.servers.sandbox import Sandbox
 )
 def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
     """A lab of another version, and an address that is not its machine's."""
-    agent = Process((sys.executable, "-m", "tollbar.servers.agent"))
+    agent = Process((sys.executable, "-m", "tollbar.lab.servers.agent"))
     try:
         asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
         agent.say({"hello": {**asked, "directory": "/nowhere", "token": secrets.token_hex(32), **change}})
@@ -57,7 +57,7 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
 QUIET_AGENT = """
 import os, select, sys, time
 from types import SimpleNamespace
-from tollbar.servers import agent
+from tollbar.catalog.servers import agent
 
 def until_silent(read, write, error, limit_s):
     assert limit_s == agent.SILENCE_S
@@ -97,7 +97,7 @@ def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) ->
 
 def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while it waits for an answer."""
-    monkeypatch.setattr("tollbar.servers.nodes.BEAT_S", 0.01)
+    monkeypatch.setattr("tollbar.lab.servers.nodes.BEAT_S", 0.01)
     told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
     node = Node(RoleMachine("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
     node.keep_up()

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import tollbar.families
+import tollbar.catalog.families
 from conftest import lacking
 from family_text import as_a_study_writes_it
-from tollbar.families import Answer, Choice, Family, Standing, families
+from tollbar.catalog.families import Answer, Choice, Family, Standing, families
 
-ROOT = Path(tollbar.families.__file__).parent
+ROOT = Path(tollbar.catalog.families.__file__).parent
 
 # Above these a test would wait for a password hash instead of looking at one.
 FEW_ITERATIONS = 10_000

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from conftest import FAKE_RUNNER, Tollbar
-from tollbar import plan, results, study, units
-from tollbar.errors import TollbarError
-from tollbar.measure import schedule
-from tollbar.measure.schedule import Pace
-from tollbar.plan import Plan
-from tollbar.stats import FEWEST_BLOCKS
-from tollbar.study import Study
+from tollbar import results, study
+from tollbar.core import units
+from tollbar.core.errors import TollbarError
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.lab.measure import schedule
+from tollbar.lab.measure.schedule import Pace
+from tollbar.study import Study, plan
+from tollbar.study.plan import Plan
 
 
 def _question(line: str, against: str | None = None) -> study.Question:

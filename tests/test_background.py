@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders import example, study_run
-from tollbar.judge import judge_study
+from tollbar.analysis import judge_study
 
 
 def test_what_a_runtime_does_between_chunks_is_shared_out_among_all_operations() -> None:

@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 import fabricated
-from tollbar import plan, study, workloads
-from tollbar.families import Standing
-from tollbar.measure.members import Member
-from tollbar.measure.schedule import Pace
-from tollbar.plan import Cell, StudyPlan
-from tollbar.plan.batches import MOST_CELLS, Batch, Visit, blocks
-from tollbar.plan.pairs import claimed, contrasted, tabled
-from tollbar.records import Ready
-from tollbar.servers.remote import Remote
-from tollbar.study import Measure
-from tollbar.workloads import Work
-from tollbar.workloads.request import RequestWork, fewest_of
+from tollbar import study
+from tollbar.catalog.families import Standing
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core.records import Ready
+from tollbar.lab import workloads
+from tollbar.lab.measure.members import Member
+from tollbar.lab.measure.schedule import Pace
+from tollbar.lab.workloads import Work
+from tollbar.lab.workloads.request import RequestWork, fewest_of
+from tollbar.study import Measure, plan
+from tollbar.study.plan import Cell, StudyPlan
+from tollbar.study.plan.batches import MOST_CELLS, Batch, Visit, blocks
+from tollbar.study.plan.pairs import claimed, contrasted, tabled
 
 BLOCKS = 12
 

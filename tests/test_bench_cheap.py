@@ -8,7 +8,7 @@ import pytest
 from bench import cheap
 from bench.studies import Unmeasured
 
-from tollbar.libraries import Provider
+from tollbar.catalog.libraries import Provider
 
 REFUSAL = '{"outcome": "failed", "reason": "it has no key"}'
 PROVED = '{"outcome": "ok", "proof": {"accepted": ["the same message again"]}}'

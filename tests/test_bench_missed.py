@@ -19,8 +19,8 @@ from bench.parity.counting import Absent, Row
 from bench.parity.document import Part
 from bench.studies import Unmeasured
 
-from tollbar.libraries import Provider
-from tollbar.moments import Quickness
+from tollbar.catalog.libraries import Provider
+from tollbar.core.moments import Quickness
 
 true: Any = import_module("bench.true")
 

@@ -9,9 +9,9 @@ from math import exp
 import pytest
 
 from builders import row, study, study_run
-from tollbar import families
-from tollbar.judge import StudyJudgement, judge_study
-from tollbar.present.against import break_even
+from tollbar.analysis import StudyJudgement, judge_study
+from tollbar.catalog import families
+from tollbar.report.sections.against import break_even
 from tollbar.results import Row
 
 BLOCKS = 12

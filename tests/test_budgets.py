@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from builders import lognormal, measured, row, study, study_run
-from tollbar import method, plan
-from tollbar.budgets.accepting import accepted
-from tollbar.budgets.checked import PRECISION, BudgetVerdict, Check, CheckedBudget
-from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
-from tollbar.errors import TollbarError
-from tollbar.families import Standing
-from tollbar.judge import StudyJudgement, judge_study
-from tollbar.policies import CostBudget, Processor, SetOn, check_project, read_project
-from tollbar.present.decisions.check import answer
+from tollbar.analysis import StudyJudgement, judge_study
+from tollbar.catalog.families import Standing
+from tollbar.catalog.policies import CostBudget, Processor, SetOn, check_project, read_project
+from tollbar.core import method
+from tollbar.core.errors import TollbarError
+from tollbar.decide.check.accepting import accepted
+from tollbar.decide.check.checked import PRECISION, BudgetVerdict, Check, CheckedBudget
+from tollbar.decide.check.judging import judged, left_out, refuse_other_than_one, study_of
+from tollbar.decide.check.words import answer
 from tollbar.results import Row
+from tollbar.study import plan
 
 TODAY = date(2026, 11, 23)
 HERE = Processor("AMD EPYC", "25/17/1", "aes avx2")

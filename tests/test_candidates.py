@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from policy_lab import asked
-from tollbar import plan, study
-from tollbar.families import Value
-from tollbar.judge.candidates import MOST_APART, deciding, nearby
-from tollbar.policies import Ruling
+from tollbar import study
+from tollbar.catalog.families import Value
+from tollbar.catalog.policies import Ruling
+from tollbar.decide.candidates import MOST_APART, deciding, nearby
+from tollbar.study import plan
 
 
 def test_what_policies_rule_on_and_threats_depend_on_is_varied() -> None:

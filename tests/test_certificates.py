@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tollbar.tls import Certificates, certificates
-from tollbar.tls import settings as tls
+from tollbar.lab.tls import Certificates, certificates
+from tollbar.lab.tls import settings as tls
 
 
 @pytest.mark.parametrize("kind", [kind for kind in certificates.KINDS if kind != "rsa-4096"])

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from conftest import Tollbar
-from tollbar import libraries, method, plan, study
+from tollbar import study
+from tollbar.catalog import libraries
+from tollbar.core import method
 from tollbar.results import changes, made_with
+from tollbar.study import plan
 
 BEGUN: Mapping[str, Any] = {
     "engine": "tollbar-engine 0.1.0 (optimised) 00aa",

@@ -18,12 +18,12 @@ from builders import run
 from conftest import FAKE_RUNNER, Tollbar
 from patience import PATIENCE_S
 from test_budgets import at_ratio
-from tollbar import measuring
+from tollbar.analysis import Judgement, StudyJudgement
+from tollbar.catalog.policies import read_project
 from tollbar.cli import check as command
-from tollbar.document.decisions.check import CheckDocument
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.judge import Judgement, StudyJudgement
-from tollbar.policies import read_project
+from tollbar.cli import measuring
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.decide.check.document import CheckDocument
 from tollbar.study import Study, load
 
 USES = """
@@ -345,7 +345,7 @@ def test_policies_are_checked_without_the_judge(folder: Path) -> None:
         "import sys; from tollbar import cli; sys.argv = ['tollbar', 'check', 'policy']\n"
         "try: cli.main()\n"
         "except SystemExit:\n"
-        "    left_out = 'numpy', 'rich.progress', 'tollbar.judge', 'tollbar.study'\n"
+        "    left_out = 'numpy', 'rich.progress', 'tollbar.analysis', 'tollbar.study'\n"
         "    print([one for one in left_out if one in sys.modules])"
     )
     done = subprocess.run(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import families, spelling
-from tollbar.errors import TollbarError
-from tollbar.policies.checking import read_project
+from tollbar.catalog import families
+from tollbar.catalog.policies.checking import read_project
+from tollbar.core import spelling
+from tollbar.core.errors import TollbarError
 
 
 def use(tmp_path: Path, family: str, choice: str) -> object:

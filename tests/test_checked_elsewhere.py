@@ -10,13 +10,15 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tollbar import libraries, plan, study
-from tollbar.libraries import Broken
-from tollbar.plan import Cell
-from tollbar.records import Made, Outcome, Proof, Proven, Record
-from tollbar.runner import ask as ask_for_real
-from tollbar.workloads import Given
-from tollbar.workloads.operation import OperationWorkload
+from tollbar import study
+from tollbar.catalog import libraries
+from tollbar.catalog.libraries import Broken
+from tollbar.core.records import Made, Outcome, Proof, Proven, Record
+from tollbar.core.runner import ask as ask_for_real
+from tollbar.lab.workloads import Given
+from tollbar.lab.workloads.operation import OperationWorkload
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 STUDY = """
 question  = "What does a signature cost?"

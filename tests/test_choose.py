@@ -10,14 +10,14 @@ from pathlib import Path
 
 from policy_lab import OURS, asked
 from test_choosing import COSTS, digests, noisy
-from tollbar.document.decisions.choose import made
-from tollbar.judge.candidates import nearby
-from tollbar.judge.choosing import Candidate, Wanted, choose
-from tollbar.policies import Ruling, with_edition
-from tollbar.present.decisions import page_of
-from tollbar.present.decisions.choose import Answered, answer
-from tollbar.present.numbers import NOISY
-from tollbar.present.page import Brief
+from tollbar.catalog.policies import Ruling, with_edition
+from tollbar.decide.answers import page_of
+from tollbar.decide.candidates import nearby
+from tollbar.decide.choose.document import made
+from tollbar.decide.choose.words import Answered, answer
+from tollbar.decide.choosing import Candidate, Wanted, choose
+from tollbar.report.numbers import NOISY
+from tollbar.report.page import Brief
 
 
 def answered(want: Wanted) -> tuple[Answered, Brief]:

@@ -12,15 +12,15 @@ import pytest
 
 import share
 from builders import Outcome, lognormal, measured, row, study, study_run
-from tollbar.errors import TollbarError
-from tollbar.families import Standing, Value, cells_of, families
-from tollbar.judge import Toll, Verdict
-from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, ranked, wanted
-from tollbar.judge.decisions import jointly
-from tollbar.policies import Ruling
-from tollbar.records import Chunk
+from tollbar.analysis import Toll, Verdict
+from tollbar.analysis.decisions import jointly
+from tollbar.catalog.families import Standing, Value, cells_of, families
+from tollbar.catalog.policies import Ruling
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Chunk
+from tollbar.core.stats import Moments
+from tollbar.decide.choosing import Choosing, Wanted, choose, choose_unpriced, ranked, wanted
 from tollbar.results import Row, StudyRun
-from tollbar.stats import Moments
 
 TODAY = date(2026, 11, 23)
 # Of a core that others had.

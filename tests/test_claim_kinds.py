@@ -10,10 +10,10 @@ import pytest
 
 from builders import claim, row, study, study_run
 from claim_lab import cells, interval, results
-from tollbar.families import Value
-from tollbar.judge import ClaimVerdict, judge_study
-from tollbar.judge.claims import judge_ratio
-from tollbar.records import RUNNER, Chunk, ComponentRecord, LoadRecord, Trial
+from tollbar.analysis import ClaimVerdict, judge_study
+from tollbar.analysis.claims import judge_ratio
+from tollbar.catalog.families import Value
+from tollbar.core.records import RUNNER, Chunk, ComponentRecord, LoadRecord, Trial
 from tollbar.results import Row
 from tollbar.study import Amount, Claim
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from builders import claim, lognormal, measured, row, study, study_run
 from claim_lab import cells, interval, results
-from tollbar.families import Value
-from tollbar.judge import ClaimVerdict, judge_study
-from tollbar.judge.claims import _tolerated, _too_few, judge_order, judge_ratio
-from tollbar.judge.decisions import Terms
-from tollbar.judge.ledger import Ledger
-from tollbar.records import LoadRecord, Outcome
-from tollbar.stats import Interval
+from tollbar.analysis import ClaimVerdict, judge_study
+from tollbar.analysis.claims import _tolerated, _too_few, judge_order, judge_ratio
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.ledger import Ledger
+from tollbar.catalog.families import Value
+from tollbar.core.records import LoadRecord, Outcome
+from tollbar.core.stats import Interval
 
 
 @pytest.mark.parametrize(

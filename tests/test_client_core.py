@@ -12,20 +12,23 @@ from typing import Any
 import pytest
 
 from conftest import here, lacking
-from tollbar import machine, plan, study, workloads
-from tollbar.errors import TollbarError
-from tollbar.measure import batch, members
-from tollbar.measure.rounds import Rounds
-from tollbar.plan import Cell
-from tollbar.plan.batches import Batch, Visit
-from tollbar.records import ChunkRecord, LoadRecord, Observed, Outcome, Record, Steady, Totals, Trial
-from tollbar.runner import Session
-from tollbar.servers import driver, proc
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.remote import Remote
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import request
-from tollbar.workloads.request import RequestWork, load_record
+from tollbar import study
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core import machine, proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import ChunkRecord, LoadRecord, Observed, Outcome, Record, Steady, Totals, Trial
+from tollbar.core.runner import Session
+from tollbar.lab import workloads
+from tollbar.lab.measure import batch, members
+from tollbar.lab.measure.rounds import Rounds
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import request
+from tollbar.lab.workloads.request import RequestWork, load_record
+from tollbar.study import plan
+from tollbar.study.plan import Cell
+from tollbar.study.plan.batches import Batch, Visit
 
 SERVED = """
 question  = "What does a hash cost?"

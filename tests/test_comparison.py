@@ -9,14 +9,14 @@ from math import inf
 import pytest
 
 from builders import row, run, study_run, trials
-from tollbar import method
-from tollbar.console import show_comparison, streams
-from tollbar.errors import TollbarError
-from tollbar.judge import Changed, Comparison, compare, judge
-from tollbar.present.decisions.compare import comparison_notes, comparison_tables
-from tollbar.records import Trial
+from tollbar.analysis import Changed, Comparison, compare, judge
+from tollbar.core import method
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Trial
+from tollbar.core.stats import Moments
+from tollbar.report.changes import comparison_notes, comparison_tables
+from tollbar.report.terminal import show_comparison, streams
 from tollbar.results import Run
-from tollbar.stats import Moments
 
 BLOCKS = 8
 

@@ -25,10 +25,11 @@ from component_lab import (
     wait_until,
     work_dir_of,
 )
-from tollbar.records import Outcome
-from tollbar.servers import driver, guarded, proc
-from tollbar.servers.driver import NotStarted, rendered
-from tollbar.servers.sandbox import Sandbox, folder_for_all
+from tollbar.core import proc
+from tollbar.core.records import Outcome
+from tollbar.lab.servers import driver, guarded
+from tollbar.lab.servers.driver import NotStarted, rendered
+from tollbar.lab.servers.sandbox import Sandbox, folder_for_all
 
 
 @pytest.mark.parametrize("by", KINDS)

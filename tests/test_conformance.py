@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import Tollbar
-from tollbar.measure.conformance import Finding, hold
+from tollbar.lab.measure.conformance import Finding, hold
 
 GOOD = Path(__file__).parent / "toy" / "hash-runner"
 KNOWN = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -10,9 +10,9 @@ import pytest
 
 import share
 from builders import lognormal, measured, row, study, study_run
-from tollbar.families import Standing, Value
-from tollbar.judge import Contrast, Verdict, judge_study
-from tollbar.records import Outcome
+from tollbar.analysis import Contrast, Verdict, judge_study
+from tollbar.catalog.families import Standing, Value
+from tollbar.core.records import Outcome
 from tollbar.results import Row
 
 Cost = Callable[[Mapping[str, Value]], float]

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE_S
-from tollbar import control_groups, machine
-from tollbar.servers import leftovers
-from tollbar.servers.guarded import Guarded
-from tollbar.servers.sandbox import Sandbox
+from tollbar.core import control_groups, machine
+from tollbar.lab.servers import leftovers
+from tollbar.lab.servers.guarded import Guarded
+from tollbar.lab.servers.sandbox import Sandbox
 
 BURN = "i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done"
 needs_groups = pytest.mark.skipif(control_groups.usable() is None, reason="no control group can be made here")
@@ -126,7 +126,7 @@ def test_a_group_that_everything_left_is_found_and_swept(monkeypatch: pytest.Mon
 LAB = """
 import time
 from test_control_groups import guarded
-from tollbar.servers.sandbox import Sandbox
+from tollbar.lab.servers.sandbox import Sandbox
 with Sandbox() as sandbox:
     guarded(sandbox, "exec sleep 600")
     print(sandbox.directory.name, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tollbar.words import few, left_out, more
+from tollbar.core.words import few, left_out, more
 
 NAMES = ["a", "b", "c"]
 

@@ -15,9 +15,9 @@ import share
 from disturbed import Disturbance, Kind, Work, gamma, lognormal, pareto
 from simulated import CHOICES, PROBE_NS, START_S, Lab
 from tollbar import __version__
-from tollbar.judge import Judgement, Toll, Verdict, judge
-from tollbar.measure import rounds
-from tollbar.stats import Interval, Moments
+from tollbar.analysis import Judgement, Toll, Verdict, judge
+from tollbar.core.stats import Interval, Moments
+from tollbar.lab.measure import rounds
 
 # Runs of each setting; one of 12 blocks is a quarter of a second of work. A cell that truly covers in 88 % of runs is
 # found out by 98 of 100 samples of 400 runs, and by 18 of 100 samples of 75.

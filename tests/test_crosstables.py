@@ -11,15 +11,15 @@ import pytest
 
 from builders import lognormal, measured, row, study, study_run
 from report_example import digests, judgement
-from tollbar import document
-from tollbar.console import show_judgement, streams
-from tollbar.families import Value
-from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
-from tollbar.present.blocks import Items
-from tollbar.present.crosstables import study_table
-from tollbar.present.page import page
-from tollbar.records import Outcome
-from tollbar.report.page import html
+from tollbar.analysis import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
+from tollbar.catalog.families import Value
+from tollbar.core.records import Outcome
+from tollbar.report import document
+from tollbar.report.blocks import Items
+from tollbar.report.html.page import html
+from tollbar.report.page import page
+from tollbar.report.sections.crosstables import study_table
+from tollbar.report.terminal import show_judgement, streams
 from tollbar.results import Row
 from tollbar.study import CrossTable
 

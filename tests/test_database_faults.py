@@ -21,12 +21,13 @@ from bench.ground import mentioning
 from conftest import command, here, lacking
 from server_lab import query
 from test_databases import DATABASES, PATIENCE_S, ROWS, Case, started, store, task
-from tollbar import servers
-from tollbar.records import Outcome
-from tollbar.runner import Session, Stopped, engine
-from tollbar.servers import proc, sandbox
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.core.records import Outcome
+from tollbar.core.runner import Session, Stopped, engine
+from tollbar.lab.servers import sandbox
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
 
 
 @pytest.mark.share(1)

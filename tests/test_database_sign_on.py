@@ -8,12 +8,14 @@ import pytest
 
 from conftest import here, lacking
 from patience import PATIENCE_S
-from tollbar import plan, study, workloads
-from tollbar.plan import Cell
-from tollbar.records import Outcome
-from tollbar.runner import Session
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import Given
+from tollbar import study
+from tollbar.core.records import Outcome
+from tollbar.core.runner import Session
+from tollbar.lab import workloads
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Given
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 STUDY = """
 question = "What?"

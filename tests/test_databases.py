@@ -19,11 +19,12 @@ from component_lab import commands_of
 from conftest import here
 from patience import PATIENCE_S
 from server_lab import database, provider_of, query
-from tollbar import servers
-from tollbar.runner import engine
-from tollbar.servers import driver, proc
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.core.runner import engine
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
 
 Settings = Mapping[str, str | int]
 

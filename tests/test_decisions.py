@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tollbar.cli.options import Layout, show_answer
-from tollbar.console import streams
-from tollbar.document.form import Form, Number
-from tollbar.errors import TollbarError
-from tollbar.present.blocks import Listing, Table, TableCell, numbers, row_names
-from tollbar.present.page import Brief
+from tollbar.core.errors import TollbarError
+from tollbar.report.blocks import Listing, Table, TableCell, numbers, row_names
+from tollbar.report.document.form import Form, Number
+from tollbar.report.page import Brief
+from tollbar.report.terminal import streams
 
 ANSWER = Brief(
     "Which <hash> of `digest`?",

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from bench import reference
 
-from tollbar import plan, sizing, study
+from tollbar import study
 from tollbar.cli import COMMANDS
-from tollbar.present import glossary
+from tollbar.decide import size
+from tollbar.report import glossary
+from tollbar.study import plan
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -111,7 +113,7 @@ def test_no_lock_names_a_host() -> None:
         assert "://" not in (ROOT / lock).read_text("utf-8")
     hosts = set(re.findall(r"https://([\w.-]+)/", (ROOT / "engine" / "Cargo.lock").read_text("utf-8")))
     assert hosts <= {"github.com"}
-    runners = [path for path in (ROOT / "src" / "tollbar" / "runners").rglob("*") if path.suffix in LOCKS]
+    runners = [path for path in (ROOT / "src" / "tollbar" / "catalog" / "runners").rglob("*") if path.suffix in LOCKS]
     assert len(runners) > 3
     assert [] == [path for path in runners if "://" in path.read_text("utf-8")]
 
@@ -120,7 +122,7 @@ def test_the_mix_that_readme_sizes_is_the_documented_one() -> None:
     """`docs/mix.toml` can be read, and `docs/size.md` shows it."""
     text = (ROOT / "docs" / "mix.toml").read_text("utf-8")
     assert text.split("\n", 1)[1] in (ROOT / "docs" / "size.md").read_text("utf-8")
-    assert ["logins", "requests", "handshakes"] == [term.name for term in sizing.read(ROOT / "docs" / "mix.toml").terms]
+    assert ["logins", "requests", "handshakes"] == [term.name for term in size.read(ROOT / "docs" / "mix.toml").terms]
 
 
 def test_the_glossary_is_the_one_of_a_report() -> None:

@@ -16,14 +16,14 @@ import share
 from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
-from tollbar import document
-from tollbar.document.reference import with_tables
-from tollbar.document.run import RunDocument
-from tollbar.document.schema import DOCUMENTS, json_schema
-from tollbar.judge import StudyJudgement
-from tollbar.present.against import first_sentences
-from tollbar.present.answer import answer
-from tollbar.stats import Interval
+from tollbar.analysis import StudyJudgement
+from tollbar.core.stats import Interval
+from tollbar.decide.reference import with_tables
+from tollbar.decide.schema import DOCUMENTS, json_schema
+from tollbar.report import document
+from tollbar.report.document.run import RunDocument
+from tollbar.report.sections.against import first_sentences
+from tollbar.report.sections.answer import answer
 
 STUDY = {
     "study",

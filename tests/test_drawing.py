@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from builders import claim
-from tollbar import plan, study
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.plan import Cell, StudyPlan, batches
-from tollbar.plan.batches import blocks
-from tollbar.plan.pairs import claimed, contrasted, tabled
+from tollbar import study
+from tollbar.catalog.families import Value
+from tollbar.core.errors import TollbarError
+from tollbar.study import plan
+from tollbar.study.plan import Cell, StudyPlan, batches
+from tollbar.study.plan.batches import blocks
+from tollbar.study.plan.pairs import claimed, contrasted, tabled
 
 SMALL = """
 question  = "?"

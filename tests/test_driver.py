@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from server_lab import PLAINTEXT
-from tollbar import servers
-from tollbar.libraries import Provider
-from tollbar.records import Outcome
-from tollbar.servers import driver
-from tollbar.servers.driver import NotStarted, Request
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import Provider
+from tollbar.core.records import Outcome
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import NotStarted, Request
+from tollbar.lab.servers.sandbox import Sandbox
 
 
 @pytest.fixture

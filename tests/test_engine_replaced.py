@@ -13,7 +13,7 @@ from bench.ground import trials_of
 
 from patience import PATIENCE_S
 from test_run import BATCH, batches_there, runs_in, wait_for
-from tollbar.runner import engine
+from tollbar.core.runner import engine
 
 # `tollbar`, as it is where the engine is in this folder.
 WITH_ENGINE_IN = """

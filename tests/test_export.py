@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from report_example import example
-from tollbar import document
-from tollbar.errors import TollbarError
-from tollbar.families import families
-from tollbar.judge import Judgement
+from tollbar.analysis import Judgement
+from tollbar.catalog.families import families
+from tollbar.core.errors import TollbarError
+from tollbar.report import document
 from tollbar.results import free_names, write
 from tollbar.results.export import _rows
 from tollbar.results.run import StudyRun

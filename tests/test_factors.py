@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 
 import share
 from builders import row, study, study_run
-from tollbar import plan, stats
 from tollbar import study as studies
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.judge import FactorsResult, StudyJudgement, Together, judge_study
-from tollbar.judge.decisions import Terms
-from tollbar.judge.ledger import Ledger
-from tollbar.plan.batches import blocks
-from tollbar.plan.pairs import factored
-from tollbar.present.answer import answer
-from tollbar.present.factors import factor_sentences, factors_listing
-from tollbar.records import Outcome
-from tollbar.stats import Moments
+from tollbar.analysis import FactorsResult, StudyJudgement, Together, judge_study
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.ledger import Ledger
+from tollbar.catalog.families import Value
+from tollbar.core import stats
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome
+from tollbar.core.stats import Moments
+from tollbar.report.sections.answer import answer
+from tollbar.report.sections.factors import factor_sentences, factors_listing
+from tollbar.study import plan
+from tollbar.study.plan.batches import blocks
+from tollbar.study.plan.pairs import factored
 
 BLOCKS = 12
 NAMES = ("first", "second", "third")

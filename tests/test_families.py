@@ -11,8 +11,8 @@ import pytest
 
 from family_text import A_FAMILY, A_VALUE, as_a_study_writes_it
 from test_runners import FAMILIES
-from tollbar import libraries, servers
-from tollbar.families import (
+from tollbar.catalog import libraries, servers
+from tollbar.catalog.families import (
     Authority,
     Choice,
     Degree,
@@ -26,7 +26,7 @@ from tollbar.families import (
     families,
     read_family,
 )
-from tollbar.runners import all_platforms
+from tollbar.catalog.runners import all_platforms
 
 NAMES = [
     "cipher",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from family_text import A_FAMILY, A_VALUE
-from tollbar.errors import TollbarError
-from tollbar.families import families, read_family
+from tollbar.catalog.families import families, read_family
+from tollbar.core.errors import TollbarError
 
 # What is added to a good family, or changed in it, and what the error must name.
 BAD_FAMILIES = {

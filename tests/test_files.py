@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from conftest import lacking
-from tollbar import files
-from tollbar.errors import TollbarError
-from tollbar.files import read_bytes, read_text, write, write_atomically, write_named
-from tollbar.servers import leftovers, sandbox
+from tollbar.core import files
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import read_bytes, read_text, write, write_atomically, write_named
+from tollbar.lab.servers import leftovers, sandbox
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])

@@ -11,13 +11,13 @@ import pytest
 from disturbed import Disturbance, Kind, Work, lognormal
 from simulated import CHAIN_NS, FINGERPRINT, PROBE_NS, PROCESSOR, Lab
 from test_coverage import MACHINES
-from tollbar.judge import StudyJudgement, judge
-from tollbar.judge.quotients import by_chain_ns, listed
-from tollbar.judge.trust import STEADY_NEIGHBOUR, Trust, is_near
-from tollbar.moments import Known, Watch, keep_best, quickness_of
-from tollbar.present.page import quiet_share_words
-from tollbar.present.warnings import warnings
-from tollbar.stats import Interval, Moments
+from tollbar.analysis import StudyJudgement, judge
+from tollbar.analysis.quotients import by_chain_ns, listed
+from tollbar.analysis.trust import STEADY_NEIGHBOUR, Trust, is_near
+from tollbar.core.moments import Known, Watch, keep_best, quickness_of
+from tollbar.core.stats import Interval, Moments
+from tollbar.report.page import quiet_share_words
+from tollbar.report.sections.warnings import warnings
 
 # Equals on a quiet core, one of which suffers more from a neighbour and one less than the baseline.
 WORKS = (Work(20_000), Work(20_000, suffers=1.3), Work(20_000, suffers=0.6))
@@ -141,8 +141,8 @@ def test_the_chain_counts_where_nothing_is_known_of_earlier_runs() -> None:
 
 def test_readings_next_to_a_neighbour_are_no_history(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[str] = []
-    monkeypatch.setattr("tollbar.moments.write_atomically", lambda path, text: kept.append(text))
-    monkeypatch.setattr("tollbar.moments.best_known", lambda machine: None)
+    monkeypatch.setattr("tollbar.core.moments.write_atomically", lambda path, text: kept.append(text))
+    monkeypatch.setattr("tollbar.core.moments.best_known", lambda machine: None)
     keep_best(("a", "b"), [1.3 * PROBE_NS] * 60, PROBE_NS)
     assert [] == kept
     keep_best(("a", "b"), [1.05 * PROBE_NS] * 60, PROBE_NS)

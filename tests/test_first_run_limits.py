@@ -9,12 +9,12 @@ import pytest
 from builders import run, study_run
 from test_budgets import at_ratio, found
 from test_comparison import slower
-from tollbar.budgets.checked import BudgetVerdict
-from tollbar.judge import Judgement, StudyJudgement, judge
-from tollbar.moments import Known
-from tollbar.present.decisions.compare import increase_lines
-from tollbar.present.decisions.upgrade import upgrade_answer
-from tollbar.upgrading import Upgrade
+from tollbar.analysis import Judgement, StudyJudgement, judge
+from tollbar.core.moments import Known
+from tollbar.decide.check.checked import BudgetVerdict
+from tollbar.decide.upgrade import Upgrade
+from tollbar.decide.upgrade.words import upgrade_answer
+from tollbar.report.changes import increase_lines
 from upgrade_lab import of, pair
 
 

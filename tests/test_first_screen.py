@@ -14,13 +14,13 @@ from selenium.webdriver.common.by import By
 from report_example import digests, judgement, passwords
 from report_lab import Pages, open_page, wait
 from served_example import handshakes
-from tollbar import report
-from tollbar.families import family
-from tollbar.judge import Compared, StudyJudgement, Verdict
-from tollbar.present.answer import headline, whole_answer
-from tollbar.present.groups import places
-from tollbar.present.page import page
-from tollbar.present.results import results
+from tollbar.analysis import Compared, StudyJudgement, Verdict
+from tollbar.catalog.families import family
+from tollbar.report import html
+from tollbar.report.groups import places
+from tollbar.report.page import page
+from tollbar.report.sections.answer import headline, whole_answer
+from tollbar.report.sections.results import results
 
 X = "×\u00a0"
 
@@ -149,7 +149,7 @@ return [...document.querySelectorAll('a[href], button, select, summary, [tabinde
 
 def test_there_are_few_stops_of_the_tabulator(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """One for a table's head, whose arrows lead on; none for a table that does not scroll."""
-    report.write(judgement([digests()]), tmp_path / "one.html")
+    html.write(judgement([digests()]), tmp_path / "one.html")
     open_page(browser, tmp_path / "one.html")
     assert browser.execute_script(_STOPS) <= 20
     heads = "return [...document.querySelectorAll('.every th button')].filter(one => one.tabIndex >= 0).length"

@@ -15,13 +15,14 @@ import pytest
 
 import tollbar
 from fleet_lab import RUN, Cluster, Part, at_once, begun, ended, trials
-from tollbar import fleet, results
-from tollbar.errors import TollbarError
-from tollbar.fleet import driving
-from tollbar.fleet import node as node_module
-from tollbar.fleet.cluster import ClusterNode
-from tollbar.fleet.driving import Fleets, State
-from tollbar.fleet.node import NodeAgent
+from tollbar import cluster as fleet
+from tollbar import results
+from tollbar.cluster import driving
+from tollbar.cluster import node as node_module
+from tollbar.cluster.cluster import ClusterNode
+from tollbar.cluster.driving import Fleets, State
+from tollbar.cluster.node import NodeAgent
+from tollbar.core.errors import TollbarError
 
 # Blocks of a run that still goes on when it is heard, however late on a busy machine, that it has some.
 LONG = 24
@@ -31,7 +32,7 @@ def test_ray_is_an_extra_that_one_module_imports() -> None:
     """No other module names it, and a command that needs none imports none."""
     package = Path(tollbar.__file__).parent
     naming = [path for path in package.rglob("*.py") if "ray" in imported(path)]
-    assert [package / "fleet" / "on_ray.py"] == naming
+    assert [package / "cluster" / "on_ray.py"] == naming
     code = "import sys, tollbar.cli.run, tollbar.cli.fleet; sys.exit('ray' in sys.modules)"
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
 

@@ -12,10 +12,12 @@ from bench import fleet as made_up
 import forked
 from conftest import command, ray_is_there
 from fleet_lab import begun, spin
-from tollbar import fleet, gathering, report
+from tollbar import cluster
 from tollbar.cli.fleet import noted
-from tollbar.errors import TollbarError
-from tollbar.present.decisions.gather import gather_page
+from tollbar.core.errors import TollbarError
+from tollbar.decide import compare
+from tollbar.decide.compare.words import gather_page
+from tollbar.report import html
 
 THEIRS = """
 question = "What does my server cost?"
@@ -63,7 +65,7 @@ def test_a_cluster_of_the_environment_that_is_not_there_is_one_line(tmp_path: Pa
 def test_a_cluster_that_ended_long_ago_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray keeps its address in a file, and would wait for it for ever."""
     ray_is_there()
-    from tollbar.fleet import on_ray
+    from tollbar.cluster import on_ray
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(on_ray.services, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:9")
@@ -93,7 +95,7 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     fleets.write()
     words = [command(), "run", "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]
     assert 2 == forked.run(words, place).returncode
-    assert (fleets.directory / fleet.FILE).exists()
+    assert (fleets.directory / cluster.FILE).exists()
 
 
 @pytest.mark.parametrize(
@@ -111,14 +113,14 @@ def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, 
 def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:
     """Above all tolls, in words that no style hides."""
     run = made_up.run_of(tmp_path, made_up.fingerprint("A"), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512"))
-    page = gather_page(gathering.gather(gathering.read([run])), "tollbar gather", tmp_path / "page.html")
-    report.write_page(noted(page, fleet.SIMULATED), tmp_path / "page.html")
+    page = gather_page(compare.gather(compare.read([run])), "tollbar gather", tmp_path / "page.html")
+    html.write_page(noted(page, cluster.SIMULATED), tmp_path / "page.html")
     assert 1 == (tmp_path / "page.html").read_text().count("all nodes are this one machine")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"schema": 9})])
 def test_a_fleet_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     """One line, whatever is in the file."""
-    (tmp_path / fleet.FILE).write_text(text)
+    (tmp_path / cluster.FILE).write_text(text)
     with pytest.raises(TollbarError):
-        fleet.take_up(tmp_path)
+        cluster.take_up(tmp_path)

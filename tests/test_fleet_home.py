@@ -16,10 +16,10 @@ from bench import fleet as made_up
 
 from fleet_lab import RUN, trials
 from tollbar import results
-from tollbar.errors import TollbarError
-from tollbar.fleet.home import Home
-from tollbar.fleet.node import BLOCK_BYTES, NodeAgent, _copy, digest
-from tollbar.gathering.kept import read_kept
+from tollbar.analysis.kept import read_kept
+from tollbar.cluster.home import Home
+from tollbar.cluster.node import BLOCK_BYTES, NodeAgent, _copy, digest
+from tollbar.core.errors import TollbarError
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from bench.ground import program
 
 from conftest import machines_are_made
 from patience import PATIENCE_S
-from tollbar.errors import TollbarError
-from tollbar.fleet import namespaces
-from tollbar.fleet.namespaces import Network, Space
-from tollbar.servers import proc
-from tollbar.servers.sandbox import Sandbox
+from tollbar.cluster import namespaces
+from tollbar.cluster.namespaces import Network, Space
+from tollbar.core import proc
+from tollbar.core.errors import TollbarError
+from tollbar.lab.servers.sandbox import Sandbox
 
 SERVE = ("python3", "-m", "http.server", "8000")
 
@@ -88,8 +88,8 @@ def test_nothing_is_left_of_a_network_whose_lab_is_killed(tmp_path: Path) -> Non
     machines_are_made()
     made = """
 import sys, time
-from tollbar.servers.sandbox import Sandbox
-from tollbar.fleet import namespaces
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.cluster import namespaces
 with Sandbox() as sandbox:
     network = namespaces.network(sandbox, ["one"])
     network.spaces["one"].start(sandbox, "sleep", "12345")

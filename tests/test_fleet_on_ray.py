@@ -17,9 +17,9 @@ from bench.ground import NOTHING, Ground, program, trials_of, until
 
 from conftest import command, machines_are_made, ray_is_there
 from fleet_lab import spin
-from tollbar import fleet, results
-from tollbar.fleet import namespaces, simulated
-from tollbar.servers import proc
+from tollbar import cluster, results
+from tollbar.cluster import namespaces, simulated
+from tollbar.core import proc
 
 # Of some tenths of a second each: a node is asked every two seconds how far it is.
 BLOCKS = 48
@@ -88,7 +88,7 @@ def home(ground: Ground) -> dict[str, list[object]]:
 
 
 def states(ground: Ground) -> dict[str, str]:
-    (said,) = ground.folder.glob(f"runs/*/{fleet.FILE}")
+    (said,) = ground.folder.glob(f"runs/*/{cluster.FILE}")
     return {one["name"]: one["state"] for one in json.loads(said.read_text())["nodes"]}
 
 

@@ -14,12 +14,12 @@ import pytest
 import tollbar
 from fleet_lab import RUN, Cluster, Part, at_once, begun, ended
 from test_fleet_home import sent
-from tollbar import fleet
-from tollbar.errors import TollbarError
-from tollbar.fleet.cluster import ClusterNode
-from tollbar.fleet.driving import State
-from tollbar.fleet.home import Home, _with_looks
-from tollbar.fleet.node import BLOCK_BYTES, KEPT_LOG_BYTES, NodeAgent
+from tollbar import cluster
+from tollbar.cluster.cluster import ClusterNode
+from tollbar.cluster.driving import State
+from tollbar.cluster.home import Home, _with_looks
+from tollbar.cluster.node import BLOCK_BYTES, KEPT_LOG_BYTES, NodeAgent
+from tollbar.core.errors import TollbarError
 from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_TEXTS
 
 PROGRESS: Mapping[str, Any] = {"run": RUN, "status": None, "done": 1, "planned": 6, "said": ""}
@@ -115,9 +115,9 @@ def test_an_interrupt_ends_a_fleet_whatever_a_node_answers(
     still = {"begin": None, "stop": None, "version": tollbar.__version__, "trials": -1,
              "progress": {**PROGRESS, "run": None, "done": 0}, "changed": {}}  # fmt: skip
     answers = {**still, "changed": ODD[what]()["changed"]}
-    monkeypatch.setattr(fleet.driving, "BROUGHT_S", 1e9)
-    monkeypatch.setattr("tollbar.fleet.driving.time.sleep", _interrupt)
-    monkeypatch.setattr("tollbar.fleet.driving.time.monotonic", lambda: 0.0)
+    monkeypatch.setattr(cluster.driving, "BROUGHT_S", 1e9)
+    monkeypatch.setattr("tollbar.cluster.driving.time.sleep", _interrupt)
+    monkeypatch.setattr("tollbar.cluster.driving.time.monotonic", lambda: 0.0)
     made = {
         "one": lambda name: Part(NodeAgent(name), answers=answers),
         "other": lambda name: Part(NodeAgent(name), answers=still),
@@ -191,7 +191,7 @@ FILES: Mapping[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("what", FILES)
 def test_a_fleet_s_file_is_read_within_limits(tmp_path: Path, what: str) -> None:
-    (tmp_path / fleet.FILE).write_text(FILES[what](fleet.driving.MOST_BYTES - 100))
+    (tmp_path / cluster.FILE).write_text(FILES[what](cluster.driving.MOST_BYTES - 100))
     process = get_context("fork").Process(target=_refused_within_limits, args=(tmp_path,))
     process.start()
     process.join()
@@ -205,7 +205,7 @@ def _refused_within_limits(directory: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     try:
-        fleet.take_up(directory)
+        cluster.take_up(directory)
     except TollbarError as error:
         raise SystemExit("not as Tollbar writes it" not in str(error)) from error
     raise SystemExit(2)

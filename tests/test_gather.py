@@ -16,14 +16,17 @@ from bench.fleet import DIGESTS, fingerprint, run_of
 
 from conftest import Tollbar
 from gather_lab import cost, judged_again, made_in, told, why_not_current
-from tollbar import families, gathering, judge, method, results
-from tollbar.document.decisions.gather import document, toll_rows
-from tollbar.errors import TollbarError
-from tollbar.gathering import Unusable
-from tollbar.gathering.kept import FILE, KeptJudgement, read_kept
-from tollbar.gathering.reading import Doubt, ReadRun
-from tollbar.judge import Verdict
-from tollbar.present.decisions.gather import gather_answer, gather_page, how, refusal_words
+from tollbar import analysis, results
+from tollbar.analysis import Verdict
+from tollbar.analysis.kept import FILE, KeptJudgement, read_kept
+from tollbar.catalog import families
+from tollbar.core import method
+from tollbar.core.errors import TollbarError
+from tollbar.decide import compare
+from tollbar.decide.compare import Unusable
+from tollbar.decide.compare.document import document, toll_rows
+from tollbar.decide.compare.reading import Doubt, ReadRun
+from tollbar.decide.compare.words import gather_answer, gather_page, how, refusal_words
 from tollbar.study.definition import default_load
 
 SELF_TEST = """
@@ -62,9 +65,9 @@ def test_what_is_kept_is_what_is_judged(own_run: Path) -> None:
     """The same tolls from the file as from the chunks; and what is not of this state is not believed."""
     kept = read_kept(own_run)
     (own_run / FILE).unlink()
-    assert kept == gathering.keep(judge.judge(results.read(own_run))) == read_kept(own_run)
+    assert kept == compare.keep(analysis.judge(results.read(own_run))) == read_kept(own_run)
     _without_last_block(own_run)
-    (found,) = gathering.read([own_run])
+    (found,) = compare.read([own_run])
     assert isinstance(found, ReadRun)
     assert {4} == {toll.blocks for study in found.studies for toll in study.tolls if toll.ratio}
 
@@ -99,14 +102,14 @@ def test_several_runs_of_a_machine_are_a_range(one_run: Path, tmp_path: Path) ->
 def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
     """Sent twice, it would be two observations of one."""
     shutil.copytree(own_run, tmp_path / "runs" / "two")
-    first, second = gathering.read([tmp_path / "runs"])
+    first, second = compare.read([tmp_path / "runs"])
     assert isinstance(first, ReadRun)
     assert isinstance(second, Unusable)
     assert f"the same run as {first.name}" == second.reason
-    assert 1 == len(gathering.read([own_run, own_run, own_run / ".." / "one"]))
+    assert 1 == len(compare.read([own_run, own_run, own_run / ".." / "one"]))
     # An earlier state of it is none either.
     _without_last_block(own_run)
-    first, second = gathering.read([tmp_path / "runs"])
+    first, second = compare.read([tmp_path / "runs"])
     assert isinstance(first, Unusable)
     assert isinstance(second, ReadRun)
 
@@ -123,15 +126,15 @@ def of_first_method(run: Path, seed: int) -> Path:
 def test_runs_of_the_newest_version_of_the_method_are_taken(own_run: Path, tmp_path: Path) -> None:
     earlier = of_first_method(Path(shutil.copytree(own_run, tmp_path / "runs" / "two")), seed=7)
     assert method.VERSION == read_kept(own_run).method
-    first, second = gathering.read([tmp_path / "runs"])
+    first, second = compare.read([tmp_path / "runs"])
     assert isinstance(first, ReadRun)
     assert isinstance(second, Unusable)
     assert "measured by version 1 of the method" in second.reason
     assert "--across-methods" in second.reason
-    both = gathering.read([tmp_path / "runs"], across_methods=True)
+    both = compare.read([tmp_path / "runs"], across_methods=True)
     assert [method.VERSION, method.FIRST] == [one.method for one in both if isinstance(one, ReadRun)]
     # Alone it is read: nothing is mixed.
-    (alone,) = gathering.read([earlier])
+    (alone,) = compare.read([earlier])
     assert isinstance(alone, ReadRun)
 
 
@@ -143,7 +146,7 @@ def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path:
     kept = KeptJudgement.model_validate_json(later.read_bytes())
     noisy = [study.model_copy(update={"noise_floor": 1.5}) for study in kept.studies]
     later.write_text(kept.model_copy(update={"studies": noisy}).model_dump_json())
-    earlier, last = gathering.read([tmp_path / "runs"])
+    earlier, last = compare.read([tmp_path / "runs"])
     assert isinstance(earlier, Unusable)
     assert isinstance(last, ReadRun)
     assert [Doubt.NOISE] == [one.doubt for one in last.refused]
@@ -210,9 +213,9 @@ def test_rows_of_one_name_say_what_tells_them_apart(
 ) -> None:
     """In the terminal, on the page, and in the document, where no two rows are the same."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
-    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, ReadRun))
+    first, second = (one for one in compare.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     other = replace(second, studies=[study.model_copy(update=changed) for study in second.studies])
-    found = gathering.gather([first, other])
+    found = compare.gather([first, other])
     page = str(gather_page(found, "tollbar gather", tmp_path / "page.html"))
     for words in expected:
         assert words in str(gather_answer(found))
@@ -225,10 +228,10 @@ def test_rows_of_one_name_say_what_tells_them_apart(
 def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_path: Path) -> None:
     """A run that was sent may call its coordinates as it likes."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
-    first, second = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, ReadRun))
+    first, second = (one for one in compare.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     for cell in (cell for study in second.studies for cell in study.cells):
         cell.coordinates.update(machine="mine", processor="mine", family="mine")
-    rows = [*toll_rows(gathering.gather([first, second]))]
+    rows = [*toll_rows(compare.gather([first, second]))]
     assert {("Example CPU 1", "digest", 0, None), ("Example CPU 2", "digest", 1, "mine")} == {
         (row["processor"], row["family"], row["machine"], row["setting_family"]) for row in rows
     }
@@ -251,8 +254,8 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
         said |= {"seed": number, "fingerprint": fingerprint(f"CPU {number}", flags=sides[has])}
         (copy / "run.json").write_text(json.dumps(said))
         judged_again(copy)
-    found = gathering.read([runs])
-    gathered = gathering.gather(found)
+    found = compare.read([runs])
+    gathered = compare.gather(found)
     (pattern,) = gathered.patterns.told
     assert (*sorted(beside), "sha_ni") == pattern.flags
     assert (Verdict.COSTS, Verdict.SAVES) == (pattern.have, pattern.lack)
@@ -261,10 +264,10 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
     said_ = str(gather_answer(gathered))
     assert "A pattern and not a cause" in said_
     assert "Dealt out by chance among the processors, in 1,000 ways" in said_
-    few = gathering.gather(found[1:5])
+    few = compare.gather(found[1:5])
     assert ((), 1) == (few.patterns.told, few.patterns.not_told)
     assert "1 pattern not shown" in str(gather_answer(few))
-    assert 0 == gathering.gather(found[2:]).patterns.shuffles
+    assert 0 == compare.gather(found[2:]).patterns.shuffles
 
 
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
@@ -297,7 +300,7 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
     (fleet / "link").symlink_to(one_run)
     (fleet / "half").mkdir()
     (fleet / "half" / "results.sqlite").touch()
-    found = gathering.read([fleet])
+    found = compare.read([fleet])
     (run,) = [one for one in found if isinstance(one, ReadRun)]
     assert run.name.endswith("bad�[2Jname")
     reasons = {Path(one.name).name: one.reason for one in found if isinstance(one, Unusable)}
@@ -355,19 +358,19 @@ def test_a_terminal_has_room(tollbar: Tollbar, own_run: Path, width: int) -> Non
 
 def test_what_ran_on_other_machines_is_in_no_column(own_run: Path) -> None:
     """A toll that was paid elsewhere is not this machine's, and runs of other roles are not compared."""
-    here = judge.judge(results.read(own_run))
+    here = analysis.judge(results.read(own_run))
     node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
     results.update_about(own_run, {"nodes": {"web": node}})
     gathered = told(judged_again(own_run))
     assert () == gathered.rows
     (refused,) = gathered.runs[0].refused
     assert "parts of it ran on other machines: web on web-1; a column is one machine" == refusal_words(refused)
-    there = judge.judge(results.read(own_run))
+    there = analysis.judge(results.read(own_run))
     with pytest.raises(TollbarError, match="other roles on machines of their own: none / web"):
-        judge.compare(here, there, across_machines=True)
+        analysis.compare(here, there, across_machines=True)
     results.update_about(own_run, {"nodes": {"web": {**node, "fingerprint": {"cpu": "A third"}}}})
     with pytest.raises(TollbarError, match="web: cpu: Another / A third"):
-        judge.compare(there, judge.judge(results.read(own_run)))
+        analysis.compare(there, analysis.judge(results.read(own_run)))
 
 
 def test_a_simulated_machine_is_called_so(own_run: Path) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from gather_lab import made_in, reason_of, why_not_current
-from tollbar import gathering, judge, results
-from tollbar.gathering import reading
-from tollbar.gathering.kept import FILE, MOST_VALUES, NUMBERS, read_kept, state
-from tollbar.gathering.reading import ReadRun, Unusable
+from tollbar import analysis, results
+from tollbar.analysis.kept import FILE, MOST_VALUES, NUMBERS, read_kept, state
+from tollbar.core.wire import read_json
+from tollbar.decide import compare
+from tollbar.decide.compare import reading
+from tollbar.decide.compare.reading import ReadRun, Unusable
 from tollbar.results.directory import MOST_BYTES
-from tollbar.wire import read_json
 
 MIB = 1 << 20
 # The goal is 5 s and 300 MiB for any file. CPU time, so that a busy machine changes nothing.
@@ -144,13 +145,13 @@ def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> No
     shutil.copytree(own_run, tmp_path / "runs" / "other")
     other = made_in(tmp_path / "good")
     (own_run / FILE).write_text(HOSTILE["empty cells"](LARGEST - 100))
-    found = gathering.read([own_run, other])
+    found = compare.read([own_run, other])
     assert [Unusable, ReadRun] == [type(one) for one in found]
 
 
 def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:
     (own_run / FILE).write_text(" " * (LARGEST + 1))
-    (found,) = gathering.read([own_run])
+    (found,) = compare.read([own_run])
     assert "`judged.json` is larger than that of any run: 8.0 MiB" in getattr(found, "reason", "")
 
 
@@ -158,10 +159,10 @@ def test_a_larger_judgement_than_is_read_is_not_kept(own_run: Path, monkeypatch:
     """The run would be refused from then on."""
     (own_run / FILE).unlink(missing_ok=True)
     monkeypatch.setitem(MOST_BYTES, FILE, 100)
-    gathering.keep(judge.judge(results.read(own_run)))
+    compare.keep(analysis.judge(results.read(own_run)))
     assert not (own_run / FILE).exists()
     monkeypatch.undo()
-    gathering.keep(judge.judge(results.read(own_run)))
+    compare.keep(analysis.judge(results.read(own_run)))
     assert (own_run / FILE).exists()
 
 

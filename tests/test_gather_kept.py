@@ -17,14 +17,15 @@ import pytest
 from bench.fleet import fingerprint, run_of
 
 from gather_lab import cost, judged_again, reason_of, why_not_current
-from tollbar import gathering, judge, results
+from tollbar import analysis, results
+from tollbar.analysis import Verdict
+from tollbar.analysis.kept import FILE, NUMBERS, KeptToll, read_kept
+from tollbar.catalog.families import Standing
 from tollbar.cli import runs as run_command
-from tollbar.errors import TollbarError
-from tollbar.families import Standing
-from tollbar.gathering import Unusable
-from tollbar.gathering.kept import FILE, NUMBERS, KeptToll, read_kept
-from tollbar.gathering.reading import ReadRun
-from tollbar.judge import Verdict
+from tollbar.core.errors import TollbarError
+from tollbar.decide import compare
+from tollbar.decide.compare import Unusable
+from tollbar.decide.compare.reading import ReadRun
 
 GOLDEN = Path(__file__).with_name("golden") / "judged.json"
 RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"
@@ -92,13 +93,13 @@ def test_nothing_is_decided_without_repeats(own_run: Path) -> None:
 def test_a_run_without_a_current_judgement_is_refused_with_the_command(own_run: Path, one_run: Path) -> None:
     """The others are compared all the same, and the command makes the run one of them."""
     (own_run / FILE).unlink()
-    good, refused = gathering.read([one_run, own_run])
+    good, refused = compare.read([one_run, own_run])
     assert isinstance(good, ReadRun)
     assert isinstance(refused, Unusable)
     assert f"is not judged yet; `tollbar report {own_run}` judges it" == refused.reason
     assert not (own_run / FILE).exists()
     run_command.report(own_run)
-    (found,) = gathering.read([own_run])
+    (found,) = compare.read([own_run])
     assert isinstance(found, ReadRun)
 
 
@@ -128,7 +129,7 @@ def test_the_judged_numbers_are_those_of_their_version(tmp_path: Path) -> None:
 def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> None:
     """Wherever its machine is: 20:00 in London is later than 01:30 of the next day in Tokyo."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), seed=2)
-    tokyo, london = (one for one in gathering.read([one_run, tmp_path]) if isinstance(one, ReadRun))
+    tokyo, london = (one for one in compare.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     places = [
         (tokyo, "2026-11-24T01:30:00+09:00", 1_795_451_400.0, Standing.BROKEN),
         (london, "2026-11-23T20:00:00+00:00", 1_795_464_000.0, Standing.RECOMMENDED),
@@ -141,9 +142,9 @@ def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> N
         ]
         runs.append(replace(one, started=started, began_s=began_s, studies=tuple(studies)))
     for order in (runs, runs[::-1]):
-        assert {Standing.RECOMMENDED} == {row.standing for row in gathering.gather(order).rows}
+        assert {Standing.RECOMMENDED} == {row.standing for row in compare.gather(order).rows}
     without = [replace(runs[0], began_s=None), runs[1]]
-    assert {Standing.RECOMMENDED} == {row.standing for row in gathering.gather(without).rows}
+    assert {Standing.RECOMMENDED} == {row.standing for row in compare.gather(without).rows}
 
 
 def _sql(statement: str) -> Callable[[Path], object]:
@@ -189,7 +190,7 @@ def test_a_look_and_a_copy_change_no_judgement(own_run: Path, tmp_path: Path) ->
         store.note_interim_look()
         store.close()
     assert before == read_kept(own_run)
-    gathering.keep(judge.judge(results.read(own_run)))
+    compare.keep(analysis.judge(results.read(own_run)))
     assert before == read_kept(own_run)
     assert before == read_kept(Path(shutil.copytree(own_run, tmp_path / "copy")))
     (own_run / "results.sqlite-wal").touch()
@@ -211,13 +212,13 @@ def test_a_run_whose_log_is_left_keeps_its_judgement(own_run: Path) -> None:
 def test_numbers_of_no_run_are_one_line(own_run: Path) -> None:
     _sql("update trial set started_s = 9e15")(own_run)
     with pytest.raises(TollbarError, match="`began_s` of its judgement"):
-        gathering.keep(judge.judge(results.read(own_run)))
+        compare.keep(analysis.judge(results.read(own_run)))
 
 
 def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look costs confidence, and after many of them few blocks have such ends."""
-    monkeypatch.setattr("tollbar.gathering.kept._MOST", 1.2)
-    tolls = gathering.keep(judge.judge(results.read(own_run))).studies[0].tolls
+    monkeypatch.setattr("tollbar.analysis.kept._MOST", 1.2)
+    tolls = compare.keep(analysis.judge(results.read(own_run))).studies[0].tolls
     assert {True, False} == {toll.high is None for toll in tolls}
     assert all(toll.high is None or toll.high < 1.2 for toll in tolls)
 
@@ -226,7 +227,7 @@ def golden(folder: Path) -> dict[str, Any]:
     """The judged numbers of a recorded run, to six significant figures, as the golden file has them."""
     with tarfile.open(RECORDED) as archive:
         archive.extractall(folder, filter="data")
-    kept = gathering.keep(judge.judge(results.read(folder / "run")))
+    kept = compare.keep(analysis.judge(results.read(folder / "run")))
     return {"numbers": kept.numbers, "studies": _rounded([study.model_dump(mode="json") for study in kept.studies])}
 
 

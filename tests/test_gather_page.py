@@ -12,9 +12,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from report_lab import open_page, requests_of
-from tollbar import gathering, report
-from tollbar.gathering import Gathered
-from tollbar.present.decisions.gather import gather_page
+from tollbar.decide import compare
+from tollbar.decide.compare import Gathered
+from tollbar.decide.compare.words import gather_page
+from tollbar.report import html
 
 HOSTILE = '</script><img src=x onerror="document.title=1">'
 
@@ -31,8 +32,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gathered, Path]:
             folder / "runs", fingerprint(cpu, flags=flags), lambda at, costs=costs: costs[at["choice"]], seed=number
         )
         (run / "report.html").write_text("<!doctype html><title>of one run</title>")
-    found = gathering.gather(gathering.read([folder]))
-    report.write_page(gather_page(found, "tollbar gather runs", folder / "page.html"), folder / "page.html")
+    found = compare.gather(compare.read([folder]))
+    html.write_page(gather_page(found, "tollbar gather runs", folder / "page.html"), folder / "page.html")
     return found, folder / "page.html"
 
 

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from tollbar.families import Standing
-from tollbar.gathering import Machine, TollRow
-from tollbar.gathering.patterns import BY_CHANCE, MOST_SHUFFLES, Patterns, find_patterns
-from tollbar.gathering.reading import Fingerprint
-from tollbar.judge import Verdict
+from tollbar.analysis import Verdict
+from tollbar.catalog.families import Standing
+from tollbar.decide.compare import Machine, TollRow
+from tollbar.decide.compare.patterns import BY_CHANCE, MOST_SHUFFLES, Patterns, find_patterns
+from tollbar.decide.compare.reading import Fingerprint
 
 BOTH = (Verdict.COSTS, Verdict.SAVES)
 
@@ -65,7 +65,7 @@ def test_coins_seldom_make_a_pattern(
     monkeypatch: pytest.MonkeyPatch, processors: int, rows: int, repetitions: int
 ) -> None:
     """Where every separating flag was told, 30 coins on six processors made a pattern in 98 of 100 runs."""
-    monkeypatch.setattr("tollbar.gathering.patterns.MOST_SHUFFLES", 200)
+    monkeypatch.setattr("tollbar.decide.compare.patterns.MOST_SHUFFLES", 200)
     chance, told, separated = Random(5), 0, 0
     for _ in range(repetitions):
         found = _coins(chance, processors, rows)

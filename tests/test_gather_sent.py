@@ -18,13 +18,14 @@ from hypothesis import strategies as some
 import share
 from conftest import Tollbar
 from gather_lab import reason_of, told
-from tollbar import gathering, results
-from tollbar.document.decisions.gather import document
-from tollbar.errors import TollbarError
-from tollbar.gathering.kept import FILE, state
-from tollbar.gathering.reading import ReadRun
-from tollbar.present.decisions.gather import gather_answer, gather_page
-from tollbar.report.page import html
+from tollbar import results
+from tollbar.analysis.kept import FILE, state
+from tollbar.core.errors import TollbarError
+from tollbar.decide import compare
+from tollbar.decide.compare.document import document
+from tollbar.decide.compare.reading import ReadRun
+from tollbar.decide.compare.words import gather_answer, gather_page
+from tollbar.report.html.page import html
 from tollbar.results import database, reading
 
 
@@ -113,7 +114,7 @@ def test_a_database_of_others_is_not_opened(own_run: Path) -> None:
     """Whatever its tables are, the judgement is read, and no look is noted."""
     _viewed(own_run)
     before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
-    (found,) = gathering.read([own_run])
+    (found,) = compare.read([own_run])
     assert isinstance(found, ReadRun)
     assert before == {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
 

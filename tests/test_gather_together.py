@@ -13,15 +13,15 @@ import pytest
 from bench.fleet import fingerprint, run_of
 
 from gather_lab import cost, told
-from tollbar.document.decisions.gather import document
-from tollbar.families import Standing
-from tollbar.gathering import MachineToll, Observation
-from tollbar.gathering.combining import combined
-from tollbar.gathering.kept import KeptCell, KeptNoise, KeptStudy, KeptToll
-from tollbar.judge import Verdict
-from tollbar.judge.decisions import Terms, decide
-from tollbar.present.decisions.gather import gather_answer
-from tollbar.stats import Interval, student
+from tollbar.analysis import Verdict
+from tollbar.analysis.decisions import Terms, decide
+from tollbar.analysis.kept import KeptCell, KeptNoise, KeptStudy, KeptToll
+from tollbar.catalog.families import Standing
+from tollbar.core.stats import Interval, student
+from tollbar.decide.compare import MachineToll, Observation
+from tollbar.decide.compare.combining import combined
+from tollbar.decide.compare.document import document
+from tollbar.decide.compare.words import gather_answer
 
 TERMS = Terms(0.03, 1)
 CELL = KeptCell({"choice": "x"}, "p 1", None, Standing.ACCEPTABLE)

@@ -20,8 +20,8 @@ import pytest
 from conftest import lacking
 from patience import PATIENCE_S
 from server_lab import listens
-from tollbar.runner import engine
-from tollbar.servers.sandbox import Sandbox
+from tollbar.core.runner import engine
+from tollbar.lab.servers.sandbox import Sandbox
 
 PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
 KDC = ["krb5kdc", "-n"]

@@ -11,11 +11,11 @@ import pytest
 
 from component_lab import FakeServer, start
 from conftest import lacking
-from tollbar.errors import TollbarError
-from tollbar.runner import confined
-from tollbar.servers import handing, shipping
-from tollbar.servers.guarded import KEPT_LOG_BYTES
-from tollbar.servers.sandbox import Sandbox
+from tollbar.core.errors import TollbarError
+from tollbar.core.runner import confined
+from tollbar.lab.servers import handing, shipping
+from tollbar.lab.servers.guarded import KEPT_LOG_BYTES
+from tollbar.lab.servers.sandbox import Sandbox
 
 GIVES = ["*.keytab", "krb5.conf"]
 

@@ -15,19 +15,19 @@ from builders import row, study_run
 from fabricated import fabricated, shipped
 from report_example import OPENSSL, digests, judgement, large, passwords
 from served_example import arrivals, asked_only, handshakes
-from tollbar import families
-from tollbar.console import show_judgement, streams
-from tollbar.families import Degree, Standing, Value, at_defaults
-from tollbar.judge import Compared, Contrast, StudyJudgement, Toll, Verdict, judge_study
-from tollbar.plan.pairs import contrasted
-from tollbar.present.answer import answer, headline
-from tollbar.present.factors import told_apart
-from tollbar.present.groups import options, places
-from tollbar.present.scaling import is_asked
-from tollbar.present.standings import IN_GOOD_STANDING
-from tollbar.present.telling import MOST_IN_HEADLINE, Telling
-from tollbar.records import Outcome
-from tollbar.stats import Interval
+from tollbar.analysis import Compared, Contrast, StudyJudgement, Toll, Verdict, judge_study
+from tollbar.catalog import families
+from tollbar.catalog.families import Degree, Standing, Value, at_defaults
+from tollbar.core.records import Outcome
+from tollbar.core.stats import Interval
+from tollbar.report.groups import options, places
+from tollbar.report.sections.answer import answer, headline
+from tollbar.report.sections.factors import told_apart
+from tollbar.report.sections.scaling import is_asked
+from tollbar.report.sections.telling import MOST_IN_HEADLINE, Telling
+from tollbar.report.standings import IN_GOOD_STANDING
+from tollbar.report.terminal import show_judgement, streams
+from tollbar.study.plan.pairs import contrasted
 
 X = "×\u00a0"
 # Four lines of a wide terminal, and eight of a narrow one.

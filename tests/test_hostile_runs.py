@@ -21,10 +21,11 @@ from bench.fleet import run_of
 
 from conftest import Tollbar, command
 from gather_lab import cost
-from tollbar import gathering, machine
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.gathering import ReadRun, Unusable
-from tollbar.gathering.kept import FILE
+from tollbar.analysis.kept import FILE
+from tollbar.core import machine
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.decide import compare
+from tollbar.decide.compare import ReadRun, Unusable
 from tollbar.results.database import MOST_COMPRESSED, opened, size_of
 
 PRECIOUS = b"the reader's own\n"
@@ -302,7 +303,7 @@ def test_compare_by_machine_has_a_line_for_it_and_the_others(one_run: Path, host
     spoil(hostile)
     (hostile / FILE).unlink() if (hostile / FILE).is_file() and not (hostile / FILE).is_symlink() else None
     outside, inside = _outside(hostile), _inside(hostile)
-    good, refused = gathering.read([one_run, hostile])
+    good, refused = compare.read([one_run, hostile])
     assert isinstance(good, ReadRun)
     assert isinstance(refused, Unusable)
     in_database = any(word in what for word in OF_THE_DATABASE)

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from conftest import Tollbar
-from tollbar import libraries, measure, plan
-from tollbar.errors import TollbarError
-from tollbar.families import Family, Value, at_defaults, families
-from tollbar.libraries import Provider, open_provider
-from tollbar.plan import Cell
-from tollbar.records import Outcome, Proof, Record, failed
-from tollbar.study import read
-from tollbar.workloads.instead import settings_instead
+from tollbar.catalog import libraries
+from tollbar.catalog.families import Family, Value, at_defaults, families
+from tollbar.catalog.libraries import Provider, open_provider
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome, Proof, Record, failed
+from tollbar.lab import measure
+from tollbar.lab.workloads.instead import settings_instead
+from tollbar.study import plan, read
+from tollbar.study.plan import Cell
 
 UNSERVED = [one for one in families().values() if not one.servers and one.name not in ("storage", "stack")]
 WHY = "this library has no such setting"

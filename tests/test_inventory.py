@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tollbar import inventory
-from tollbar.families import families
-from tollbar.inventory.mapping import Mapped, mapped
-from tollbar.inventory.names import is_name
-from tollbar.inventory.reading import Inventory, parse
+from tollbar.catalog.families import families
+from tollbar.decide import price
+from tollbar.decide.price.mapping import Mapped, mapped
+from tollbar.decide.price.names import is_name
+from tollbar.decide.price.reading import Inventory, parse
 
 OAEP = (
     "RSA-OAEP is not in Tollbar's family key-exchange, whose key transport is PKCS #1 v1.5;"
@@ -391,7 +391,7 @@ def test_a_composite_is_not_the_half_of_it_that_is_known(
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path) -> None:
     """All of them, where 95 of 100 are asked for; and not all of them by a reason, in all three together."""
-    read = inventory.read(path)
+    read = price.read(path)
     found = mapped(read)
     assert read.assets
     assert all(one.uses or one.reason for one in found)
@@ -402,5 +402,5 @@ def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path)
 
 def test_most_assets_of_public_inventories_are_known() -> None:
     """Each cipher suite with each group is one."""
-    found = [one for path in SAMPLES for one in mapped(inventory.read(path))]
+    found = [one for path in SAMPLES for one in mapped(price.read(path))]
     assert (22, 16) == (len(found), sum(bool(one.uses) for one in found))

@@ -8,8 +8,8 @@ import pytest
 
 from test_inventory import algorithm, asset, made, words
 from test_price import priced
-from tollbar.inventory.mapping import mapped
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
+from tollbar.decide.price.mapping import mapped
 
 # Of each algorithm on a curve, the numbers that are its own.
 CURVES = {

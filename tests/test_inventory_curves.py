@@ -7,7 +7,7 @@ import pytest
 from test_inventory import algorithm
 from test_inventory_contradictions import one
 from test_price_weak import line
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from conftest import Tollbar
 from test_inventory import algorithm, made
-from tollbar.errors import TollbarError
-from tollbar.inventory import formats, limits, price, reading
-from tollbar.inventory.reading import parse
-from tollbar.present.decisions.price import brief
+from tollbar.core.errors import TollbarError
+from tollbar.decide.price import formats, limits, price, reading
+from tollbar.decide.price.reading import parse
+from tollbar.decide.price.words import brief
 
 TEXTS = {
     "nginx": "user www-data;\nevents { worker_connections 64; }\nhttp {\n server {\n  ssl_protocols TLSv1.2;\n }\n}\n",

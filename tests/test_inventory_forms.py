@@ -10,11 +10,11 @@ import pytest
 
 from test_inventory import algorithm, asset, made, suite, words
 from test_price import priced
-from tollbar.errors import TollbarError
-from tollbar.inventory import limits, mapping, parts
-from tollbar.inventory.mapping import mapped
-from tollbar.inventory.table import code_points
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
+from tollbar.core.errors import TollbarError
+from tollbar.decide.price import limits, mapping, parts
+from tollbar.decide.price.mapping import mapped
+from tollbar.decide.price.table import code_points
 
 HPKE = (
     "HPKE is a KEM, a key derivation and a cipher in one: Tollbar's families key-exchange and cipher judge each alone"

@@ -7,7 +7,7 @@ import pytest
 from test_inventory import algorithm
 from test_inventory_contradictions import one
 from test_price_weak import line
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
 
 UNKNOWN = [
     # The Ukraine, Belarus, the BSI, IBM, Bouncy Castle, OQS, a company, and arcs that have known ones.

@@ -7,9 +7,9 @@ import pytest
 from test_inventory import OAEP, algorithm, words
 from test_inventory_names import NOT_HAD, found
 from test_price_weak import line
-from tollbar import policies
-from tollbar.families import Standing
-from tollbar.policies import Ruling
+from tollbar.catalog import policies
+from tollbar.catalog.families import Standing
+from tollbar.catalog.policies import Ruling
 
 CHECKSUMS = [
     "crc32", "crc32b", "crc32c", "CRC-16-CCITT", "crc8", "crc64", "adler32", "fletcher16", "fnv132", "fnv1a32",

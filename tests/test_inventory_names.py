@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_inventory import algorithm, made, words
-from tollbar import spelling
-from tollbar.families import families
-from tollbar.inventory import names
-from tollbar.inventory.mapping import Mapped, mapped
+from tollbar.catalog.families import families
+from tollbar.core import spelling
+from tollbar.decide.price import names
+from tollbar.decide.price.mapping import Mapped, mapped
 
 NOT_HAD = "is not among Tollbar's choices"
 PRE_HASHED = "a pre-hashed signature"

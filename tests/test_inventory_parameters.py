@@ -9,8 +9,8 @@ import pytest
 from test_inventory import CIPHER_WITH_MAC, algorithm, asset, made, words
 from test_inventory_names import found
 from test_price_weak import judged, line
-from tollbar.inventory.mapping import mapped
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
+from tollbar.decide.price.mapping import mapped
 
 ARGON2 = "password-hash argon2id memory=67108864 passes=3 lanes=4"
 

@@ -10,11 +10,11 @@ import pytest
 
 from test_inventory import algorithm, made
 from test_price_weak import TODAY
-from tollbar.document.decisions.price import document
-from tollbar.errors import TollbarError
-from tollbar.inventory import price
-from tollbar.inventory.keys import twice
-from tollbar.inventory.reading import Inventory, parse
+from tollbar.core.errors import TollbarError
+from tollbar.decide.price import price
+from tollbar.decide.price.document import document
+from tollbar.decide.price.keys import twice
+from tollbar.decide.price.reading import Inventory, parse
 
 MD5 = algorithm("MD5", primitive="hash")
 HEAD = '"bomFormat": "CycloneDX", "specVersion": "1.6"'

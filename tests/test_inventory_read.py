@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_inventory import algorithm, asset, made
-from tollbar import inventory, spelling
-from tollbar.errors import TollbarError
-from tollbar.inventory import facts, keys, limits, mapping, parts, texts
-from tollbar.inventory.mapping import mapped
-from tollbar.inventory.reading import parse
+from tollbar.core import spelling
+from tollbar.core.errors import TollbarError
+from tollbar.decide import price
+from tollbar.decide.price import facts, keys, limits, mapping, parts, texts
+from tollbar.decide.price.mapping import mapped
+from tollbar.decide.price.reading import parse
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(limits, "MOST_BYTES", 1024 * 1024)
     (tmp_path / "large.json").write_bytes(b" " * (1024 * 1024 + 1))
     with pytest.raises(TollbarError, match="larger than 1 MiB"):
-        inventory.read(tmp_path / "large.json")
+        price.read(tmp_path / "large.json")
 
 
 def test_hostile_texts_are_shown_without_what_a_terminal_obeys() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from test_inventory import algorithm, made, words
-from tollbar.inventory.mapping import mapped
+from tollbar.decide.price.mapping import mapped
 
 # A name, its primitive, and the choice.
 CHOICES = """

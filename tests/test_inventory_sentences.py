@@ -12,9 +12,9 @@ from conftest import Tollbar
 from test_inventory import algorithm, asset, words
 from test_inventory_names import found
 from test_price_weak import line
-from tollbar.errors import TollbarError
-from tollbar.inventory.reading import parse
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
+from tollbar.core.errors import TollbarError
+from tollbar.decide.price.reading import parse
 
 ASVS = "asvs-level-2-5.0.0"
 

@@ -7,7 +7,7 @@ import pytest
 from test_inventory import algorithm, asset
 from test_inventory_contradictions import one
 from test_price_weak import line
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
 
 TLSREF = "tlsref-intermediate-6.0"
 SUITE = {"name": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "tlsGroups": ["x25519"]}

@@ -9,7 +9,7 @@ import pytest
 from test_inventory import algorithm, asset, words
 from test_inventory_names import found
 from test_price_weak import judged, line
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
 
 ASVS, NIST, TR, CNSA = "asvs-level-2-5.0.0", "sp800-131a-2024-11", "tr-02102-2026-01", "cnsa-2.0-2024-12"
 FUTURE, OWASP = "fedora-future-2026-02", "owasp-password-storage-2026-06"

@@ -9,7 +9,7 @@ import pytest
 from test_inventory import algorithm, words
 from test_inventory_names import found
 from test_price_weak import judged, line
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
 
 NAMES = [
     ("SHA1withEd25519", {"primitive": "signature"}, "? its name says sha-1 besides, which is no part of it"),

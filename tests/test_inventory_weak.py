@@ -7,9 +7,9 @@ import pytest
 from test_inventory import algorithm, made, words
 from test_inventory_contradictions import one
 from test_price import priced
-from tollbar.inventory.mapping import mapped
-from tollbar.inventory.table import table
-from tollbar.policies import Ruling
+from tollbar.catalog.policies import Ruling
+from tollbar.decide.price.mapping import mapped
+from tollbar.decide.price.table import table
 
 WEAK = (
     *(f"1.2.840.113549.1.5.{last}" for last in (1, 3, 4, 6, 10, 11)),

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from builders import example, row, study_run, trials
-from tollbar.families import Standing
-from tollbar.judge import Compared, Verdict, judge_study
-from tollbar.judge.decisions import jointly
-from tollbar.present.trust import by_chance, trust
-from tollbar.stats import Interval, student
+from tollbar.analysis import Compared, Verdict, judge_study
+from tollbar.analysis.decisions import jointly
+from tollbar.catalog.families import Standing
+from tollbar.core.stats import Interval, student
+from tollbar.report.sections.trust import by_chance, trust
 
 
 def test_one_of_several_comparisons_has_a_wider_interval() -> None:

@@ -16,17 +16,17 @@ import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
 from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
-from tollbar.families import Standing
-from tollbar.judge import Limit, Verdict, judge, judge_study
-from tollbar.judge.decisions import Terms, decide, more_blocks, suffers
-from tollbar.judge.ledger import Ledger
-from tollbar.judge.tolls import tolls
-from tollbar.metrics import METRICS
-from tollbar.moments import Quickness
-from tollbar.present.warnings import warnings
-from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
+from tollbar.analysis import Limit, Verdict, judge, judge_study
+from tollbar.analysis.decisions import Terms, decide, more_blocks, suffers
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.tolls import tolls
+from tollbar.catalog.families import Standing
+from tollbar.core.metrics import METRICS
+from tollbar.core.moments import Quickness
+from tollbar.core.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
+from tollbar.core.stats import Interval
+from tollbar.report.sections.warnings import warnings
 from tollbar.results import Row
-from tollbar.stats import Interval
 
 TERMS = Terms(0.03, interim_looks=1)
 

@@ -10,24 +10,25 @@ import pytest
 
 from report_example import digests, judgement
 from served_example import arrivals, asked_only, handshakes
-from tollbar import document, judge, report
-from tollbar.console import show_judgement, streams
-from tollbar.judge import Judgement
-from tollbar.present.cpu import bars
-from tollbar.present.groups import all_metric, by_row, cost_metric
+from tollbar import analysis
+from tollbar.analysis import Judgement
+from tollbar.report import document, html
+from tollbar.report.groups import all_metric, by_row, cost_metric
+from tollbar.report.sections.cpu import bars
+from tollbar.report.terminal import show_judgement, streams
 
 
 @pytest.fixture(scope="module")
 def judged() -> Judgement:
     """The examples' trials, judged by the judge."""
-    return judgement([judge.judge_study(s.study) for s in (digests(), handshakes(), arrivals(), asked_only())])
+    return judgement([analysis.judge_study(s.study) for s in (digests(), handshakes(), arrivals(), asked_only())])
 
 
 def test_all_that_the_judge_gives_is_shown(
     judged: Judgement, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One row of each table for each cell; nothing that JSON cannot hold."""
-    report.write(judged, tmp_path / "report.html")
+    html.write(judged, tmp_path / "report.html")
     streams.stdout.cache_clear()
     show_judgement(judged, everything=True)
     streams.stdout.cache_clear()

@@ -12,14 +12,15 @@ import pytest
 import builders
 from builders import claim, row, study_run, trial
 from claim_lab import interval, results
-from tollbar.judge import ClaimVerdict, choosing, judge_study
-from tollbar.judge.comparison import Comparison
-from tollbar.judge.decisions import Terms, reach
-from tollbar.judge.ledger import Ledger
-from tollbar.judge.noise import _at_least
-from tollbar.judge.tolls import Compared
-from tollbar.metrics import BACKGROUND
-from tollbar.records import LoadRecord, Outcome
+from tollbar.analysis import ClaimVerdict, judge_study
+from tollbar.analysis.comparison import Comparison
+from tollbar.analysis.decisions import Terms, reach
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.noise import _at_least
+from tollbar.analysis.tolls import Compared
+from tollbar.core.metrics import BACKGROUND
+from tollbar.core.records import LoadRecord, Outcome
+from tollbar.decide import choosing
 from tollbar.results import Row
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tollbar import plan, study
-from tollbar.families import Answer
-from tollbar.plan import Cell
-from tollbar.records import Outcome, Proof, Proven, Record
-from tollbar.workloads import Given
-from tollbar.workloads.operation import OperationWorkload
+from tollbar import study
+from tollbar.catalog.families import Answer
+from tollbar.core.records import Outcome, Proof, Proven, Record
+from tollbar.lab.workloads import Given
+from tollbar.lab.workloads.operation import OperationWorkload
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 STUDY = """
 question  = "What does a signature cost?"

@@ -17,7 +17,7 @@ import server_lab
 from conftest import here, lacking
 from patience import PATIENCE_S
 from server_lab import CANNOT_READ
-from tollbar import servers
+from tollbar.catalog import servers
 
 # More on demand: a lab may be killed at any moment, and these are few.
 KILLS = int(os.environ.get("TOLLBAR_KILLS", "3"))

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from bench.figures import TOLLBAR
 
-from tollbar import plan, study
-from tollbar.errors import TollbarError
+from tollbar import study
+from tollbar.core.errors import TollbarError
+from tollbar.study import plan
 
 CELLS = 20_000
 # A plan of so many takes some five seconds of CPU time. Where the time is quadratic it takes minutes.

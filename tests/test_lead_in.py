@@ -13,7 +13,7 @@ from bench import work
 from bench.parity.trace import attached, below
 
 from conftest import here, lacking
-from tollbar.workloads.request import RequestWork
+from tollbar.lab.workloads.request import RequestWork
 
 LEADING = 4
 # As short as the kernel makes it: two naps that find the server at rest, and more while it is not.

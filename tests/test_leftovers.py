@@ -19,9 +19,10 @@ from bench.survival.kinds import study_of
 from bench.survival.means import MEANS, Kill
 
 from conftest import here
-from tollbar.runner import confined
-from tollbar.servers import leftovers, proc
-from tollbar.servers.sandbox import Sandbox
+from tollbar.core import proc
+from tollbar.core.runner import confined
+from tollbar.lab.servers import leftovers
+from tollbar.lab.servers.sandbox import Sandbox
 
 DIGEST = """
 question  = "?"
@@ -133,7 +134,7 @@ def test_a_lab_that_is_gone_does_not_keep_its_directory(tmp_path: Path) -> None:
     """Its lock goes with its process, and neither its number nor its start of the machine are believed alone."""
     directory = tmp_path / "tollbar-a"
     directory.mkdir()
-    hold = "import pathlib, sys; from tollbar.servers import leftovers; leftovers.hold(pathlib.Path(sys.argv[1]))"
+    hold = "import pathlib, sys; from tollbar.lab.servers import leftovers; leftovers.hold(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", hold, directory], check=True)
     assert [directory] == [one.directory for one in leftovers.find([tmp_path])]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import builders
-from tollbar.judge import Limit, limit_of
-from tollbar.records import ComponentRecord, LoadRecord, Trial
+from tollbar.analysis import Limit, limit_of
+from tollbar.core.records import ComponentRecord, LoadRecord, Trial
 
 # Of a microsecond: the client's share, the server's nanoseconds, those that each stood for others.
 Given = tuple[float, int | None] | tuple[float, int, float, int]

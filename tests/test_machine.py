@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import machine
-from tollbar.machine import Limit
+from tollbar.core import machine
+from tollbar.core.machine import Limit
 
 MIB = 1024**2
 

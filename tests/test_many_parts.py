@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from policy_lab import of_rules
-from tollbar.errors import TollbarError
-from tollbar.policies import read_project
-from tollbar.policies.checking import MOST_BUDGETS, MOST_NAMED, MOST_USES
-from tollbar.sizing import mix
+from tollbar.catalog.policies import read_project
+from tollbar.catalog.policies.checking import MOST_BUDGETS, MOST_NAMED, MOST_USES
+from tollbar.core.errors import TollbarError
+from tollbar.decide.size import mix
 
 CELL = 'family = "digest"\nchoice = "sha-256"\n'
 TERM = f'rate = "1 /s"\nop = "hash"\n{CELL}'

@@ -9,13 +9,14 @@ import pytest
 
 from conftest import here, lacking
 from server_lab import SETTINGS, anything_goes, ask, start
-from tollbar import libraries
-from tollbar.libraries import Provider
-from tollbar.records import Outcome, Record
-from tollbar.servers import masking, proc
-from tollbar.servers.driver import NotStarted
-from tollbar.servers.sandbox import Sandbox
-from tollbar.tls import request
+from tollbar.catalog import libraries
+from tollbar.catalog.libraries import Provider
+from tollbar.core import proc
+from tollbar.core.records import Outcome, Record
+from tollbar.lab.servers import masking
+from tollbar.lab.servers.driver import NotStarted
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.tls import request
 
 # Those whose OpenSSL is loaded as they start.
 SERVERS = ["httpd", "nginx"]

@@ -11,9 +11,9 @@ import pytest
 
 from builders import run
 from test_inventory import algorithm
-from tollbar import method
 from tollbar.cli import price as command
-from tollbar.errors import TollbarError
+from tollbar.core import method
+from tollbar.core.errors import TollbarError
 
 
 def test_every_version_has_its_line_in_the_page() -> None:

@@ -10,10 +10,11 @@ import pytest
 import test_negotiate
 import test_sign_in
 from conftest import here
-from tollbar import measure, servers
-from tollbar.plan import Cell
-from tollbar.records import Outcome, Proven
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core.records import Outcome, Proven
+from tollbar.lab import measure
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.study.plan import Cell
 
 PROGRAMS = sorted(
     name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import families, policies
+from tollbar.catalog import families, policies
 
 # What is typed, its status, and what the message says.
 MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from tollbar import moments
-from tollbar.moments import Watch, best_known, keep_best, quickness_of
+from tollbar.core import moments
+from tollbar.core.moments import Watch, best_known, keep_best, quickness_of
 
 HERE = ("Some CPU @ 2 GHz", "6.1.0", "engine 1 00aa")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import libraries
-from tollbar.errors import TollbarError
+from tollbar.catalog import libraries
+from tollbar.core.errors import TollbarError
 
 
 def pipe(path: Path) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from test_sign_in import ACCOUNTS
-from tollbar import measure, plan, study, workloads
-from tollbar.plan import Plan
-from tollbar.records import CLIENT, Outcome, Proven, Trial
-from tollbar.servers.configuration import SHOWN
-from tollbar.servers.sandbox import Sandbox
+from tollbar import study
+from tollbar.core.records import CLIENT, Outcome, Proven, Trial
+from tollbar.lab import measure, workloads
+from tollbar.lab.servers.configuration import SHOWN
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.study import plan
+from tollbar.study.plan import Plan
 
 STUDY = """
 question  = "Who asks?"

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tollbar import servers
-from tollbar.errors import TollbarError
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.core.errors import TollbarError
 from tollbar.lab.measuring import refuse_others
-from tollbar.libraries import Provider
-from tollbar.servers import shipping
-from tollbar.servers.configuration import Endpoint, Location, Request
-from tollbar.servers.nodes import Node
-from tollbar.servers.places import RoleMachine
-from tollbar.servers.sandbox import Sandbox
+from tollbar.lab.servers import shipping
+from tollbar.lab.servers.configuration import Endpoint, Location, Request
+from tollbar.lab.servers.nodes import Node
+from tollbar.lab.servers.sandbox import Sandbox
 
 
 class Told:

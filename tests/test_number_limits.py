@@ -11,9 +11,10 @@ from typing import Any, get_args
 import pytest
 from bench.figures import TOLLBAR
 
-from tollbar import plan, study
-from tollbar.errors import TollbarError
-from tollbar.measure import schedule
+from tollbar import study
+from tollbar.core.errors import TollbarError
+from tollbar.lab.measure import schedule
+from tollbar.study import plan
 from tollbar.study.keys import WireStudy
 
 DIGEST = """

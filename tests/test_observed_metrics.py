@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from builders import claim, example, study, study_run
-from tollbar.errors import TollbarError
-from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
-from tollbar.metrics import Metric
-from tollbar.present.blocks import Table
-from tollbar.present.crosstables import study_table
+from tollbar.analysis import ClaimVerdict, StudyJudgement, judge_study
+from tollbar.core.errors import TollbarError
+from tollbar.core.metrics import Metric
+from tollbar.report.blocks import Table
+from tollbar.report.sections.crosstables import study_table
 from tollbar.results import Row
 from tollbar.study import CrossTable, read
 

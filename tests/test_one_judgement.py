@@ -11,15 +11,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tollbar import policies, wire
+from tollbar.catalog import policies
+from tollbar.catalog.families import Family, Setting, Standing, Value, at_defaults, families
+from tollbar.catalog.policies import Ruling
 from tollbar.cli import choose as command
-from tollbar.families import Family, Setting, Standing, Value, at_defaults, families
-from tollbar.judge.candidates import nearby
-from tollbar.judge.choosing import Wanted, candidate
-from tollbar.policies import Ruling
+from tollbar.core import wire
+from tollbar.decide.candidates import nearby
+from tollbar.decide.choosing import Wanted, candidate
+from tollbar.decide.tune import fitting
+from tollbar.decide.tune.algorithms import ALGORITHMS
 from tollbar.study import coordinates_of
-from tollbar.tuning import fitting
-from tollbar.tuning.algorithms import ALGORITHMS
 
 TODAY = date(2026, 11, 27)
 POLICIES = [

@@ -9,11 +9,11 @@ import pytest
 
 from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, handshakes, mix, sized
+from tollbar.analysis import Verdict
 from tollbar.cli.options import read_share
-from tollbar.document.form import ends_of
-from tollbar.errors import TollbarError
-from tollbar.judge import Verdict
-from tollbar.stats import Interval
+from tollbar.core.errors import TollbarError
+from tollbar.core.stats import Interval
+from tollbar.report.document.form import ends_of
 
 
 def test_an_open_interval_has_no_ends() -> None:

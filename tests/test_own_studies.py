@@ -16,13 +16,14 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from conftest import Tollbar
-from tollbar import plan, study, units
+from tollbar import study
+from tollbar.catalog.families import families
 from tollbar.cli import plan as plan_command
 from tollbar.cli import run
-from tollbar.errors import TollbarError
-from tollbar.families import families
-from tollbar.study import keys
-from tollbar.wire import Strict, text_of
+from tollbar.core import units
+from tollbar.core.errors import TollbarError
+from tollbar.core.wire import Strict, text_of
+from tollbar.study import keys, plan
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
 # The table of limits has rows of this form too, and comes before.

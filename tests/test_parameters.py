@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import machine, plan, study, units
-from tollbar.errors import TollbarError
-from tollbar.families import Choice, Family, Standing, Value, families
-from tollbar.plan import Cell
-from tollbar.records import Outcome, Record
-from tollbar.workloads import Given
-from tollbar.workloads.operation import OperationWorkload, beyond_memory
+from tollbar import study
+from tollbar.catalog.families import Choice, Family, Standing, Value, families
+from tollbar.core import machine, units
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome, Record
+from tollbar.lab.workloads import Given
+from tollbar.lab.workloads.operation import OperationWorkload, beyond_memory
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 FAMILY = families()["password-hash"]
 LEVELLED = [(family, choice) for family in families().values() for choice in family.choices.values() if choice.levels]

@@ -12,8 +12,8 @@ from bench.parity.counting import Absent, Row
 from bench.parity.parts import PARTS, UNCOUNTED
 
 from conftest import lacking
-from tollbar import families
-from tollbar.errors import TollbarError
+from tollbar.catalog import families
+from tollbar.core.errors import TollbarError
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,17 @@ from types import SimpleNamespace
 import pytest
 
 from roles_lab import SIGN_IN
-from tollbar import plan, servers, study, workloads
-from tollbar.libraries import Provider
-from tollbar.servers import driver
-from tollbar.servers.configuration import LOOPBACK, Request
-from tollbar.servers.nodes import reached
-from tollbar.servers.places import RoleMachine
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import request as request_workload
+from tollbar import study
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.lab import workloads
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.configuration import LOOPBACK, Request
+from tollbar.lab.servers.nodes import reached
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import request as request_workload
+from tollbar.study import plan
 
 
 def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from policy_lab import A_POLICY, of_rules
-from tollbar.errors import TollbarError
-from tollbar.libraries import Broken, open_provider
-from tollbar.patterns import MOST_LETTERS, is_like
-from tollbar.policies import policy
-from tollbar.policies.reading import MOST_EXTENDED, MOST_RULES
+from tollbar.catalog.libraries import Broken, open_provider
+from tollbar.catalog.policies import policy
+from tollbar.catalog.policies.reading import MOST_EXTENDED, MOST_RULES
+from tollbar.core.errors import TollbarError
+from tollbar.core.patterns import MOST_LETTERS, is_like
 from tollbar.study import load
 
 LONG = {"stars": "*a" * 500_000, "brackets": "[" * 900_000, "letters": "a" * 1_000_000}
@@ -28,7 +28,7 @@ def test_a_pattern_fits_as_in_a_shell() -> None:
 
 @pytest.mark.parametrize("pattern", LONG.values(), ids=LONG)
 def test_a_long_pattern_is_never_made(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tollbar.patterns.fnmatchcase", lambda *_: pytest.fail("a long pattern was made"))
+    monkeypatch.setattr("tollbar.core.patterns.fnmatchcase", lambda *_: pytest.fail("a long pattern was made"))
     assert not is_like("sha-256", pattern)
 
 

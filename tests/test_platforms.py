@@ -18,11 +18,14 @@ from bench.ground import mentioning
 
 from conftest import Tollbar
 from patience import PATIENCE_S
-from tollbar import libraries, measure, plan, runners, study
-from tollbar.errors import TollbarError
-from tollbar.libraries import Broken, Provider
-from tollbar.records import Outcome
-from tollbar.runners import NotBuilt, Platform
+from tollbar import study
+from tollbar.catalog import libraries, runners
+from tollbar.catalog.libraries import Broken, Provider
+from tollbar.catalog.runners import NotBuilt, Platform
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome
+from tollbar.lab import measure
+from tollbar.study import plan
 
 PROGRAM = Path(__file__).parent / "toy" / "hash-runner"
 # What the toy platform is made of: `sh` stands for its compiler.

@@ -10,8 +10,8 @@ import pytest
 
 from policy_lab import A_POLICY, TODAY, of_rules
 from policy_table import table
-from tollbar.families import families
-from tollbar.policies import Judged, Ruling, check, judged, policy, shipped
+from tollbar.catalog.families import families
+from tollbar.catalog.policies import Judged, Ruling, check, judged, policy, shipped
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from policy_lab import RULE, TODAY, of_rules
-from tollbar.errors import TollbarError
-from tollbar.families import families
-from tollbar.policies import Ruling, judged, policy
+from tollbar.catalog.families import families
+from tollbar.catalog.policies import Ruling, judged, policy
+from tollbar.core.errors import TollbarError
 
 EXCEPT = """
 [[except]]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from policy_lab import A_POLICY, RULE, of_rules
-from tollbar.errors import TollbarError
-from tollbar.policies import catalogue, policies, policy, reading, shipped, with_edition
+from tollbar.catalog.policies import catalogue, policies, policy, reading, shipped, with_edition
+from tollbar.core.errors import TollbarError
 
 
 def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

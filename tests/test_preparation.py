@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from component_lab import FakeServer, kept, start, work_dir_of
-from tollbar import servers
-from tollbar.records import Outcome
-from tollbar.servers import configuration, prepared
-from tollbar.servers.driver import NotStarted
-from tollbar.servers.guarded import Guarded
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core.records import Outcome
+from tollbar.lab.servers import configuration, prepared
+from tollbar.lab.servers.driver import NotStarted
+from tollbar.lab.servers.guarded import Guarded
+from tollbar.lab.servers.sandbox import Sandbox
 
 
 def test_a_preparation_is_done_once_and_used_again(fake: FakeServer) -> None:

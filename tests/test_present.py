@@ -10,16 +10,16 @@ from statistics import median
 import pytest
 
 from report_example import BLOCKS, digests, large, passwords
-from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
-from tollbar.present.against import against_baseline
-from tollbar.present.chart import block_costs, frontier
-from tollbar.present.effects import contrast_where
-from tollbar.present.numbers import TOO_FEW, bracket, excess_words, times, times_range, undecided
-from tollbar.present.results import results
-from tollbar.present.trust import checked, drift, machine_load, noise, steal, suffers_words, two_costs
-from tollbar.records import RUNNER, Outcome
-from tollbar.report.layout import log_ticks
-from tollbar.stats import Interval
+from tollbar.analysis import Measurement, StudyJudgement, Toll, Verdict
+from tollbar.core.records import RUNNER, Outcome
+from tollbar.core.stats import Interval
+from tollbar.report.chart import block_costs, frontier
+from tollbar.report.html.layout import log_ticks
+from tollbar.report.numbers import TOO_FEW, bracket, excess_words, times, times_range, undecided
+from tollbar.report.sections.against import against_baseline
+from tollbar.report.sections.effects import contrast_where
+from tollbar.report.sections.results import results
+from tollbar.report.sections.trust import checked, drift, machine_load, noise, steal, suffers_words, two_costs
 
 X = "×\u00a0"
 

@@ -16,17 +16,17 @@ from served_example import (
     asked_only,
     handshakes,
 )
-from tollbar.families import Degree, Value, families
-from tollbar.judge import Limit
-from tollbar.present.against import against_baseline
-from tollbar.present.coordinates import EMBEDDED_SERVER, named_value
-from tollbar.present.cpu import CLIENT, bars, parts_of
-from tollbar.present.groups import MOST_LINES, at_one_load, by_row, facet_names, facet_sizes, split
-from tollbar.present.load import THROUGHPUT, agreements, facets, limited, merged_load
-from tollbar.present.names import cell_names, labels, place_words, prevailing, varying
-from tollbar.present.protection import alike
-from tollbar.present.trust import proof
-from tollbar.present.unmeasured import unavailable
+from tollbar.analysis import Limit
+from tollbar.catalog.families import Degree, Value, families
+from tollbar.report.coordinates import EMBEDDED_SERVER, named_value
+from tollbar.report.groups import MOST_LINES, at_one_load, by_row, facet_names, facet_sizes, split
+from tollbar.report.names import cell_names, labels, place_words, prevailing, varying
+from tollbar.report.sections.against import against_baseline
+from tollbar.report.sections.cpu import CLIENT, bars, parts_of
+from tollbar.report.sections.load import THROUGHPUT, agreements, facets, limited, merged_load
+from tollbar.report.sections.protection import alike
+from tollbar.report.sections.trust import proof
+from tollbar.report.sections.unmeasured import unavailable
 
 X = "×\u00a0"
 Cells = list[dict[str, Value]]

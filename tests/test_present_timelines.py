@@ -10,9 +10,10 @@ import pytest
 from builders import example, study_run
 from report_example import digests
 from served_example import handshakes
-from tollbar.judge import Measurement, StudyJudgement, judge_study
-from tollbar.metrics import Metric
-from tollbar.present.cpu import (
+from tollbar.analysis import Measurement, StudyJudgement, judge_study
+from tollbar.core.metrics import Metric
+from tollbar.report.groups import at_one_load
+from tollbar.report.sections.cpu import (
     MOST_POINTS,
     Timeline,
     bars,
@@ -24,8 +25,7 @@ from tollbar.present.cpu import (
     timeline_charts,
     timeline_parts,
 )
-from tollbar.present.groups import at_one_load
-from tollbar.present.waits import OPERATIONS, waits_table
+from tollbar.report.sections.waits import OPERATIONS, waits_table
 
 PUT_OFF = Metric("put-off", "what is put off", "ns/op")
 FLUSH = Metric("flush", "one flush", "us")

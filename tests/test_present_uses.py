@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from report_example import digests, judgement
 from served_example import handshakes
-from tollbar.document import of_run
-from tollbar.families import Degree, Standing
-from tollbar.judge import StudyJudgement, Toll, Verdict
-from tollbar.present.uses import Candidate, Offer, Uses, losses, use_sentences, uses_table
+from tollbar.analysis import StudyJudgement, Toll, Verdict
+from tollbar.catalog.families import Degree, Standing
+from tollbar.report.document import of_run
+from tollbar.report.sections.uses import Candidate, Offer, Uses, losses, use_sentences, uses_table
 
 
 def _with_verdicts(study: StudyJudgement, verdict: Verdict) -> StudyJudgement:

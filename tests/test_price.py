@@ -15,16 +15,16 @@ from builders import lognormal, measured, row, run, study, study_run
 from conftest import Tollbar
 from test_choosing import COSTS, digests, noisy
 from test_inventory import SAMPLES, algorithm, asset, made
-from tollbar import families, policies
-from tollbar.document.decisions.price import document
-from tollbar.families import Value
-from tollbar.inventory import price, pricing, to_measure
-from tollbar.inventory.pricing import Pricing
-from tollbar.judge import Verdict
-from tollbar.judge.choosing import Candidate, Wanted, candidate
-from tollbar.policies import Ruling
-from tollbar.present.decisions.price import brief
-from tollbar.present.numbers import NOISY
+from tollbar.analysis import Verdict
+from tollbar.catalog import families, policies
+from tollbar.catalog.families import Value
+from tollbar.catalog.policies import Ruling
+from tollbar.decide.choosing import Candidate, Wanted, candidate
+from tollbar.decide.price import price, pricing, to_measure
+from tollbar.decide.price.document import document
+from tollbar.decide.price.pricing import Pricing
+from tollbar.decide.price.words import brief
+from tollbar.report.numbers import NOISY
 from tollbar.results import StudyRun
 
 TODAY = date(2026, 11, 23)

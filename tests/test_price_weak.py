@@ -11,15 +11,15 @@ import pytest
 from builders import run
 from test_choosing import digests
 from test_inventory import algorithm, asset, made, suite
-from tollbar import families, policies
-from tollbar.document.decisions.price import document
-from tollbar.families import Standing
-from tollbar.inventory import price, to_measure, unmeasured
-from tollbar.inventory.platforms import _INSTEAD, _table, has
-from tollbar.inventory.pricing import AssetGroup, Pricing
-from tollbar.patterns import is_like
-from tollbar.policies import Ruling
-from tollbar.present.decisions.price import brief
+from tollbar.catalog import families, policies
+from tollbar.catalog.families import Standing
+from tollbar.catalog.policies import Ruling
+from tollbar.core.patterns import is_like
+from tollbar.decide.price import price, to_measure, unmeasured
+from tollbar.decide.price.document import document
+from tollbar.decide.price.platforms import _INSTEAD, _table, has
+from tollbar.decide.price.pricing import AssetGroup, Pricing
+from tollbar.decide.price.words import brief
 from tollbar.results import Run
 
 TODAY = date(2026, 11, 23)

@@ -22,10 +22,10 @@ import server_lab
 from conftest import here, lacking
 from opened import watched
 from patience import PATIENCE_S
-from tollbar import servers
-from tollbar.runner import confined, engine
-from tollbar.runner.process import Process
-from tollbar.servers import proc
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.core.runner import confined, engine
+from tollbar.core.runner.process import Process
 
 CLIENT = ("", "client")
 MEASURE = """

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tollbar.measure import probe as probe_module
-from tollbar.measure.probe import BASE_NS, Chain, Probe
-from tollbar.moments import Core, Watch
-from tollbar.records import failed
-from tollbar.runner import Session, Stopped
-from tollbar.servers import proc
+from tollbar.core import proc
+from tollbar.core.moments import Core, Watch
+from tollbar.core.records import failed
+from tollbar.core.runner import Session, Stopped
+from tollbar.lab.measure import probe as probe_module
+from tollbar.lab.measure.probe import BASE_NS, Chain, Probe
 
 FAST, SLOW = ("fast",), ("slow",)
 QUICKEST_NS: dict[Core, float] = {FAST: 20_000.0, SLOW: 60_000.0}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tollbar.servers import proc
+from tollbar.core import proc
 
 
 def test_a_file_that_is_closed_meanwhile_hides_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:

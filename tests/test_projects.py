@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from policy_lab import RULE, TODAY, of_rules
-from tollbar.errors import TollbarError
-from tollbar.families import families
-from tollbar.policies import Ruling, check_project, judged, policy, read_project
+from tollbar.catalog.families import families
+from tollbar.catalog.policies import Ruling, check_project, judged, policy, read_project
+from tollbar.core.errors import TollbarError
 
 PROJECT = """
 policy = ["tlsref-intermediate-6.0", "ours-2026.toml"]

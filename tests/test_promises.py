@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tollbar.measure import conformance
-from tollbar.measure.conformance import Finding
-from tollbar.records import CONTRACT, ChunkRecord, Observed, Outcome, Proof, Ready, Record, failed
-from tollbar.runner import Stopped
+from tollbar.core.records import CONTRACT, ChunkRecord, Observed, Outcome, Proof, Ready, Record, failed
+from tollbar.core.runner import Stopped
+from tollbar.lab.measure import conformance
+from tollbar.lab.measure.conformance import Finding
 
 KNOWN = "ba7816bf"
 TASK: dict[str, Any] = {"contract": CONTRACT, "choice": "sha-256", "setting": {"bytes": 4096}, "inputs": {}}

@@ -12,11 +12,13 @@ import pytest
 
 import share
 from patience import PATIENCE_S
-from tollbar import measure, plan, study
-from tollbar.families import families
-from tollbar.plan import Cell
-from tollbar.records import CONTRACT, Outcome, Proven, Record
-from tollbar.runner import ask, engine
+from tollbar import study
+from tollbar.catalog.families import families
+from tollbar.core.records import CONTRACT, Outcome, Proven, Record
+from tollbar.core.runner import ask, engine
+from tollbar.lab import measure
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 PROVIDERS = '["libcrypto", "libcrypto:psycopg", "aws-lc", "rustcrypto"]'
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from fabricated import loaded
-from tollbar import plan, study
-from tollbar.document import sources
-from tollbar.plan import Cell
-from tollbar.plan.pairs import claimed, matching
-from tollbar.study import Amount, Claim, Study
+from tollbar import study
+from tollbar.report.document import sources
+from tollbar.study import Amount, Claim, Study, plan
+from tollbar.study.plan import Cell
+from tollbar.study.plan.pairs import claimed, matching
 
 SOURCED = {one.name: one for name in study.shipped() for one in loaded(name) if one.source is not None}
 CLAIMS = [pytest.param(one, claim, id=f"{name}: {claim.says}") for name, one in SOURCED.items() for claim in one.claims]

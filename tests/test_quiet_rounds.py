@@ -9,17 +9,17 @@ import pytest
 
 import builders
 from builders import row, study_run, trial
-from tollbar.judge import Verdict, judge_study
-from tollbar.judge.decisions import Terms
-from tollbar.judge.ledger import Ledger
-from tollbar.judge.probes import readings
-from tollbar.moments import quickness_of
-from tollbar.present.page import how
-from tollbar.present.trust import noisy_words
-from tollbar.present.warnings import warnings
-from tollbar.records import Trial
+from tollbar.analysis import Verdict, judge_study
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.probes import readings
+from tollbar.core.moments import quickness_of
+from tollbar.core.records import Trial
+from tollbar.core.stats import Moments
+from tollbar.report.page import how
+from tollbar.report.sections.trust import noisy_words
+from tollbar.report.sections.warnings import warnings
 from tollbar.results import Row
-from tollbar.stats import Moments
 
 TERMS = Terms(0.03, 1)
 

@@ -20,14 +20,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 import share
-from tollbar import gathering, inventory, judge, policies, results, servers, study
-from tollbar.errors import TollbarError
-from tollbar.families import read_family
-from tollbar.gathering.kept import FILE, read_kept
-from tollbar.records import ChunkRecord, Ready, Record
+from tollbar import analysis, results, study
+from tollbar.analysis.kept import FILE, read_kept
+from tollbar.catalog import policies, servers
+from tollbar.catalog.families import read_family
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import ChunkRecord, Ready, Record
+from tollbar.core.runner import session
+from tollbar.decide import compare, price
+from tollbar.decide.size import mix
 from tollbar.results import database
-from tollbar.runner import session
-from tollbar.sizing import mix
 
 HERE = Path(__file__).parent
 PACKAGE = Path(study.__file__).parents[1]
@@ -59,21 +61,21 @@ def _said(path: Path) -> object:
 
 def _judged(path: Path) -> object:
     """The run that this file is of."""
-    return judge.judge(results.read(next(one for one in path.parents if (one / "run.json").exists())))
+    return analysis.judge(results.read(next(one for one in path.parents if (one / "run.json").exists())))
 
 
 READERS: Mapping[str, Reader] = {
     "study": Reader("any.toml", lambda path: study.load([str(path)]), [
         PACKAGE / "study/studies" / name for name in ("ciphers.toml", "sign-in-today.toml", "tls-certificates.toml")]),
     "family": Reader("toy/family.toml", lambda path: read_family(path.parent), [
-        HERE / "toy/families/toy/family.toml", PACKAGE / "families/password-hash/family.toml"]),
+        HERE / "toy/families/toy/family.toml", PACKAGE / "catalog/families/password-hash/family.toml"]),
     "server": Reader("toy/server.toml", lambda path: servers.read(path.parent), [
-        HERE / "toy/servers/toy/server.toml", PACKAGE / "servers/nginx/server.toml"]),
+        HERE / "toy/servers/toy/server.toml", PACKAGE / "catalog/servers/nginx/server.toml"]),
     "policy": Reader("ours.toml", lambda path: policies.policy(str(path)), [
-        PACKAGE / "policies" / name for name in ("tlsref-modern-6.0.toml", "owasp-password-storage-2026-06.toml")]),
+        PACKAGE / "catalog/policies" / name for name in ("tlsref-modern-6.0.toml", "owasp-password-storage-2026-06.toml")]),
     "project": Reader("tollbar.toml", policies.read_project, [HERE / "readers/tollbar.toml"]),
     "mix": Reader("mix.toml", mix.read, [HERE.parent / "docs/mix.toml"]),
-    "inventory": Reader("cbom.json", inventory.read, sorted((HERE / "inventories").glob("*.json"))),
+    "inventory": Reader("cbom.json", price.read, sorted((HERE / "inventories").glob("*.json"))),
     "runner": Reader("line.json", _said, [HERE / "readers/runner.json"]),
     "run": Reader("run/run.json", _judged, []),
     "kept study": Reader("run/studies/digests.toml", _judged, []),
@@ -123,7 +125,7 @@ def changed(said: Any, data: some.DataObject) -> Any:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, judged."""
     run = run_of(tmp_path_factory.mktemp("made"), fingerprint("Example CPU 1"), lambda at: 1000.0)
-    gathering.read([run])
+    compare.read([run])
     return run
 
 

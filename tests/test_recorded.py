@@ -22,14 +22,14 @@ import pytest
 import builders
 from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
-from tollbar import stats
-from tollbar.judge import Verdict
-from tollbar.judge.decisions import Terms
-from tollbar.judge.ledger import Ledger
-from tollbar.judge.probes import readings
-from tollbar.judge.tolls import tolls
-from tollbar.moments import Quickness, quickness_of
-from tollbar.records import RUNNER, Chunk, Trial
+from tollbar.analysis import Verdict
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.probes import readings
+from tollbar.analysis.tolls import tolls
+from tollbar.core import stats
+from tollbar.core.moments import Quickness, quickness_of
+from tollbar.core.records import RUNNER, Chunk, Trial
 from tollbar.results import Row
 
 FOLDER = Path(__file__).with_name("recorded")

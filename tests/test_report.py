@@ -18,10 +18,10 @@ import pytest
 import share
 from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, judgement, large
 from report_lab import Pages
-from tollbar import report
-from tollbar.files import write_atomically
-from tollbar.report import bundle
-from tollbar.report.page import marked, script_json
+from tollbar.core.files import write_atomically
+from tollbar.report import html as report
+from tollbar.report.html import bundle
+from tollbar.report.html.page import marked, script_json
 
 
 def test_every_row_and_every_reason_is_on_the_page(pages: Pages) -> None:
@@ -144,7 +144,9 @@ def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
 
 def test_templates_are_loaded_only_for_a_report() -> None:
     """What the terminal and the document need starts without them."""
-    program = "import sys, tollbar.console, tollbar.report; print(*{'altair', 'jinja2'} & sys.modules.keys())"
+    program = (
+        "import sys, tollbar.report.terminal, tollbar.report.html; print(*{'altair', 'jinja2'} & sys.modules.keys())"
+    )
     assert "\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 

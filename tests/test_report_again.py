@@ -10,10 +10,10 @@ import pytest
 
 from report_example import example
 from tollbar import __version__, results
-from tollbar.files import pasted
-from tollbar.judge import Judgement
-from tollbar.present import page as pages
-from tollbar.report.page import html
+from tollbar.analysis import Judgement
+from tollbar.core.files import pasted
+from tollbar.report import page as pages
+from tollbar.report.html.page import html
 
 SAME = "The same run, the same order"
 NOT_SHOWN = {

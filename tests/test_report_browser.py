@@ -15,7 +15,7 @@ from patience import PATIENCE_S
 from report_example import digests, judgement, passwords
 from report_lab import Pages, open_page, requests_of
 from served_example import arrivals, asked_only, handshakes
-from tollbar import report
+from tollbar.report import html
 
 # Charts that have neither lines, points nor text in them are empty frames.
 _EMPTY = """
@@ -99,7 +99,7 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in (1, 2)
         for s in studies
     ]
-    report.write(judgement(named), path)
+    html.write(judgement(named), path)
     return path
 
 
@@ -143,6 +143,6 @@ def test_a_page_without_charts_is_ready(browser: webdriver.Chrome, tmp_path: Pat
     """A run of which nothing is left has a page all the same."""
     study = digests()
     bare = replace(study, study=replace(study.study, rows=()), measurements=(), tolls=(), contrasts=(), claims=())
-    report.write(judgement([bare]), tmp_path / "bare.html")
+    html.write(judgement([bare]), tmp_path / "bare.html")
     open_page(browser, tmp_path / "bare.html")
     assert [] == browser.get_log("browser")

@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import Select
 
 from patience import PATIENCE_S
 from report_lab import Pages, open_page
-from tollbar.present.numbers import times
+from tollbar.report.numbers import times
 
 
 def test_a_table_sorts_by_the_keyboard(browser: webdriver.Chrome, pages: Pages) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from report_example import judgement
 from served_example import MATRIX, NO_NGINX, USERS, WRONG_LENGTH, arrivals, asked_only, handshakes
-from tollbar import report
+from tollbar.report import html as report
 
 
 @pytest.fixture(scope="module")

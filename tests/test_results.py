@@ -18,13 +18,14 @@ import pytest
 
 from conftest import in_own_mounts
 from patience import PATIENCE_S
-from tollbar import plan, results, study
-from tollbar.errors import TollbarError
-from tollbar.plan import Plan
-from tollbar.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
+from tollbar import results, study
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
 from tollbar.results import Row, Store, observations
 from tollbar.results import store as storing
 from tollbar.results.directory import MOST_STUDIES
+from tollbar.study import plan
+from tollbar.study.plan import Plan
 
 STUDY = """
 question  = "?"

@@ -16,12 +16,13 @@ import pytest
 
 import builders
 from conftest import command, in_own_mounts
-from tollbar import plan, results, study
-from tollbar.errors import TollbarError
-from tollbar.plan import Plan
-from tollbar.records import Chunk, Chunks, LoadRecord, Outcome, Proven, SetAside
+from tollbar import results, study
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Chunk, Chunks, LoadRecord, Outcome, Proven, SetAside
 from tollbar.results import Store, stored
 from tollbar.results.observations import chunks_of, series_of
+from tollbar.study import plan
+from tollbar.study.plan import Plan
 
 TEXT = """
 question  = "?"

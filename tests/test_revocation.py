@@ -12,12 +12,13 @@ import pytest
 
 from conftest import here
 from server_lab import PATIENCE_S, SETTINGS, anything_goes, ask, provider_of, start
-from tollbar import servers
-from tollbar.servers import driver, proc
-from tollbar.servers.driver import NotStarted
-from tollbar.servers.sandbox import Sandbox
-from tollbar.tls import Certificates, certificates, certificates_of
-from tollbar.tls.certificates import Certificate
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import NotStarted
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.tls import Certificates, certificates, certificates_of
+from tollbar.lab.tls.certificates import Certificate
 
 SERVERS = sorted(name for name, server in servers.all_servers().items() if server.frontend.name == "web")
 KIND, OTHER_KIND = "ecdsa-p256", "rsa-2048"

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from tollbar import servers
-from tollbar.errors import TollbarError
-from tollbar.libraries import Provider
-from tollbar.servers import NotStarted, loading
-from tollbar.servers.configuration import Endpoint, Request
-from tollbar.servers.nodes import Elsewhere, Node
-from tollbar.servers.places import RoleMachine
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.servers import NotStarted
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.core.errors import TollbarError
+from tollbar.lab.servers import loading
+from tollbar.lab.servers.configuration import Endpoint, Request
+from tollbar.lab.servers.nodes import Elsewhere, Node
+from tollbar.lab.servers.sandbox import Sandbox
 
 LOST = r"the machine of the role web \(192\.0\.2\.7\) is lost: "
 HELLO = {

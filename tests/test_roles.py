@@ -17,7 +17,7 @@ import pytest
 from conftest import lacking
 from patience import PATIENCE_S
 from roles_lab import SIGN_IN, STUDY, TOLLBAR
-from tollbar import servers
+from tollbar.catalog import servers
 
 LAB = Path(__file__).with_name("roles_lab.py")
 
@@ -157,7 +157,9 @@ def _until_served(machines: Machines) -> int:
     while time.monotonic() < deadline:
         words = {pid: _words(pid) for pid in machines.pids("web")}
         if any(b"serve" in said for said in words.values()):
-            return next(pid for pid, said in words.items() if b"tollbar.servers.agent" in said and b"probe" not in said)
+            return next(
+                pid for pid, said in words.items() if b"tollbar.lab.servers.agent" in said and b"probe" not in said
+            )
         time.sleep(0.01)
     raise AssertionError("no server was started")
 

@@ -11,9 +11,9 @@ import pytest
 from patience import PATIENCE_S
 from roles_lab import STUDY, TOLLBAR
 from tollbar import study
+from tollbar.catalog.servers.places import RoleMachine, read_places
 from tollbar.cli.options import Options, places_for
-from tollbar.errors import TollbarError
-from tollbar.servers.places import RoleMachine, read_places
+from tollbar.core.errors import TollbarError
 
 ROLES = Path(__file__).parent.parent / "docs" / "roles.md"
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from tollbar import measure
-from tollbar.measure import batch, members, rounds
-from tollbar.measure.members import Member, phase_of
-from tollbar.measure.rounds import Budget, Rounds
-from tollbar.plan.batches import Visit
-from tollbar.records import ChunkRecord, ComponentRecord, LoadRecord, Observed, Outcome
-from tollbar.runner.confined import Account
+from tollbar.core.records import ChunkRecord, ComponentRecord, LoadRecord, Observed, Outcome
+from tollbar.core.runner.confined import Account
+from tollbar.lab import measure
+from tollbar.lab.measure import batch, members, rounds
+from tollbar.lab.measure.members import Member, phase_of
+from tollbar.lab.measure.rounds import Budget, Rounds
+from tollbar.lab.workloads import Work
 from tollbar.study import Measure
-from tollbar.workloads import Work
+from tollbar.study.plan.batches import Visit
 
 HOW = Measure("cpu", 0.005, 4, 4)
 QUIET_NS, BUSY_NS = 100.0, 1000.0

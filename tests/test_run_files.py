@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar.errors import TollbarError
+from tollbar.core.errors import TollbarError
 from tollbar.results.directory import check_files
 
 SQLITES = ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "results.sqlite-journal"]

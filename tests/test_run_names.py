@@ -13,8 +13,8 @@ from bench.fleet import DIGESTS, fingerprint, run_of
 from conftest import FAKE_STUDY, Tollbar
 from gather_lab import cost, made_in, told
 from tollbar import results, study
-from tollbar.errors import TollbarError
-from tollbar.fleet.node import RESULTS, NodeAgent, _copy
+from tollbar.cluster.node import RESULTS, NodeAgent, _copy
+from tollbar.core.errors import TollbarError
 
 ODD = ("c#", "what?", "100%25", "a%2e", "a?mode=memory&b", "a[1]", "*", "x y", "file:x?mode=rwc", "-n", "é", "'\"`$(x)")
 

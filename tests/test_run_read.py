@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from conftest import BLOCKS, ROUNDS, Tollbar
-from tollbar.errors import TollbarError
+from tollbar.core.errors import TollbarError
 from tollbar.results.database import opened
 
 

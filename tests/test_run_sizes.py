@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import judge, results
-from tollbar.errors import TollbarError
-from tollbar.plan import MOST_COMBINATIONS
+from tollbar import analysis, results
+from tollbar.core.errors import TollbarError
 from tollbar.results.database import MOST_VALUE_BYTES
 from tollbar.results.directory import MOST_STUDIES, MOST_TEXTS
 from tollbar.results.observations import MOST_VALUES, MOST_VALUES_OF_SERIES
+from tollbar.study.plan import MOST_COMBINATIONS
 
 # CPU time, so that a busy machine changes nothing.
 MOST_CPU_S, MOST_MORE = 5, 300 << 20
@@ -277,7 +277,7 @@ def test_as_many_values_as_a_run_may_have_are_judged_within_limits(fake_runs: Pa
 
 def _judge_within_limits(run: Path) -> None:
     _limit()
-    judge.judge(results.read(run))
+    analysis.judge(results.read(run))
 
 
 def parent_of(child: int, times: int = 400) -> bytes:

@@ -13,14 +13,17 @@ import pytest
 
 from conftest import FAKE_RUNNER
 from patience import PATIENCE_S
-from tollbar import libraries, measure, plan, study
-from tollbar.errors import TollbarError
-from tollbar.measure import members
-from tollbar.plan import Plan
-from tollbar.records import ChunkRecord, Observed, Outcome
-from tollbar.runner import Session, ask, engine, process, session
-from tollbar.servers import proc
-from tollbar.workloads import operation
+from tollbar import study
+from tollbar.catalog import libraries
+from tollbar.core import proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import ChunkRecord, Observed, Outcome
+from tollbar.core.runner import Session, ask, engine, process, session
+from tollbar.lab import measure
+from tollbar.lab.measure import members
+from tollbar.lab.workloads import operation
+from tollbar.study import plan
+from tollbar.study.plan import Plan
 
 TASK = {"mode": "list", "provider": {"kind": "fake"}}
 

@@ -16,8 +16,9 @@ import pytest
 from patience import PATIENCE_S
 from test_conformance import TASK as HASH
 from test_conformance import held
-from tollbar import plan, study
-from tollbar.runners import Platform
+from tollbar import study
+from tollbar.catalog.runners import Platform
+from tollbar.study import plan
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "runners.md"
 TOY = Path(__file__).parent / "toy"

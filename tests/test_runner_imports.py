@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE_S
-from tollbar import families
-from tollbar.records import CONTRACT
-from tollbar.runners import Platform, all_platforms, command_of
+from tollbar.catalog import families
+from tollbar.catalog.runners import Platform, all_platforms, command_of
+from tollbar.core.records import CONTRACT
 
 COUNTERS = Path(__file__).parent / "imports"
 CHUNKS = 3

@@ -14,9 +14,9 @@ import pytest
 
 from patience import PATIENCE_S
 from test_runners import answer_of, settings_of, task_of
-from tollbar.records import Outcome
-from tollbar.runner import ask
-from tollbar.runners import Platform, all_platforms, command_of
+from tollbar.catalog.runners import Platform, all_platforms, command_of
+from tollbar.core.records import Outcome
+from tollbar.core.runner import ask
 
 PYTHON: Platform = all_platforms()["python"]
 # Runs the runner with the interpreter's profiler, which sees every call, and says on standard error how often each

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE_S
-from tollbar import families
-from tollbar.records import Outcome
-from tollbar.runner import ask
-from tollbar.runners import all_platforms, command_of, read
+from tollbar.catalog import families
+from tollbar.catalog.runners import all_platforms, command_of, read
+from tollbar.core.records import Outcome
+from tollbar.core.runner import ask
 
 GO = all_platforms()["go"]
 CACHED = """var cached crypto.Signer

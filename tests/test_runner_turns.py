@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE_S
-from tollbar.records import Outcome, Record
-from tollbar.runner import Session, Stopped
+from tollbar.core.records import Outcome, Record
+from tollbar.core.runner import Session, Stopped
 
 TASK = {"mode": "measure", "provider": {"kind": "fake"}}
 

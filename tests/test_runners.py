@@ -15,12 +15,12 @@ import pytest
 
 from patience import PATIENCE_S
 from test_conformance import held
-from tollbar import families, runners
-from tollbar.families import Answer
-from tollbar.records import CONTRACT, Outcome
-from tollbar.runner import Session, Stopped, ask
-from tollbar.runners import Platform
-from tollbar.servers import proc
+from tollbar.catalog import families, runners
+from tollbar.catalog.families import Answer
+from tollbar.catalog.runners import Platform
+from tollbar.core import proc
+from tollbar.core.records import CONTRACT, Outcome
+from tollbar.core.runner import Session, Stopped, ask
 
 PACKAGES = [(platform, package) for platform in runners.all_platforms().values() for package in platform.packages]
 each_package = pytest.mark.parametrize(

@@ -14,21 +14,22 @@ from builders import example, row, study_run
 from report_example import digests, judgement, passwords
 from served_example import asked_only, handshakes
 from test_comparison import SYSTEM, compared, measured, slower
-from tollbar import document, units
-from tollbar.console import progress
-from tollbar.families import Degree, Standing
-from tollbar.judge import Compared, StudyJudgement, Verdict, compare, judge, judge_study
-from tollbar.machine import differences
-from tollbar.markdown import escaped
-from tollbar.present.against import against_baseline, rates, sentences
-from tollbar.present.answer import answer, headline
-from tollbar.present.decisions.compare import comparison_notes, comparison_tables, increase_lines
-from tollbar.present.effects import effects
-from tollbar.present.groups import places
-from tollbar.present.published import published_tables, within
-from tollbar.present.results import results
-from tollbar.present.uses import Candidate, Uses, WayCost, use_sentences
-from tollbar.stats import Interval
+from tollbar.analysis import Compared, StudyJudgement, Verdict, compare, judge, judge_study
+from tollbar.catalog.families import Degree, Standing
+from tollbar.core import units
+from tollbar.core.machine import differences
+from tollbar.core.markdown import escaped
+from tollbar.core.stats import Interval
+from tollbar.report import document
+from tollbar.report.changes import comparison_notes, comparison_tables, increase_lines
+from tollbar.report.groups import places
+from tollbar.report.sections.against import against_baseline, rates, sentences
+from tollbar.report.sections.answer import answer, headline
+from tollbar.report.sections.effects import effects
+from tollbar.report.sections.published import published_tables, within
+from tollbar.report.sections.results import results
+from tollbar.report.sections.uses import Candidate, Uses, WayCost, use_sentences
+from tollbar.report.terminal import progress
 
 ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
 

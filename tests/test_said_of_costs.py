@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar.families import families
+from tollbar.catalog.families import families
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAMED = {

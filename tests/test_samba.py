@@ -19,10 +19,10 @@ from component_lab import commands_of, tree_of
 from conftest import here
 from patience import PATIENCE_S
 from server_lab import ACCOUNTS, before
-from tollbar import servers
-from tollbar.runner import confined
-from tollbar.servers import driver
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core.runner import confined
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.sandbox import Sandbox
 
 COUNT = ACCOUNTS["accounts"]
 # One account each, of so many groups.

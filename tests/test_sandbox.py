@@ -20,14 +20,15 @@ import pytest
 from conftest import here
 from patience import PATIENCE_S
 from server_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
-from tollbar.errors import TollbarError
-from tollbar.libraries import Provider
-from tollbar.records import Outcome
-from tollbar.runner import engine
-from tollbar.servers import leftovers, proc, sandbox
-from tollbar.servers.driver import NotStarted
-from tollbar.servers.sandbox import Sandbox
-from tollbar.tls import certificates_of
+from tollbar.catalog.libraries import Provider
+from tollbar.core import proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome
+from tollbar.core.runner import engine
+from tollbar.lab.servers import leftovers, sandbox
+from tollbar.lab.servers.driver import NotStarted
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.tls import certificates_of
 
 
 def _living() -> subprocess.Popen[bytes]:
@@ -232,8 +233,8 @@ def test_the_guard_removes_the_shared_memory_of_its_tree(words: list[str]) -> No
 # A lab with guards of such programs, whose log is in its directory: says the segments' ids.
 LAB_OF_SEGMENTS = """
 import subprocess, sys
-from tollbar.servers.guarded import Guarded
-from tollbar.servers.sandbox import Sandbox
+from tollbar.lab.servers.guarded import Guarded
+from tollbar.lab.servers.sandbox import Sandbox
 words = [sys.executable, "-c", sys.argv[1]]
 with Sandbox() as sandbox:
     for number in range(8):

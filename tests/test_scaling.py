@@ -14,26 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import row, study, study_run, trials
-from tollbar import machine, plan, workloads
 from tollbar import study as studies
-from tollbar.errors import TollbarError
-from tollbar.judge import Scaling, ScalingResult, StudyJudgement, Verdict, judge_study
-from tollbar.judge.scaling import verdict_of
-from tollbar.measure import batch
-from tollbar.measure.members import Member
-from tollbar.measure.rounds import Rounds
-from tollbar.moments import Watch
-from tollbar.plan import Cell
-from tollbar.plan.batches import Visit
-from tollbar.present.answer import answer
-from tollbar.present.scaling import scaling_listing, scaling_sentences
-from tollbar.records import ChunkRecord, Observed, Outcome
-from tollbar.records.contract import ThreadRecord
+from tollbar.analysis import Scaling, ScalingResult, StudyJudgement, Verdict, judge_study
+from tollbar.analysis.scaling import verdict_of
+from tollbar.core import machine
+from tollbar.core.errors import TollbarError
+from tollbar.core.moments import Watch
+from tollbar.core.records import ChunkRecord, Observed, Outcome
+from tollbar.core.records.contract import ThreadRecord
+from tollbar.core.runner import Session
+from tollbar.core.stats import Moments
+from tollbar.lab import workloads
+from tollbar.lab.measure import batch
+from tollbar.lab.measure.members import Member
+from tollbar.lab.measure.rounds import Rounds
+from tollbar.lab.workloads import Given, Work
+from tollbar.report.sections.answer import answer
+from tollbar.report.sections.scaling import scaling_listing, scaling_sentences
 from tollbar.results import Row
-from tollbar.runner import Session
-from tollbar.stats import Moments
-from tollbar.study import Measure
-from tollbar.workloads import Given, Work
+from tollbar.study import Measure, plan
+from tollbar.study.plan import Cell
+from tollbar.study.plan.batches import Visit
 
 THREADS = """
 question  = "What does a hash cost with several threads?"
@@ -239,7 +240,7 @@ def test_a_chunk_in_which_others_had_a_thread_s_core_is_noisy(
         ThreadRecord(operations=10, cpu_ns=4_000_000, wall_ns=5_000_000, run_queue_wait_ns=waited)
         for waited in (0, waited_ns)
     ]
-    monkeypatch.setattr("tollbar.measure.rounds.round_of", lambda *_: chunk_of(threads))
+    monkeypatch.setattr("tollbar.lab.measure.rounds.round_of", lambda *_: chunk_of(threads))
     member = Member(Visit(cells()[1], False, 0, 0), work=Work((), {}, 1, threads=2))
     probe = SimpleNamespace(is_plain=False, lately=lambda: 25_000.0, read=lambda: 26_000.0)
     watch = Watch()

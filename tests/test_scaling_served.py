@@ -14,19 +14,22 @@ from conftest import here
 from server_lab import PLAINTEXT
 from test_client_core import cores_of
 from test_scaling import judged
-from tollbar import machine, plan, servers, workloads
 from tollbar import study as studies
-from tollbar.libraries import resolve
-from tollbar.plan import Cell
-from tollbar.present.scaling import scaling_listing
-from tollbar.records import ChunkRecord, Observed, Outcome
-from tollbar.records.contract import ThreadRecord
-from tollbar.runner import Session
-from tollbar.servers import Installed, NotStarted, Server, proc
-from tollbar.servers.configuration import Request, rendered
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import Given
-from tollbar.workloads.request import RequestWork
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import resolve
+from tollbar.catalog.servers import Installed, NotStarted, Server
+from tollbar.core import machine, proc
+from tollbar.core.records import ChunkRecord, Observed, Outcome
+from tollbar.core.records.contract import ThreadRecord
+from tollbar.core.runner import Session
+from tollbar.lab import workloads
+from tollbar.lab.servers.configuration import Request, rendered
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Given
+from tollbar.lab.workloads.request import RequestWork
+from tollbar.report.sections.scaling import scaling_listing
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 STUDY = """
 question  = "What does a connection cost with several threads?"

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from tollbar import measure, plan, study
-from tollbar.measure import schedule
-from tollbar.measure.schedule import Pace, Tried, adapted
-from tollbar.plan import Cell, Plan
-from tollbar.plan.batches import blocks
-from tollbar.records import Outcome, failed
-from tollbar.runner import Stopped
-from tollbar.study import Measure
-from tollbar.workloads import Work
+from tollbar import study
+from tollbar.core.records import Outcome, failed
+from tollbar.core.runner import Stopped
+from tollbar.lab import measure
+from tollbar.lab.measure import schedule
+from tollbar.lab.measure.schedule import Pace, Tried, adapted
+from tollbar.lab.workloads import Work
+from tollbar.study import Measure, plan
+from tollbar.study.plan import Cell, Plan
+from tollbar.study.plan.batches import blocks
 
 TEXT = """
 question  = "?"

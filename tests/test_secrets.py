@@ -21,7 +21,7 @@ from bench.ground import Ground, a_ground
 from bench.survival.kinds import KINDS, STORAGE
 
 from conftest import here
-from tollbar.servers import proc
+from tollbar.core import proc
 
 # What the lab makes itself, it makes by the module `secrets`; what is shorter names files, and keeps nothing from
 # anybody. What a preparation has packed stays where it was packed until that was looked at: a moment later it is in the
@@ -40,7 +40,7 @@ def watched(make):
     return made
 for name in ("token_bytes", "token_hex", "token_urlsafe"):
     setattr(secrets, name, watched(getattr(secrets, name)))
-from tollbar.servers import prepared
+from tollbar.catalog.servers import prepared
 def looked_at(prepare):
     def prepare_and_wait(*arguments):
         archive = prepare(*arguments)

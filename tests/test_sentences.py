@@ -12,12 +12,14 @@ import pytest
 
 from builders import lognormal, measured, row_of, run, study_run
 from report_example import judgement
-from tollbar import families, plan, study, tls
-from tollbar.console import show_judgement
-from tollbar.families import Family, Standing, at_defaults
-from tollbar.judge import StudyJudgement, judge
-from tollbar.present.against import MOST_SENTENCES, first_sentences, rates, sentences, weakness
-from tollbar.study import Coordinates
+from tollbar import study
+from tollbar.analysis import StudyJudgement, judge
+from tollbar.catalog import families
+from tollbar.catalog.families import Family, Standing, at_defaults
+from tollbar.lab import tls
+from tollbar.report.sections.against import MOST_SENTENCES, first_sentences, rates, sentences, weakness
+from tollbar.report.terminal import show_judgement
+from tollbar.study import Coordinates, plan
 
 BLOCKS = 8
 # What `measured` multiplies its ratios by.

@@ -20,20 +20,23 @@ from conftest import FAKE_RUNNER
 from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
 from served_lab import BASELINE, NEVER_S, ROUNDS, STRUCK, Lab, by_bytes
-from tollbar import results, servers
-from tollbar.libraries import Provider
-from tollbar.measure import members
-from tollbar.measure.members import Member
-from tollbar.measure.rounds import Rounds
-from tollbar.plan import Cell
-from tollbar.records import CLIENT, Outcome, Proven, Record, Trial
-from tollbar.runner import session
-from tollbar.servers import Component, loading, proc
-from tollbar.servers.configuration import Rendered
-from tollbar.servers.running import Running
+from tollbar import results
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.servers import Component
+from tollbar.core import proc
+from tollbar.core.records import CLIENT, Outcome, Proven, Record, Trial
+from tollbar.core.runner import session
+from tollbar.lab.measure import members
+from tollbar.lab.measure.members import Member
+from tollbar.lab.measure.rounds import Rounds
+from tollbar.lab.servers import loading
+from tollbar.lab.servers.configuration import Rendered
+from tollbar.lab.servers.running import Running
+from tollbar.lab.workloads import Work, request
+from tollbar.lab.workloads.request import RequestWorkload
 from tollbar.study.definition import DEFAULT_MEASURE
-from tollbar.workloads import Work, request
-from tollbar.workloads.request import RequestWorkload
+from tollbar.study.plan import Cell
 
 # The lab has another in its place.
 PROVE = loading.prove

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from served_lab import Lab
-from tollbar import judge, results, servers
+from tollbar import analysis, results
+from tollbar.catalog import servers
 from tollbar.cli.options import Options
 from tollbar.cli.run import run
-from tollbar.document import of_run
-from tollbar.errors import ExitStatus
-from tollbar.records import Trial
+from tollbar.core.errors import ExitStatus
+from tollbar.core.records import Trial
+from tollbar.report.document import of_run
 
 
 def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:
@@ -90,7 +91,7 @@ def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_pa
             store.record_proof(proven)
         for trials in lab.batches(planned):
             store.record([busy(trial) for trial in trials])
-    (document,) = of_run(judge.judge(results.read(store.directory)))["studies"]
+    (document,) = of_run(analysis.judge(results.read(store.directory)))["studies"]
     limits = {result["metric"]: result.get("limit") for result in document["results"]}
     bound = {"throughput", "latency-p50", "latency-p95", "latency-p99"}
     assert dict.fromkeys(bound, "client-bound") == {m: limit for m, limit in limits.items() if limit}

@@ -18,14 +18,15 @@ import pytest
 from conftest import here, lacking
 from patience import PATIENCE_S
 from server_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
-from tollbar import libraries, runner, servers
-from tollbar.libraries import Provider
-from tollbar.records import Outcome
-from tollbar.servers import configuration, driver, loading, proc
-from tollbar.servers.driver import NotStarted
-from tollbar.servers.sandbox import Sandbox
-from tollbar.tls import certificates, certificates_of, shown_request
-from tollbar.tls import settings as tls
+from tollbar.catalog import libraries, servers
+from tollbar.catalog.libraries import Provider
+from tollbar.core import proc, runner
+from tollbar.core.records import Outcome
+from tollbar.lab.servers import configuration, driver, loading
+from tollbar.lab.servers.driver import NotStarted
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.tls import certificates, certificates_of, shown_request
+from tollbar.lab.tls import settings as tls
 
 # Those that are asked over HTTP; the others are databases (`test_databases`).
 SERVERS = sorted(name for name, server in servers.all_servers().items() if server.frontend.name == "web")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from component_lab import FakeServer
-from tollbar import servers
-from tollbar.errors import TollbarError
-from tollbar.servers.configuration import text_of
+from tollbar.catalog import servers
+from tollbar.core.errors import TollbarError
+from tollbar.lab.servers.configuration import text_of
 
 WRONG = [
     ({"redy": 1}, "`component.0.redy`: no such key", "did you mean `ready`"),

@@ -21,12 +21,13 @@ from bench.ground import mentioning
 from component_lab import PATIENCE_S, commands_of, tree_of
 from conftest import here
 from server_lab import ACCOUNTS, before
-from tollbar import servers
-from tollbar.files import write
-from tollbar.servers import driver, proc
-from tollbar.servers.configuration import rendered
-from tollbar.servers.driver import NotStarted, StartedServer
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.core.files import write
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.configuration import rendered
+from tollbar.lab.servers.driver import NotStarted, StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
 
 # Those of the run. What is started for a trial stands before a directory, and is tried with that (`test_negotiate`).
 SERVICES = sorted(name for name, server in servers.services().items() if server.frontend.lifetime == "run")

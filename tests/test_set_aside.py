@@ -12,14 +12,16 @@ import pytest
 
 from builders import example, study_run, trial
 from conftest import BLOCKS, Tollbar
-from tollbar import measure, plan, results, study
-from tollbar.judge import judge_study
-from tollbar.measure import Aside
-from tollbar.plan import Plan
-from tollbar.plan.batches import Batch, blocks
-from tollbar.present.trust import trust
-from tollbar.present.warnings import warnings
-from tollbar.records import Outcome, SetAside, Trial, TrialKey
+from tollbar import results, study
+from tollbar.analysis import judge_study
+from tollbar.core.records import Outcome, SetAside, Trial, TrialKey
+from tollbar.lab import measure
+from tollbar.lab.measure import Aside
+from tollbar.report.sections.trust import trust
+from tollbar.report.sections.warnings import warnings
+from tollbar.study import plan
+from tollbar.study.plan import Plan
+from tollbar.study.plan.batches import Batch, blocks
 
 CELL = "study", "cell"
 
@@ -137,7 +139,7 @@ def test_batches_after_one_of_which_nothing_is_left_are_measured(
     batches = [replace(batch, visits=tuple(of_it)), replace(batch, visits=tuple(others))]
     asked: list[Batch] = []
     monkeypatch.setattr(
-        "tollbar.measure.batches_of.measure", lambda batch, *_, **__: asked.append(batch) or [trial(1.0)]
+        "tollbar.lab.measure.batches_of.measure", lambda batch, *_, **__: asked.append(batch) or [trial(1.0)]
     )
     aside = Aside(())
     aside.set_aside["fake", struck] = replace(ASIDE, study="fake", cell=struck)

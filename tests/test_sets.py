@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fabricated import loaded
-from tollbar import plan, results, study
-from tollbar.errors import TollbarError
-from tollbar.plan.pairs import claimed, matching
-from tollbar.study import Study
+from tollbar import results, study
+from tollbar.core.errors import TollbarError
+from tollbar.study import Study, plan
+from tollbar.study.plan.pairs import claimed, matching
 
 SOURCES = {one.name: one for one in loaded("sources")}
 

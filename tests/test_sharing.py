@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from component_lab import PATIENCE_S, FakeServer, start, tree_of
-from tollbar import servers
-from tollbar.records import Outcome
-from tollbar.servers import proc
-from tollbar.servers.driver import NotStarted
-from tollbar.servers.sandbox import Sandbox
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.core.records import Outcome
+from tollbar.lab.servers.driver import NotStarted
+from tollbar.lab.servers.sandbox import Sandbox
 
 
 def shared_server(fake: FakeServer, **more: Any) -> servers.Installed:

@@ -17,16 +17,19 @@ import pytest
 from component_lab import commands_of, tree_of
 from conftest import here
 from patience import PATIENCE_S
-from tollbar import measure, plan, servers, study, workloads
-from tollbar.plan import Cell
-from tollbar.records import Outcome
-from tollbar.servers import driver
-from tollbar.servers.configuration import SHOWN
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import accounts
-from tollbar.workloads.accounts import accounts_of
-from tollbar.workloads.by_family.web_auth import MEMBERS, _of_directory
-from tollbar.workloads.request import RequestWorkload
+from tollbar import study
+from tollbar.catalog import servers
+from tollbar.core.records import Outcome
+from tollbar.lab import measure, workloads
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.configuration import SHOWN
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import accounts
+from tollbar.lab.workloads.accounts import accounts_of
+from tollbar.lab.workloads.by_family.web_auth import MEMBERS, _of_directory
+from tollbar.lab.workloads.request import RequestWorkload
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 # A few more than have groups.
 ACCOUNTS = 600

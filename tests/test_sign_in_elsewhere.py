@@ -28,14 +28,17 @@ from other_sign_in import (
     user_of_token,
 )
 from patience import PATIENCE_S
-from tollbar import plan, servers, study, workloads
-from tollbar.plan import Cell
-from tollbar.records import Outcome
-from tollbar.runner import ask
-from tollbar.servers import driver
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads.accounts import Accounts, accounts_of
-from tollbar.workloads.request import RequestWorkload, command
+from tollbar import study
+from tollbar.catalog import servers
+from tollbar.core.records import Outcome
+from tollbar.core.runner import ask
+from tollbar.lab import workloads
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads.accounts import Accounts, accounts_of
+from tollbar.lab.workloads.request import RequestWorkload, command
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 STUDY = """
 question  = "Who asks?"

@@ -19,15 +19,17 @@ import pytest
 from conftest import here
 from test_negotiate import planned, words
 from test_sign_in import ACCOUNTS
-from tollbar import measure, servers, workloads
-from tollbar.measure.members import Member
-from tollbar.measure.rounds import Rounds
-from tollbar.plan import Cell, Plan
-from tollbar.records import Outcome, Proven, Trial
-from tollbar.servers import driver, proc
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox, folder_for_all
-from tollbar.workloads.request import RequestWork, RequestWorkload
+from tollbar.catalog import servers
+from tollbar.core import proc
+from tollbar.core.records import Outcome, Proven, Trial
+from tollbar.lab import measure, workloads
+from tollbar.lab.measure.members import Member
+from tollbar.lab.measure.rounds import Rounds
+from tollbar.lab.servers import driver
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox, folder_for_all
+from tollbar.lab.workloads.request import RequestWork, RequestWorkload
+from tollbar.study.plan import Cell, Plan
 
 Settings = Mapping[str, str | int]
 Does = Callable[[StartedServer], AbstractContextManager[None]]

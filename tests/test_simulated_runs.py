@@ -10,9 +10,10 @@ from bench import fleet as made_up
 
 import forked
 from conftest import command
-from tollbar import document, judge, report, results
-from tollbar.document.run import RunDocument
-from tollbar.errors import TollbarError
+from tollbar import analysis, results
+from tollbar.core.errors import TollbarError
+from tollbar.report import document, html
+from tollbar.report.document.run import RunDocument
 
 SAID = "Simulated: the node that this was measured on is made up"
 WEB = {"address": "10.77.0.2", "host": "web", "fingerprint": {"cpu": "A"}, "is_simulated": True}
@@ -40,7 +41,7 @@ def test_the_document_says_whether_a_machine_is_made_up(
     """That of the run, or that of a role; and which machines there were."""
     run = a_run(tmp_path, **more)
     results.update_about(run, {"nodes": nodes})
-    said = document.of_run(judge.judge(results.read(run)))
+    said = document.of_run(analysis.judge(results.read(run)))
     assert is_simulated is said["simulated"]
     assert nodes == said["nodes"]
     RunDocument.model_validate(said)
@@ -50,7 +51,7 @@ def test_the_document_says_whether_a_machine_is_made_up(
 def test_page_and_terminal_say_it_above_the_answer(tmp_path: Path, more: dict[str, str]) -> None:
     """Before any figure on the page, and among the warnings in the terminal and in a pull request."""
     run = a_run(tmp_path, **more)
-    report.write(judge.judge(results.read(run)), tmp_path / "page.html")
+    html.write(analysis.judge(results.read(run)), tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert bool(more) == (SAID in page)
     assert not more or page.index(SAID) < page.index('class="answer"')

@@ -28,18 +28,19 @@ from size_lab import (
     mix,
     sized,
 )
-from tollbar import families, stats
-from tollbar.document.decisions.size import document
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.judge import Verdict
-from tollbar.judge.decisions import Terms
-from tollbar.judge.ledger import Ledger
-from tollbar.policies import Ruling
-from tollbar.present.decisions.size import size_answer
-from tollbar.present.numbers import NOISY
+from tollbar.analysis import Verdict
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.ledger import Ledger
+from tollbar.catalog import families
+from tollbar.catalog.families import Value
+from tollbar.catalog.policies import Ruling
+from tollbar.core import stats
+from tollbar.core.errors import TollbarError
+from tollbar.core.stats import Interval, Moments
+from tollbar.decide.size.document import document
+from tollbar.decide.size.words import size_answer
+from tollbar.report.numbers import NOISY
 from tollbar.results import Row
-from tollbar.stats import Interval, Moments
 
 
 @settings(max_examples=30, deadline=None)

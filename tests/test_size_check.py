@@ -11,20 +11,22 @@ import pytest
 
 from builders import run
 from size_lab import HANDSHAKE_TERM, HANDSHAKES, HASH_TERM, TODAY, handshakes, hashes, made, mix, sized
-from tollbar import lab, machine, plan
+from tollbar import lab
+from tollbar.analysis.so_far import so_far
+from tollbar.catalog.families import Value
 from tollbar.cli.size import _checked, _studies
-from tollbar.document.decisions.size import document
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.judge.so_far import so_far
-from tollbar.plan.batches import blocks
-from tollbar.present.decisions.size import size_answer
-from tollbar.records import Chunk, ComponentRecord, LoadRecord, Trial
+from tollbar.core import machine
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Chunk, ComponentRecord, LoadRecord, Trial
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.decide.size import size
+from tollbar.decide.size.checked import Checked, checked, to_ask
+from tollbar.decide.size.document import document
+from tollbar.decide.size.sized import Sized
+from tollbar.decide.size.words import size_answer
 from tollbar.results import Run, StudyRun
-from tollbar.sizing import size
-from tollbar.sizing.checked import Checked, checked, to_ask
-from tollbar.sizing.sized import Sized
-from tollbar.stats import FEWEST_BLOCKS
+from tollbar.study import plan
+from tollbar.study.plan.batches import blocks
 
 REQUEST: Mapping[str, Value] = {"choice": "session-cookie", "op": "request", "server": "embedded", "users": 8}
 REQUEST_TERM = """

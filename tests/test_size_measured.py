@@ -14,12 +14,14 @@ import pytest
 from builders import run
 from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, HASH_TERM, LOGIN_TERM, hashes, made
-from tollbar import lab, machine, measuring, method
+from tollbar import lab
+from tollbar.catalog.families import Value
+from tollbar.cli import measuring
 from tollbar.cli import size as command
 from tollbar.cli.answers import Layout
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.families import Value
-from tollbar.measure import schedule
+from tollbar.core import machine, method
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.lab.measure import schedule
 from tollbar.results import Run, StudyRun
 from tollbar.study import Study
 

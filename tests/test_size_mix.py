@@ -11,15 +11,15 @@ import pytest
 
 from builders import run
 from size_lab import HANDSHAKE_TERM, HASH_TERM, LOGIN_TERM, TODAY, handshakes, hashes, made, mix, sized
-from tollbar import families
 from tollbar import study as studies
-from tollbar.document.decisions.size import document
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.present.decisions.size import questions, size_answer
-from tollbar.records import Outcome
+from tollbar.catalog import families
+from tollbar.catalog.families import Value
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome
+from tollbar.decide.size import size
+from tollbar.decide.size.document import document
+from tollbar.decide.size.words import questions, size_answer
 from tollbar.results import StudyRun
-from tollbar.sizing import size
 from tollbar.study import default_load
 
 

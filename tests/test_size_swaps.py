@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from size_lab import HANDSHAKE_TERM, HASH_TERM, handshakes, hashes, mix, sized
-from tollbar import families
-from tollbar.judge import Verdict
-from tollbar.present.decisions.size import size_answer
-from tollbar.records import Chunk
+from tollbar.analysis import Verdict
+from tollbar.catalog import families
+from tollbar.core.records import Chunk
+from tollbar.core.stats import Interval
+from tollbar.decide.size.swapping import Swap, in_order
+from tollbar.decide.size.words import size_answer
 from tollbar.results import Row, StudyRun
-from tollbar.sizing.swapping import Swap, in_order
-from tollbar.stats import Interval
 
 FEW_SEEDS, MANY_SEEDS = range(60), range(400)
 

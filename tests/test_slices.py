@@ -24,16 +24,16 @@ from conftest import Tollbar
 from disturbed import Disturbance, Kind, Work, gamma
 from simulated import PROBE_NS, Lab
 from tollbar import results
-from tollbar.judge import Toll, Verdict, judge
-from tollbar.judge.grain import grain_of
-from tollbar.judge.selection import falls
-from tollbar.measure import rounds
-from tollbar.moments import without_slices
-from tollbar.records import RUNNER, Chunk, ChunkRecord, Observed, SliceRecord
-from tollbar.runner import Session, Stopped, engine
-from tollbar.runner import session as session_module
-from tollbar.stats import Interval, Moments, Visit, cost, ratio
-from tollbar.warming import trend
+from tollbar.analysis import Toll, Verdict, judge
+from tollbar.analysis.grain import grain_of
+from tollbar.analysis.selection import falls
+from tollbar.core.moments import without_slices
+from tollbar.core.records import RUNNER, Chunk, ChunkRecord, Observed, SliceRecord
+from tollbar.core.runner import Session, Stopped, engine
+from tollbar.core.runner import session as session_module
+from tollbar.core.stats import Interval, Moments, Visit, cost, ratio
+from tollbar.core.warming import trend
+from tollbar.lab.measure import rounds
 
 TASK: dict[str, Any] = {
     "mode": "measure",

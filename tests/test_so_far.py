@@ -5,9 +5,9 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
-from tollbar import judge, results
-from tollbar.judge.probes import readings
-from tollbar.judge.so_far import so_far_of
+from tollbar import analysis, results
+from tollbar.analysis.probes import readings
+from tollbar.analysis.so_far import so_far_of
 
 RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"
 
@@ -17,7 +17,7 @@ def test_one_study_is_read_and_analysed_as_among_the_others(tmp_path: Path) -> N
         archive.extractall(tmp_path, filter="data")
     whole = results.read(tmp_path / "run")
     assert sorted(readings(row for one in whole.studies for row in one.rows)) == sorted(results.probes(whole.directory))
-    for judged in judge.judge(whole).studies:
+    for judged in analysis.judge(whole).studies:
         alone = results.read(whole.directory, judged.about.name)
         assert [judged.rows] == [one.rows for one in alone.studies]
         widest = so_far_of(whole.directory, judged.about.name).widest

@@ -16,10 +16,10 @@ from builders import study as study_of
 from conftest import FAKE_STUDY, Tollbar
 from fabricated import fabricated
 from report_example import digests, judgement, passwords
-from tollbar import document, report, study
-from tollbar.console import show_judgement, show_markdown, show_published, streams
-from tollbar.judge import StudyJudgement, judge_study
-from tollbar.present.published import (
+from tollbar import study
+from tollbar.analysis import StudyJudgement, judge_study
+from tollbar.report import document, html
+from tollbar.report.sections.published import (
     OURS,
     about_source,
     counted_verdicts,
@@ -31,6 +31,7 @@ from tollbar.present.published import (
     together,
     within,
 )
+from tollbar.report.terminal import show_judgement, show_markdown, show_published, streams
 from tollbar.study import Amount, Claim
 
 WIDTHS = (80, 100, 120)
@@ -169,7 +170,7 @@ def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
     shown = capsys.readouterr().out
     show_markdown(judged)
     marked = capsys.readouterr().out
-    report.write(judged, tmp_path / "report.html")
+    html.write(judged, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     for text, question in ((shown, "\n{}\n"), (marked, "### {}\n"), (page, "<h2>{}</h2>")):
         assert 1 == text.count("What differs here:")

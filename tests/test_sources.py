@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from builders import ROUNDS, chunk, claim, row, study, study_run, trials
-from tollbar import stats
-from tollbar.judge import BySource, judge_study
-from tollbar.judge.sources import mean_error_deviation, rate_after_first
-from tollbar.present.published import by_source_of
-from tollbar.records import LoadRecord, Outcome
+from tollbar.analysis import BySource, judge_study
+from tollbar.analysis.sources import mean_error_deviation, rate_after_first
+from tollbar.core import stats
+from tollbar.core.records import LoadRecord, Outcome
+from tollbar.report.sections.published import by_source_of
 from tollbar.results import Row
 from tollbar.study import Amount
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from tollbar import runners, servers, spelling
-from tollbar.families import Family, families
-from tollbar.families.cells import OF_A_LOAD
-from tollbar.libraries import built_in
+from tollbar.catalog import runners, servers
+from tollbar.catalog.families import Family, families
+from tollbar.catalog.families.cells import OF_A_LOAD
+from tollbar.catalog.libraries import built_in
+from tollbar.core import spelling
 from tollbar.study.definition import NOT_SETTINGS
 
 PROVIDERS = ("libcrypto", "runner", *built_in(), *runners.all_platforms())

@@ -10,7 +10,7 @@ from math import isqrt
 import pytest
 
 from tollbar import study
-from tollbar.families import families
+from tollbar.catalog.families import families
 
 WORD = 2**64
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407

@@ -13,16 +13,19 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE_S
-from tollbar import families, plan, results, study, workloads
-from tollbar.errors import TollbarError
-from tollbar.families import Degree, Family, MadeOf, Standing, Value, at_defaults
-from tollbar.plan import Cell
-from tollbar.records import ChunkRecord, ComponentRecord, Observed, Outcome, Record
-from tollbar.runner import Session, ask
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import Given, Work
-from tollbar.workloads.by_family.database_sign_on import sign_ons
-from tollbar.workloads.request import PROOF_LIMIT_S, RequestWork, RequestWorkload, command
+from tollbar import results, study
+from tollbar.catalog import families
+from tollbar.catalog.families import Degree, Family, MadeOf, Standing, Value, at_defaults
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import ChunkRecord, ComponentRecord, Observed, Outcome, Record
+from tollbar.core.runner import Session, ask
+from tollbar.lab import workloads
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Given, Work
+from tollbar.lab.workloads.by_family.database_sign_on import sign_ons
+from tollbar.lab.workloads.request import PROOF_LIMIT_S, RequestWork, RequestWorkload, command
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 STACK = """
 question = "What does a whole request cost?"
@@ -314,7 +317,7 @@ def sessions(work: RequestWork) -> int:
 
 def spoiled(monkeypatch: pytest.MonkeyPatch, server: str, file: str, taken: str, put: str) -> None:
     """One line of a server's template is another one."""
-    from tollbar.servers import configuration
+    from tollbar.lab.servers import configuration
 
     made = configuration._Filling.file
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollbar import stats
-from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, Visit, student
+from tollbar.core import stats
+from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visit, student
 
 QUIET, NOISY = Moments.QUIET, Moments.ALL
 
@@ -350,9 +350,8 @@ def test_the_interval_of_a_crossing_covers_the_truth() -> None:
 
 def test_numpy_has_one_thread_and_what_is_started_is_not_told_so() -> None:
     """Threads of its library would be on the cores that are measured; what a user says of them holds."""
-    program = (
-        "import os, tollbar.stats; print(len(os.listdir('/proc/self/task')), os.environ.get('OPENBLAS_NUM_THREADS'))"
-    )
+    threads, told = "len(os.listdir('/proc/self/task'))", "os.getenv('OPENBLAS_NUM_THREADS')"
+    program = f"import os, tollbar.core.stats; print({threads}, {told})"
     for said, expected in ({}, "1 None"), ({"OPENBLAS_NUM_THREADS": "1"}, "1 1"):
         here = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
         done = subprocess.run(

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tollbar import stats
-from tollbar.stats import Interval, Moments, Visit, student
+from tollbar.core import stats
+from tollbar.core.stats import Interval, Moments, Visit, student
 
 QUIET, NOISY = Moments.QUIET, Moments.ALL
 

@@ -28,9 +28,9 @@ import test_databases
 import test_store
 from patience import PATIENCE_S
 from server_lab import query
-from tollbar.runner import Session, Stopped, engine
-from tollbar.runner.confined import Account
-from tollbar.servers.sandbox import Sandbox
+from tollbar.core.runner import Session, Stopped, engine
+from tollbar.core.runner.confined import Account
+from tollbar.lab.servers.sandbox import Sandbox
 
 CHOICES = ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
 DATABASES = ("sqlite", "postgresql", "mariadb")

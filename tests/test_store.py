@@ -19,8 +19,8 @@ import pytest
 
 from conftest import in_own_mounts
 from patience import PATIENCE_S
-from tollbar.records import ChunkRecord, Outcome, Ready, Record
-from tollbar.runner import Session, Stopped, ask, engine
+from tollbar.core.records import ChunkRecord, Outcome, Ready, Record
+from tollbar.core.runner import Session, Stopped, ask, engine
 
 MARK = "a mark of 24 characters."
 PROVIDERS = ("sqlite", "sqlcipher")

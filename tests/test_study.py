@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollbar import plan, study, units
-from tollbar.errors import TollbarError
+from tollbar import study
+from tollbar.core import units
+from tollbar.core.errors import TollbarError
+from tollbar.study import plan
 from tollbar.study.definition import CHOSEN_ELSEWHERE
 
 GOOD = """

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from test_study import GOOD, SERVED
-from tollbar import libraries, plan, servers, study
-from tollbar.errors import TollbarError
-from tollbar.families import MadeOf, families
-from tollbar.libraries import Broken
-from tollbar.plan import batches
-from tollbar.present.coordinates import value_words
-from tollbar.workloads.request import _shape
+from tollbar import study
+from tollbar.catalog import libraries, servers
+from tollbar.catalog.families import MadeOf, families
+from tollbar.catalog.libraries import Broken
+from tollbar.core.errors import TollbarError
+from tollbar.lab.workloads.request import _shape
+from tollbar.report.coordinates import value_words
+from tollbar.study import plan
+from tollbar.study.plan import batches
 
 
 def test_a_study_of_servers_is_planned() -> None:

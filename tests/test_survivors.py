@@ -35,7 +35,7 @@ from bench.ground import (
 import share
 from conftest import here, lacking
 from server_lab import CANNOT_READ, NOBODY
-from tollbar.servers import proc
+from tollbar.core import proc
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground, m
 ORDINARY = f"""
 import contextlib, os, sys
 from tollbar.cli import main
-from tollbar.runner import engine
+from tollbar.core.runner import engine
 
 def tollbar(*arguments):
     sys.argv = ["tollbar", *arguments]

@@ -10,9 +10,9 @@ import pytest
 
 from report_example import digests, judgement, passwords
 from served_example import arrivals, asked_only, handshakes
-from tollbar import document
-from tollbar.console import show_comparison, show_judgement, streams
-from tollbar.judge import Comparison, RowChange, StudyJudgement, Verdict
+from tollbar.analysis import Comparison, RowChange, StudyJudgement, Verdict
+from tollbar.report import document
+from tollbar.report.terminal import show_comparison, show_judgement, streams
 
 
 @pytest.fixture(autouse=True)

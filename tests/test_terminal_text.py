@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from conftest import command
-from tollbar import cli, console, results
-from tollbar.console import say_error
-from tollbar.errors import TollbarError, printable
+from tollbar import cli, results
+from tollbar.core.errors import TollbarError, printable
+from tollbar.report import terminal
+from tollbar.report.terminal import say_error
 
 # A title, the clipboard, a cleared screen, an end of the line; C1's CSI; text that is turned around; a surrogate.
 POISON = "p\x1b]0;t\x07\x1b]52;c;eA==\x07\x1b[2J\r\x08\x9b2J\N{RIGHT-TO-LEFT OVERRIDE}\u2066\udc9bq"
@@ -190,13 +191,13 @@ def test_no_argument_steers_the_terminal(
 
 
 def test_messages_and_progress_are_printable(capsys: pytest.CaptureFixture[str]) -> None:
-    from tollbar.console.progress import Progress
+    from tollbar.report.terminal.progress import Progress
 
-    console.say(POISON)
-    console.say(POISON, "yellow")
-    console.say_error(TollbarError(POISON, where=POISON, hint=POISON))
-    console.print_plain(POISON)
-    console.show_rows([{POISON: POISON}])
+    terminal.say(POISON)
+    terminal.say(POISON, "yellow")
+    terminal.say_error(TollbarError(POISON, where=POISON, hint=POISON))
+    terminal.print_plain(POISON)
+    terminal.show_rows([{POISON: POISON}])
     with Progress() as progress:
         progress._last_line = -1e9
         progress.several({POISON: (1, None, POISON)})
@@ -212,7 +213,7 @@ def test_a_bar_on_a_terminal_shows_no_escape_of_a_name() -> None:
     """The bar moves the cursor itself, and what it shows does not."""
     from io import StringIO
 
-    from tollbar.console.streams import _Console
+    from tollbar.report.terminal.streams import _Console
 
     out = StringIO()
     shown = _Console(file=out, force_terminal=True, width=200)

@@ -12,18 +12,18 @@ from rich.cells import cell_len
 
 from fabricated import fabricated, shipped
 from report_example import digests, judgement, passwords
-from tollbar import units
-from tollbar.console import layout, show_judgement, show_markdown, streams
-from tollbar.families import Standing
-from tollbar.judge import StudyJudgement
-from tollbar.markdown import escaped
-from tollbar.present.answer import answer
-from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
-from tollbar.present.columns import compared
-from tollbar.present.groups import by_row, cost_metric
-from tollbar.present.numbers import ratio_words
-from tollbar.present.results import results
-from tollbar.present.table_cells import BAR, INTERVAL, STANDING, bar
+from tollbar.analysis import StudyJudgement
+from tollbar.catalog.families import Standing
+from tollbar.core import units
+from tollbar.core.markdown import escaped
+from tollbar.report.blocks import Table, TableCell, numbers, row_names, texts
+from tollbar.report.groups import by_row, cost_metric
+from tollbar.report.numbers import ratio_words
+from tollbar.report.sections.answer import answer
+from tollbar.report.sections.columns import compared
+from tollbar.report.sections.results import results
+from tollbar.report.table_cells import BAR, INTERVAL, STANDING, bar
+from tollbar.report.terminal import layout, show_judgement, show_markdown, streams
 
 WIDTHS = (80, 100, 120)
 

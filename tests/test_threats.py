@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from family_text import A_FAMILY, A_VALUE
-from tollbar.errors import TollbarError
-from tollbar.families import Degree, Family, Mitigation, Standing, Value, at_defaults, families, read_family
-from tollbar.families.threats import complaints, raised
+from tollbar.catalog.families import Degree, Family, Mitigation, Standing, Value, at_defaults, families, read_family
+from tollbar.catalog.families.threats import complaints, raised
+from tollbar.core.errors import TollbarError
 
 # Timing families: what they compare differs in nothing that protects.
 WITHOUT_THREATS = {"defaults", "rsa-api", "spin", "tls-defaults"}

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import plan, study, workloads
-from tollbar.families import families
-from tollbar.plan import Cell
-from tollbar.records import Outcome, Proven
-from tollbar.runner import Session
-from tollbar.workloads import Given
+from tollbar import study
+from tollbar.catalog.families import families
+from tollbar.core.records import Outcome, Proven
+from tollbar.core.runner import Session
+from tollbar.lab import workloads
+from tollbar.lab.workloads import Given
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 MAKING = """
 question  = "What does a TLS client make?"

@@ -17,10 +17,13 @@ import pytest
 
 import tollbar as package
 from conftest import Tollbar
-from tollbar import families, libraries, measure, plan, servers, study, workloads
-from tollbar.errors import TollbarError
-from tollbar.records import Outcome
-from tollbar.servers.sandbox import Sandbox
+from tollbar import study
+from tollbar.catalog import families, libraries, servers
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome
+from tollbar.lab import measure, workloads
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.study import plan
 
 TOY = Path(__file__).parent / "toy"
 SOURCE = Path(package.__file__).parent
@@ -167,7 +170,7 @@ def test_a_runner_in_another_language_is_a_provider(tollbar: Tollbar, tmp_path: 
     [
         ("import no_such_module", "ModuleNotFoundError"),
         ("x = 1", "FamilyWorkload"),
-        ("class FamilyWorkload: pass", "no tollbar.workloads.Workload"),
+        ("class FamilyWorkload: pass", "no tollbar.lab.workloads.Workload"),
         ("syntax error", "SyntaxError"),
     ],
 )

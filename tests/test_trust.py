@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from builders import example, row, study, study_run, trial, trials
-from tollbar.judge import judge_study
-from tollbar.judge.lattice import lattice
-from tollbar.present.warnings import warnings
-from tollbar.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
+from tollbar.analysis import judge_study
+from tollbar.analysis.lattice import lattice
+from tollbar.core.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
+from tollbar.core.stats import Moments
+from tollbar.report.sections.warnings import warnings
 from tollbar.results import Row
-from tollbar.stats import Moments
 
 
 def test_drift_is_the_last_third_over_the_first() -> None:

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from tollbar import families, policies, tuning
-from tollbar.document.decisions.tune import document
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.judge.choosing import wanted
-from tollbar.libraries import Provider
-from tollbar.machine import Limit, Limits
-from tollbar.policies import Ruling
-from tollbar.present.decisions.tune import tune_answer
-from tollbar.tuning import ALGORITHMS, Asked, Elapsed, Missed, Parameters, Tuned, fitting, together
+from tollbar.catalog import families, policies
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.policies import Ruling
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.machine import Limit, Limits
+from tollbar.decide import tune
+from tollbar.decide.choosing import wanted
+from tollbar.decide.tune import ALGORITHMS, Asked, Elapsed, Missed, Parameters, Tuned, fitting, together
+from tollbar.decide.tune.document import document
+from tollbar.decide.tune.words import tune_answer
 
 FAMILY = families.family("password-hash")
 MIB = 1024**2
@@ -70,7 +71,7 @@ def test_what_is_proposed_takes_nearly_the_time_and_is_above_the_floor(
 ) -> None:
     """At most 5 % below it and never above, where the grain is that fine; no policy refuses it."""
     monkeypatch.setitem(globals(), "STEEP", [steep])
-    found = tuning.of(asking(within_s), tuning.tune(asking(within_s)))
+    found = tune.of(asking(within_s), tune.tune(asking(within_s)))
     assert found.tuned
     for one in (*found.tuned, *found.unsaid):
         took_s = one.measured.elapsed.median_s
@@ -87,7 +88,7 @@ def test_what_is_proposed_takes_nearly_the_time_and_is_above_the_floor(
 @pytest.mark.usefixtures("made_up")
 def test_what_an_attacker_gets_least_of_stands_first() -> None:
     """By what was published; what cannot be said stands apart, with what is missing."""
-    found = tuning.of(asking(1.0), tuning.tune(asking(1.0)))
+    found = tune.of(asking(1.0), tune.tune(asking(1.0)))
     rates = [one.guesses.published or 0 for one in found.tuned]
     assert sorted(rates) == rates
     assert ["bcrypt"] == [one.choice.name for one in found.unsaid]
@@ -102,7 +103,7 @@ def test_the_headline_says_where_memory_orders_them_otherwise(
     by_memory: tuple[float | None, float], is_said: bool
 ) -> None:
     """Two estimates are never merged, and neither is kept silent about."""
-    found = tuning.of(asking(1.0), tuning.tune(asking(1.0)))
+    found = tune.of(asking(1.0), tune.tune(asking(1.0)))
     tuned = [
         replace(one, guesses=replace(one.guesses, published=published, by_memory=bound))
         for one, published, bound in zip(found.tuned[:2], (100.0, 200.0), by_memory, strict=True)
@@ -117,24 +118,24 @@ def test_the_headline_says_where_memory_orders_them_otherwise(
 def test_bcrypt_says_what_the_next_cost_takes() -> None:
     """Its grain is a factor of two."""
     asked = asking(0.5, choices=["bcrypt"])
-    (one,) = tuning.tune(asked)
+    (one,) = tune.tune(asked)
     assert isinstance(one, Tuned)
     assert not one.is_near
     assert one.measured.elapsed.median_s <= 0.5 < 2 * one.measured.elapsed.median_s
-    text = str(tune_answer(tuning.of(asked, [one])))
+    text = str(tune_answer(tune.of(asked, [one])))
     assert f"cost {one.measured.parameters['cost'] + 1}" in text
 
 
 @pytest.mark.usefixtures("made_up")
 def test_what_is_too_slow_or_too_large_says_by_how_much() -> None:
     """The least that is not refused, and what it takes."""
-    slow = tuning.of(asking(0.002), tuning.tune(asking(0.002)))
+    slow = tune.of(asking(0.002), tune.tune(asking(0.002)))
     assert not slow.tuned
     assert len(ALGORITHMS) == len(slow.missed)
     assert slow.nearest
     assert "Nothing is found" in tune_answer(slow).headline
     assert slow.nearest.choice.title in tune_answer(slow).headline
-    (large,) = tuning.tune(asking(memory=16 * MIB, choices=["argon2id"]))
+    (large,) = tune.tune(asking(memory=16 * MIB, choices=["argon2id"]))
     assert isinstance(large, Missed)
     assert large.needs_bytes
     assert large.needs_bytes > 16 * MIB
@@ -145,7 +146,7 @@ def test_nothing_that_is_refused_or_disallowed_is_proposed() -> None:
     """Whatever the policy: what is proposed breaks none, and is not disallowed."""
     names = [name for name in policies.shipped() if policies.policy(name).is_about("password-hash")]
     for policy in names:
-        found = tuning.of(asking(1.0, policy=[policy]), tuning.tune(asking(1.0, policy=[policy])))
+        found = tune.of(asking(1.0, policy=[policy]), tune.tune(asking(1.0, policy=[policy])))
         for one in (*found.tuned, *found.unsaid):
             assert one.candidate.ruling is not Ruling.BREAKS
             assert "disallowed" not in one.standing.words
@@ -156,7 +157,7 @@ def test_nothing_that_is_refused_or_disallowed_is_proposed() -> None:
 @pytest.mark.usefixtures("made_up")
 def test_terminal_and_document_say_what_was_found() -> None:
     """Every choice has its place; the document is JSON and has what is to be pasted."""
-    found = tuning.of(asking(0.4), tuning.tune(asking(0.4)))
+    found = tune.of(asking(0.4), tune.tune(asking(0.4)))
     answer, said = tune_answer(found), json.loads(document(found).model_dump_json(by_alias=True))
     assert {one["choice"] for key in ("tuned", "cannot_say", "missed") for one in said[key]} == {*ALGORITHMS}
     assert answer.headline == said["headline"]
@@ -170,10 +171,10 @@ def test_terminal_and_document_say_what_was_found() -> None:
 def test_a_busy_machine_is_said() -> None:
     """Where the hashes had fewer cores than they could have had."""
     asked = asking(1.0, choices=["argon2id"])
-    (one,) = tuning.tune(asked)
+    (one,) = tune.tune(asked)
     assert isinstance(one, Tuned)
     busy = replace(one, measured=replace(one.measured, elapsed=replace(one.measured.elapsed, cores=1.1)))
-    (warning,) = tune_answer(tuning.of(asked, [busy])).warnings
+    (warning,) = tune_answer(tune.of(asked, [busy])).warnings
     assert "1.1 of 2 cores" in warning
 
 
@@ -188,7 +189,7 @@ def test_a_disturbed_measurement_is_made_again(monkeypatch: pytest.MonkeyPatch) 
         return replace(found, median_s=2 * found.median_s) if len(took) == 1 else found
 
     monkeypatch.setattr(together, "elapsed", elapsed)
-    (one,) = tuning.tune(asking(choices=["argon2id"]))
+    (one,) = tune.tune(asking(choices=["argon2id"]))
     assert isinstance(one, Tuned)
     assert one.is_near
     assert one.measured.elapsed.median_s in took[1:]
@@ -205,7 +206,7 @@ def test_what_took_too_long_is_measured_again_before_its_shape_is_left(monkeypat
         return replace(found, median_s=2 * found.median_s) if len(asked) <= 2 else found
 
     monkeypatch.setattr(together, "elapsed", elapsed)
-    (one,) = tuning.tune(asking(0.4, choices=["argon2id"]))
+    (one,) = tune.tune(asking(0.4, choices=["argon2id"]))
     assert isinstance(one, Tuned)
     assert one.is_near
     assert 1 == one.measured.parameters["passes"]
@@ -223,7 +224,7 @@ def test_what_takes_far_too_long_is_not_measured_again(monkeypatch: pytest.Monke
         return alone(command, task, at_once, for_s)
 
     monkeypatch.setattr(together, "elapsed", elapsed)
-    assert {Missed} == {type(one) for one in tuning.tune(asking(0.002))}
+    assert {Missed} == {type(one) for one in tune.tune(asking(0.002))}
     assert asked
     assert all(asked.count(one) == 1 for one in asked)
 
@@ -245,7 +246,7 @@ def _disturbed(monkeypatch: pytest.MonkeyPatch, times: Callable[[int], float]) -
 def test_the_answer_was_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Printed is the second measurement of the same parameters, whatever the first that fitted was."""
     true_s = _disturbed(monkeypatch, lambda number: 1.0 if number > 1 else 0.99)
-    (one,) = tuning.tune(asking(1.0, choices=["pbkdf2-sha-256"]))
+    (one,) = tune.tune(asking(1.0, choices=["pbkdf2-sha-256"]))
     assert isinstance(one, Tuned)
     assert 2 == len(true_s) == len(one.points)
     assert one.points[0].parameters == one.measured.parameters
@@ -258,11 +259,11 @@ def test_the_answer_was_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_answer_that_no_longer_fits_is_a_step_less(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The first that fits was lucky: less work is measured, and what was too long is printed as that."""
     quick = asking(1.0, choices=[name])
-    (before,) = tuning.tune(quick)
+    (before,) = tune.tune(quick)
     assert isinstance(before, Tuned)
     last = len(before.points) - 1
     _disturbed(monkeypatch, lambda number: 1.3 if number == last + 1 else 1.0)
-    (one,) = tuning.tune(quick)
+    (one,) = tune.tune(quick)
     assert isinstance(one, Tuned)
     work = ALGORITHMS[name].work
     assert work(one.measured.parameters) < work(before.measured.parameters)
@@ -276,11 +277,11 @@ def test_an_answer_that_never_fits_again_is_none(monkeypatch: pytest.MonkeyPatch
     """A machine that grew busy ends the search: nothing is proposed, and other programs are named as the reason."""
     true_s = _disturbed(monkeypatch, lambda number: 1.0 if number == 1 else 1.5)
     asked = asking(1.0, choices=["pbkdf2-sha-256"])
-    (one,) = tuning.tune(asked)
+    (one,) = tune.tune(asked)
     assert isinstance(one, Missed)
     assert 1 + fitting.MOST_CONFIRMATIONS == len(true_s)
     assert one.reason == fitting.NEVER_AGAIN
-    assert "other programs" in str(tune_answer(tuning.of(asked, [one])).listings)
+    assert "other programs" in str(tune_answer(tune.of(asked, [one])).listings)
 
 
 @pytest.mark.usefixtures("made_up")
@@ -292,7 +293,7 @@ def test_the_answer_is_seldom_over_the_limit(monkeypatch: pytest.MonkeyPatch, re
     for _ in range(repetitions):
         # Where the proposals' grain lies in the time asked for is another in each repetition.
         monkeypatch.setitem(RATES, "pbkdf2-sha-256", 1.2e7 * source.uniform(0.7, 1.3))
-        (one,) = tuning.tune(asked)
+        (one,) = tune.tune(asked)
         assert isinstance(one, Tuned)
         over += true_s[-1] > asked.within_s
         printed += one.measured.elapsed.median_s / true_s[-1] - 1

@@ -9,8 +9,9 @@ from typing import Any
 import argon2
 import pytest
 
-from tollbar import families, tuning
-from tollbar.tuning import ALGORITHMS, Parameters, attackers
+from tollbar.catalog import families
+from tollbar.decide import tune
+from tollbar.decide.tune import ALGORITHMS, Parameters, attackers
 
 FAMILY = families.family("password-hash")
 MIB = 1024**2
@@ -44,7 +45,7 @@ def test_every_rate_names_its_source_and_scales_by_the_work() -> None:
         twice = next(
             p for p in algorithm.near(2 * algorithm.work(one), 1e9) if p["passes" if "passes" in p else next(iter(p))]
         )
-        found, less = (tuning.guesses(FAMILY, name, p, "rtx-4090") for p in (one, twice))
+        found, less = (tune.guesses(FAMILY, name, p, "rtx-4090") for p in (one, twice))
         assert found.published
         assert less.published
         ratio = algorithm.work(twice) / algorithm.work(one)
@@ -55,7 +56,7 @@ def test_every_rate_names_its_source_and_scales_by_the_work() -> None:
 
 def test_the_fastest_published_rate_counts() -> None:
     """An attacker has the faster tool, whether or not its source was read here."""
-    found = tuning.guesses(FAMILY, "scrypt", {"n": 2**14, "r": 8, "p": 1}, "rtx-4090")
+    found = tune.guesses(FAMILY, "scrypt", {"n": 2**14, "r": 8, "p": 1}, "rtx-4090")
     assert 7126 == found.published
     assert found.rate
     assert not found.rate.checked
@@ -63,7 +64,7 @@ def test_the_fastest_published_rate_counts() -> None:
 
 def test_a_rate_is_never_made_up() -> None:
     """Where nothing is published of a choice on a card, nothing is said."""
-    assert tuning.guesses(FAMILY, "bcrypt", {"cost": 10}, "rtx-4090").by_memory is None
+    assert tune.guesses(FAMILY, "bcrypt", {"cost": 10}, "rtx-4090").by_memory is None
 
 
 SETS: Mapping[str, Parameters] = {
@@ -90,8 +91,8 @@ PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$v=[0-9]+)?\$[a-z0-9-]{1,32}=[0-9]+(,[a-z0
 @pytest.mark.parametrize("name", SETS)
 def test_what_is_pasted_has_the_form_of_its_place(name: str) -> None:
     """Parsed by what reads it, or held against the names that its place has."""
-    text = tuning.pasted(name, SETS[name])
-    assert tuning.PLACES == tuple(text)
+    text = tune.pasted(name, SETS[name])
+    assert tune.PLACES == tuple(text)
     phc, django, spring, keycloak = text.values()
     assert phc
     assert re.fullmatch(r"\$2b\$\d\d\$", phc) if name == "bcrypt" else PHC.fullmatch(phc)
@@ -110,13 +111,13 @@ def test_what_is_pasted_has_the_form_of_its_place(name: str) -> None:
 )
 def test_a_hash_of_pbkdf2_is_one_block(choice: str, bytes_: int, longer: int) -> None:
     """As long as the digest at the most. Keycloak's has 64 bytes, and it is said how much longer it takes."""
-    text = tuning.pasted(choice, {"iterations": 1000})
+    text = tune.pasted(choice, {"iterations": 1000})
     assert str(text["PHC string"]).endswith(f"i=1000,l={bytes_}")
     assert (f"takes {longer} times as long there" in str(text["Keycloak"])) == (longer > 1)
 
 
 def test_the_phc_string_is_what_argon2_reads() -> None:
     """By the reference implementation's own reader, once salt and hash stand behind it."""
-    text = tuning.pasted("argon2id", SETS["argon2id"])["PHC string"]
+    text = tune.pasted("argon2id", SETS["argon2id"])["PHC string"]
     found = argon2.extract_parameters(f"{text}$c2FsdHNhbHRzYWx0c2FsdA${'A' * 43}")
     assert (46 * 1024, 2, 1) == (found.memory_cost, found.time_cost, found.parallelism)

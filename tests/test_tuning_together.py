@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import tuning
-from tollbar.runner import Stopped
-from tollbar.tuning import together
+from tollbar.core.runner import Stopped
+from tollbar.decide import tune
+from tollbar.decide.tune import together
 
 RUNNER = """
 import json, os, sys, time
@@ -76,9 +76,9 @@ def test_a_runner_that_fails_ends_all_of_them(tmp_path: Path) -> None:
 
 def test_the_engine_hashes_so_many_at_once() -> None:
     """By the contract that every runner speaks."""
-    asked = tuning.asked(["pbkdf2-sha-256"], [], within_s=0.05, at_once=2, providers=["rustcrypto"])
+    asked = tune.asked(["pbkdf2-sha-256"], [], within_s=0.05, at_once=2, providers=["rustcrypto"])
     (provider,) = asked.providers
-    point = tuning.measure(replace(asked, within_s=0.01), asked.choices[0], provider, {"iterations": 2000})
+    point = tune.measure(replace(asked, within_s=0.01), asked.choices[0], provider, {"iterations": 2000})
     assert 2 == point.elapsed.at_once
     assert point.elapsed.hashes > 2 * together.FEWEST
     assert point.elapsed.cpu_s > 0

@@ -17,17 +17,19 @@ import pytest
 import share
 from builders import row, run, study, study_run
 from conftest import Tollbar, command
-from tollbar import results, servers, upgrading
+from tollbar import results
+from tollbar.analysis import Judgement, StudyJudgement, Verdict, judge, judge_study
+from tollbar.catalog import servers
+from tollbar.catalog.families import Value
+from tollbar.catalog.libraries import Provider, open_provider
 from tollbar.cli.options import Options, resumed
-from tollbar.document.decisions.upgrade import document
-from tollbar.errors import TollbarError
-from tollbar.families import Value
-from tollbar.judge import Judgement, StudyJudgement, Verdict, judge, judge_study
-from tollbar.libraries import Provider, open_provider
-from tollbar.present.decisions.upgrade import apart_sentence, upgrade_answer
-from tollbar.records import LoadRecord, Negotiated, Outcome
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import LoadRecord, Negotiated, Outcome
+from tollbar.decide import upgrade
+from tollbar.decide.upgrade import Kind, questions
+from tollbar.decide.upgrade.document import document
+from tollbar.decide.upgrade.words import apart_sentence, upgrade_answer
 from tollbar.results import Row
-from tollbar.upgrading import Kind, questions
 from upgrade_lab import BLOCKS, NEW, OLD, of, pair, side, texts_of
 
 RATIOS = {"dearer": 1.10, "cheaper": 0.90, "no change": 1.0}
@@ -120,9 +122,9 @@ def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> Non
     bare = replace(side(NEW), provider=replace(side(NEW).provider, path=str(alone)))
     about = replace(study(threshold=0.01, blocks=BLOCKS), baseline={"provider": OLD})
     judged = judge(run(study_run(rows, (BLOCKS,), about)))
-    assert [Kind.FAILED] == [one.kind for one in upgrading.upgrade(side(OLD), bare, judged).changes]
+    assert [Kind.FAILED] == [one.kind for one in upgrade.upgrade(side(OLD), bare, judged).changes]
     (tmp_path / "libssl.so.3").touch()
-    assert [Kind.GONE] == [one.kind for one in upgrading.upgrade(side(OLD), bare, judged).changes]
+    assert [Kind.GONE] == [one.kind for one in upgrade.upgrade(side(OLD), bare, judged).changes]
 
 
 def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +140,7 @@ def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.M
         replace(one, provider=replace(one.provider, path="/lib/libcrypto.so.3"))
         for one in (side(OLD), side(NEW, "libcrypto:psycopg"))
     )
-    (asked,) = upgrading.studies(old, new, ["tls"], 4)
+    (asked,) = upgrade.studies(old, new, ["tls"], 4)
     assert ("embedded",) == asked.servers
 
 
@@ -238,7 +240,7 @@ def test_parts_hold_together_with_the_rows() -> None:
     """Two rows and three parts: each has a fifth of the error, and what that leaves open cannot be told."""
     # The library takes 4 % more, and each process has a luck of 1 %.
     judged = taken_apart({**DEFAULTS, ("held", NEW): 208.0}, 0.0125)
-    found = upgrading.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
+    found = upgrade.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
     (apart,) = found.apart
     (alone,), split = judged.factors, apart.found.split
     assert split is not None
@@ -257,7 +259,7 @@ def test_parts_hold_together_with_the_rows() -> None:
 def test_what_was_negotiated_is_said_beside_the_parts() -> None:
     """Read from the wire, by each of the four cells."""
     judged = taken_apart()
-    found = upgrading.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
+    found = upgrade.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
     (apart,) = found.apart
     assert ("TLS 1.3, x25519, A", "TLS 1.3, X25519MLKEM768, A") == apart.negotiated[:2]
     said = apart_sentence(apart)
@@ -272,7 +274,7 @@ def test_each_part_has_the_verdict_of_its_own_ratio() -> None:
     """The library's 2.4 of 200 is dearer when held, and 2.4 of 250 no change as shipped: each says what it is."""
     costs = {("by-default", OLD): 250.0, ("by-default", NEW): 252.4, ("held", OLD): 200.0, ("held", NEW): 202.4}
     judged = taken_apart(costs, 0.0001)
-    found = upgrading.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
+    found = upgrade.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
     (apart,) = found.apart
     assert (Kind.SAME,) * 3 == apart.kinds
     answer = upgrade_answer(found, 0.01)

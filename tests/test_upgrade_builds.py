@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import servers, upgrading
-from tollbar.errors import TollbarError
-from tollbar.libraries import Provider, open_provider
-from tollbar.runners import all_platforms
-from tollbar.servers.loading import libssl_beside
-from tollbar.upgrading import builds, fetching, things
+from tollbar.catalog import servers
+from tollbar.catalog.libraries import Provider, open_provider
+from tollbar.catalog.runners import all_platforms
+from tollbar.core.errors import TollbarError
+from tollbar.decide import upgrade
+from tollbar.decide.upgrade import builds, fetching, things
+from tollbar.lab.servers.loading import libssl_beside
 from upgrade_lab import NEW, OLD, side
 
 
@@ -41,7 +42,7 @@ from upgrade_lab import NEW, OLD, side
 def test_what_names_no_build_is_refused(said: str, words: str) -> None:
     """In one line, with what to name instead."""
     with pytest.raises(TollbarError) as caught:
-        upgrading.both("libcrypto", said)
+        upgrade.both("libcrypto", said)
     assert words in caught.value.what
     assert "\n" not in caught.value.what
 
@@ -53,7 +54,7 @@ def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: 
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     with pytest.raises(TollbarError, match="the same file twice: nothing to compare"):
-        upgrading.both("libcrypto", str(system.path))
+        upgrade.both("libcrypto", str(system.path))
 
 
 def test_a_copy_and_a_folder_are_builds(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_copy_and_a_folder_are_builds(tmp_path: Path) -> None:
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
-    old, new = upgrading.both("libcrypto", str(tmp_path))
+    old, new = upgrade.both("libcrypto", str(tmp_path))
     assert old.name == new.name
     assert str(tmp_path / "libcrypto.so.3") == new.provider.path
 
@@ -85,7 +86,7 @@ def test_two_kinds_are_refused_before_anything_is_fetched(
     monkeypatch.setattr(fetching, "_pip", lambda *words: pytest.fail(f"fetched: {words}"))
     for pair, titles in (((old, new), (one, other)), ((new, old), (other, one))):
         with pytest.raises(TollbarError) as caught:
-            upgrading.both(*pair)
+            upgrade.both(*pair)
         assert f"{pair[0]} is a {titles[0]}, and {pair[1]} a {titles[1]}: nothing to compare" == caught.value.what
 
 
@@ -96,7 +97,7 @@ def test_a_file_is_looked_at_before_another_build_is_fetched(tmp_path: Path, mon
     shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
     monkeypatch.setattr(fetching, "_run", lambda *words: pytest.fail(f"fetched: {words}"))
     with pytest.raises(TollbarError, match="nothing to compare"):
-        upgrading.both("node@22.11.0", str(tmp_path))
+        upgrade.both("node@22.11.0", str(tmp_path))
 
 
 def test_a_build_folder_that_has_the_two_libraries_apart_is_a_build(
@@ -113,11 +114,11 @@ def test_a_build_folder_that_has_the_two_libraries_apart_is_a_build(
     libssl = libssl_beside(Path(str(system.path)))
     assert libssl is not None
     shutil.copy(libssl, folder / "ssl" / "libssl.so.3")
-    _, new = upgrading.both("libcrypto", str(folder))
+    _, new = upgrade.both("libcrypto", str(folder))
     assert new.provider.path is not None
     assert libssl_beside(Path(new.provider.path)) is not None
-    assert {} == upgrading.not_asked(new, new, ["tls"])
-    assert new.provider.path == upgrading.both("libcrypto", str(folder))[1].provider.path
+    assert {} == upgrade.not_asked(new, new, ["tls"])
+    assert new.provider.path == upgrade.both("libcrypto", str(folder))[1].provider.path
 
 
 def test_a_libcrypto_without_its_libssl_is_found_before_anything_is_measured(tmp_path: Path, tollbar: Tollbar) -> None:
@@ -130,9 +131,9 @@ def test_a_libcrypto_without_its_libssl_is_found_before_anything_is_measured(tmp
     assert f"there is no libssl next to {tmp_path / 'libcrypto.so.3'}" in done.stderr
     assert "copy libssl.so next to libcrypto.so" in done.stderr
     assert not (tmp_path / "runs").exists()
-    old, new = upgrading.both("libcrypto", str(tmp_path))
-    assert {"tls"} == set(upgrading.not_asked(old, new, ()))
-    assert "tls" not in [one.name for one in upgrading.studies(old, new, (), 4)]
+    old, new = upgrade.both("libcrypto", str(tmp_path))
+    assert {"tls"} == set(upgrade.not_asked(old, new, ()))
+    assert "tls" not in [one.name for one in upgrade.studies(old, new, (), 4)]
 
 
 def test_links_of_a_package_lead_into_it(tmp_path: Path) -> None:
@@ -291,4 +292,4 @@ def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PACKAGE)}
     monkeypatch.setattr(things, "_found", found.__getitem__)
     with pytest.raises(TollbarError, match="a is a libcrypto, and b a package of Python"):
-        upgrading.both("a", "b")
+        upgrade.both("a", "b")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from conftest import lacking
-from tollbar import upgrading
-from tollbar.errors import TollbarError
-from tollbar.libraries import Provider, open_provider
-from tollbar.upgrading import fetching
+from tollbar.catalog.libraries import Provider, open_provider
+from tollbar.core.errors import TollbarError
+from tollbar.decide import upgrade
+from tollbar.decide.upgrade import fetching
 
 FETCHERS = {
     "apt-get": """case "$*" in
@@ -62,7 +62,7 @@ def test_a_package_is_unpacked_into_the_cache_and_kept(fakes: Path) -> None:
     assert (folder / "usr/lib/libcrypto.so.3").is_file()
     (fakes / "bin" / "apt-get").write_text("#!/bin/sh\nexit 1\n")
     assert folder == fetching.package("libssl3", "1")
-    (_, new) = upgrading.both("libcrypto", "libssl3=1")
+    (_, new) = upgrade.both("libcrypto", "libssl3=1")
     assert new.provider.path is not None
     assert new.provider.path.startswith(str(folder))
     assert not (fakes / "touched").exists()
@@ -79,7 +79,7 @@ def test_a_package_is_unpacked_into_the_cache_and_kept(fakes: Path) -> None:
 def test_a_package_that_cannot_be_had_is_said_in_the_managers_words(said: str, words: str, fakes: Path) -> None:
     """One line, and nothing of it is left in the cache."""
     with pytest.raises(TollbarError) as caught:
-        upgrading.both("libcrypto", said)
+        upgrade.both("libcrypto", said)
     assert words in caught.value.what
     assert said == caught.value.where
     assert not [*(fakes / "cache").rglob("*.so*")]
@@ -179,7 +179,7 @@ def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> Non
     (fakes / "bin" / client).write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{words}\nEND\nexit 1\n")
     (fakes / "bin" / client).chmod(0o755)
     with pytest.raises(TollbarError) as caught:
-        upgrading.both(said, said)
+        upgrade.both(said, said)
     assert f"cannot be fetched: {expected}" == caught.value.what
     assert not [path for path in (fakes / "cache").rglob("*") if path.is_file()]
 
@@ -257,7 +257,7 @@ def pip(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 def test_a_wheel_that_holds_a_libcrypto_is_a_build(pip: Callable[[str], None]) -> None:
     """Wherever in it that lies, and under whatever name it was given there."""
     pip("x.libs/libcrypto-1a2b3c.so.3")
-    (_, new) = upgrading.both("libcrypto", "x==1")
+    (_, new) = upgrade.both("libcrypto", "x==1")
     assert "libcrypto" == new.kind
 
 
@@ -265,5 +265,5 @@ def test_a_wheel_without_one_says_what_is_driven_otherwise(pip: Callable[[str], 
     """Of those that hold their cryptography inside only some have a runner."""
     pip("x/inside.so")
     with pytest.raises(TollbarError, match="holds no libcrypto of its own") as caught:
-        upgrading.both("libcrypto", "x==1")
+        upgrade.both("libcrypto", "x==1")
     assert "cryptography" in (caught.value.hint or "")

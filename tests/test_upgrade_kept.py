@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from conftest import lacking
-from tollbar import runners
-from tollbar.errors import TollbarError
-from tollbar.upgrading import builds, fetching
+from tollbar.catalog import runners
+from tollbar.core.errors import TollbarError
+from tollbar.decide.upgrade import builds, fetching
 
 # The user's own, which since 1.21 becomes the version that it is asked to be, and writes down what it was asked with.
 GO = """#!/bin/sh

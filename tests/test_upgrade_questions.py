@@ -10,16 +10,20 @@ import pytest
 
 from builders import row
 from conftest import here, lacking
-from tollbar import plan, servers, upgrading, wire, workloads
 from tollbar import study as studies
-from tollbar.errors import TollbarError
-from tollbar.families import Value, at_defaults, families
-from tollbar.libraries import Provider, open_provider
-from tollbar.plan.batches import blocks
-from tollbar.present.decisions.upgrade import upgrade_answer
-from tollbar.records import Outcome, Record, failed
-from tollbar.upgrading import Thing, changed, questions
-from tollbar.upgrading.shared import with_shared
+from tollbar.catalog import servers
+from tollbar.catalog.families import Value, at_defaults, families
+from tollbar.catalog.libraries import Provider, open_provider
+from tollbar.core import wire
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome, Record, failed
+from tollbar.decide import upgrade
+from tollbar.decide.upgrade import Thing, changed, questions
+from tollbar.decide.upgrade.shared import with_shared
+from tollbar.decide.upgrade.words import upgrade_answer
+from tollbar.lab import workloads
+from tollbar.study import plan
+from tollbar.study.plan.batches import blocks
 from upgrade_lab import NEW, OLD, of, pair, side
 
 
@@ -29,7 +33,7 @@ def test_all_four_cells_meet_in_one_batch() -> None:
     if not isinstance(other, Provider):
         lacking("there is no second libcrypto here")
     sides = Thing("a", "libcrypto", open_provider("libcrypto")), Thing("b", "libcrypto", other)  # type: ignore[arg-type]
-    (asked,) = upgrading.studies(*sides, ["tls"], 4)
+    (asked,) = upgrade.studies(*sides, ["tls"], 4)
     (planned,) = plan.make([asked], seed=1).studies
     assert 4 == len(planned.cells)
     for batches in blocks(planned, 1, 4):
@@ -72,7 +76,7 @@ def test_what_is_asked_is_there_to_be_asked(kind: str) -> None:
         found = servers.find(server)
         assert isinstance(found, servers.Installed)
         thing = replace(thing, server=found, provider=open_provider(server.runs_on[0]))  # type: ignore[arg-type]
-    for one in upgrading.studies(thing, thing, (), 4):
+    for one in upgrade.studies(thing, thing, (), 4):
         assert one.family.name in families()
         assert one.choices
 
@@ -80,7 +84,7 @@ def test_what_is_asked_is_there_to_be_asked(kind: str) -> None:
 def test_a_thing_that_is_asked_nothing_is_said() -> None:
     """With what can be asked."""
     with pytest.raises(TollbarError, match="a build of mariadb is asked nothing yet") as caught:
-        upgrading.studies(defaulting("mariadb", OF_OLD), defaulting("mariadb", OF_NEW), (), 4)
+        upgrade.studies(defaulting("mariadb", OF_OLD), defaulting("mariadb", OF_NEW), (), 4)
     assert "postgresql" in (caught.value.hint or "")
 
 
@@ -99,11 +103,11 @@ def defaulting(kind: str, defaults: Mapping[str, object], spec: str = "libcrypto
 def test_both_are_held_to_what_the_old_one_takes_by_itself() -> None:
     """So that the parts are of what its callers have; with the unit that a study says."""
     old = defaulting("password", {"hash": {"choice": "argon2id", "memory": 102400 * 1024, "passes": 2, "lanes": 8}})
-    (asked,) = upgrading.studies(old, defaulting("password", OF_NEW, "libcrypto:psycopg"), (), 4)
+    (asked,) = upgrade.studies(old, defaulting("password", OF_NEW, "libcrypto:psycopg"), (), 4)
     assert ("by-default", "argon2id") == asked.choices
     assert {"op": ("hash",), "memory": (102400 * 1024,), "passes": (2,), "lanes": (8,)} == asked.vary
     assert {"provider": ("libcrypto", "libcrypto:psycopg"), "choice": ("by-default", "argon2id")} == asked.factors
-    assert ("by-default", "rsa") == upgrading.studies(defaulting("java", OF_OLD), old, ["keys"], 4)[0].choices
+    assert ("by-default", "rsa") == upgrade.studies(defaulting("java", OF_OLD), old, ["keys"], 4)[0].choices
 
 
 def test_what_a_build_takes_by_itself_is_said_beside_the_parts() -> None:
@@ -120,7 +124,7 @@ def test_what_a_build_takes_by_itself_is_said_beside_the_parts() -> None:
 def test_another_family_is_refused_with_those_there_are() -> None:
     """One line that names the nearest."""
     with pytest.raises(TollbarError, match="no such family to ask of it: `digets`") as caught:
-        upgrading.studies(side(OLD), side(NEW), ["digets"], 4)
+        upgrade.studies(side(OLD), side(NEW), ["digets"], 4)
     assert caught.value.hint is not None
     assert "digest" in caught.value.hint
 
@@ -219,4 +223,4 @@ def test_what_neither_build_has_is_said_once_and_what_was_asked_is_named() -> No
     (one,) = {one.study.about.name for one in found.changes}
     about = replace(found.judged.studies[0].about, name="rsa-api", vary={"op": ("sign",), "digest": ("implicit",)})
     assert one
-    assert ["digest"] == upgrading.shared_settings("package", replace(about, family=families()["rsa-api"]))
+    assert ["digest"] == upgrade.shared_settings("package", replace(about, family=families()["rsa-api"]))

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from tollbar import cli, plan, study, workloads
-from tollbar.errors import TollbarError
-from tollbar.servers import driver
-from tollbar.study import Study
-from tollbar.tls import url as urls
-from tollbar.tls.url import text_of
+from tollbar import cli, study
+from tollbar.core.errors import TollbarError
+from tollbar.lab import workloads
+from tollbar.lab.servers import driver
+from tollbar.lab.tls import url as urls
+from tollbar.lab.tls.url import text_of
+from tollbar.study import Study, plan
 
 LOOPBACK = ("http://127.0.0.1:1/", "https://localhost:8443/path?x=1", "http://127.8.9.10/", "http://[::1]:80/")
 # Addresses that no name server is asked for; the last is written as a number that means another machine.

@@ -20,8 +20,8 @@ from conftest import Tollbar, command
 from own_server import BOTH, Own, nginx, python_server
 from patience import PATIENCE_S
 from tollbar import results
-from tollbar.servers import proc
-from tollbar.tls.url import text_of
+from tollbar.core import proc
+from tollbar.lab.tls.url import text_of
 
 SPOKEN = {"TLSv1.2": ("tls-1.2", "TLS 1.2"), "TLSv1.3": ("tls-1.3", "TLS 1.3")}
 

@@ -12,8 +12,8 @@ import pytest
 
 from conftest import lacking
 from patience import PATIENCE_S
-from tollbar.records.contract import CONTRACT
-from tollbar.runner import engine
+from tollbar.core.records.contract import CONTRACT
+from tollbar.core.runner import engine
 
 ERRORS = 9
 PROVIDERS = ({"kind": "libcrypto"}, {"kind": "aws-lc"}, {"kind": "rustcrypto"})

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from report_example import digests, judgement
-from tollbar import document
-from tollbar.judge import StudyJudgement
-from tollbar.present import page
-from tollbar.present.columns import MainTable
-from tollbar.present.telling import Telling
-from tollbar.present.uses import Uses
-from tollbar.present.view import once
+from tollbar.analysis import StudyJudgement
+from tollbar.report import document, page
+from tollbar.report.sections.columns import MainTable
+from tollbar.report.sections.telling import Telling
+from tollbar.report.sections.uses import Uses
+from tollbar.report.view import once
 
 
 def test_all_that_show_a_study_have_one_view_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from tollbar import wire
-from tollbar.errors import TollbarError
+from tollbar.core import wire
+from tollbar.core.errors import TollbarError
 
 
 class Inner(wire.Wire):

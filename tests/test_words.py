@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from conftest import Tollbar
+from tollbar.catalog.families import families
 from tollbar.cli import COMMANDS, GROUPS
-from tollbar.document.schema import DOCUMENTS, json_schema
-from tollbar.families import families
-from tollbar.metrics import METRICS
-from tollbar.renamed import COLUMNS, WORDS
+from tollbar.core.metrics import METRICS
+from tollbar.core.renamed import COLUMNS, WORDS
+from tollbar.decide.schema import DOCUMENTS, json_schema
 from tollbar.results.database import TABLES
 from tollbar.study import shipped
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tollbar import measure, plan, study, workloads
-from tollbar.plan import Cell
-from tollbar.records import ChunkRecord, Outcome
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import Work
+from tollbar import study
+from tollbar.core.records import ChunkRecord, Outcome
+from tollbar.lab import measure, workloads
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Work
+from tollbar.study import plan
+from tollbar.study.plan import Cell
 
 ALONE = """
 question  = "What does a hash cost?"
@@ -43,7 +45,11 @@ def cells(text: str) -> tuple[Cell, ...]:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [(ALONE, "tollbar.workloads.operation"), (SERVED, "tollbar.workloads.request"), (TLS, "tollbar_workload_of_tls")],
+    [
+        (ALONE, "tollbar.lab.workloads.operation"),
+        (SERVED, "tollbar.lab.workloads.request"),
+        (TLS, "tollbar_workload_of_tls"),
+    ],
 )
 def test_a_cell_has_its_family_s_workload_or_a_general_one(text: str, expected: str) -> None:
     """By the family's folder first, then by whether there is a server."""

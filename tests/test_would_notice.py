@@ -22,21 +22,23 @@ import builders
 from builders import row, study_run, trial
 from conftest import Tollbar, lacking
 from test_store import chunk, session, task
-from tollbar import files, lab, libraries, machine, measuring, results, stats, study
+from tollbar import lab, results, study
+from tollbar.analysis import ClaimVerdict, StudyJudgement, judge_study
+from tollbar.catalog import libraries
 from tollbar.cli import doctor as doctors
-from tollbar.errors import ExitStatus
-from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
-from tollbar.measure import members, rounds
-from tollbar.measure.members import Member
-from tollbar.measure.rounds import Rounds
-from tollbar.moments import Watch
-from tollbar.plan.batches import Visit
-from tollbar.records import ChunkRecord, Observed, Trial
-from tollbar.runner import Session
-from tollbar.servers import proc
-from tollbar.stats import Moments
+from tollbar.cli import measuring
+from tollbar.core import files, machine, proc, stats
+from tollbar.core.errors import ExitStatus
+from tollbar.core.moments import Watch
+from tollbar.core.records import ChunkRecord, Observed, Trial
+from tollbar.core.runner import Session
+from tollbar.core.stats import Moments
+from tollbar.lab.measure import members, rounds
+from tollbar.lab.measure.members import Member
+from tollbar.lab.measure.rounds import Rounds
+from tollbar.lab.workloads import Work
 from tollbar.study import Measure
-from tollbar.workloads import Work
+from tollbar.study.plan.batches import Visit
 
 HOW = Measure("cpu", 0.0, 10, 4)
 

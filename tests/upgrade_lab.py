@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from builders import lognormal, measured, row, run, study, study_run
-from tollbar import upgrading
-from tollbar.families import Value
-from tollbar.judge import judge
-from tollbar.libraries import Provider
-from tollbar.present.blocks import Brief
-from tollbar.records import Outcome
+from tollbar.analysis import judge
+from tollbar.catalog.families import Value
+from tollbar.catalog.libraries import Provider
+from tollbar.core.records import Outcome
+from tollbar.decide import upgrade
+from tollbar.decide.upgrade import Thing, Upgrade
+from tollbar.report.blocks import Brief
 from tollbar.results import Row
-from tollbar.upgrading import Thing, Upgrade
 
 BLOCKS = 12
 OLD, NEW = "openssl 3.0.19", "openssl 3.5.9"
@@ -40,7 +40,7 @@ def pair(choice: str, ratio: float, lacks: str | None = None, why: Outcome = Out
 
 def of(*rows: Row) -> Upgrade:
     about = replace(study(threshold=0.01, blocks=BLOCKS), baseline={"provider": OLD})
-    return upgrading.upgrade(side(OLD), side(NEW, "libcrypto:psycopg"), judge(run(study_run(rows, (BLOCKS,), about))))
+    return upgrade.upgrade(side(OLD), side(NEW, "libcrypto:psycopg"), judge(run(study_run(rows, (BLOCKS,), about))))
 
 
 def texts_of(answer: Brief) -> dict[str, list[list[str]]]:

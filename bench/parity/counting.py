@@ -15,15 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.parity import trace, turns
-from tollbar import machine, plan, servers, study, workloads
-from tollbar.plan import Cell
-from tollbar.records import Outcome, failed
-from tollbar.runner import Session, Stopped
-from tollbar.servers.driver import StartedServer
-from tollbar.servers.sandbox import Sandbox
-from tollbar.study import Coordinates
-from tollbar.workloads import Work
-from tollbar.workloads.request import RequestWork
+from tollbar import study
+from tollbar.catalog import servers
+from tollbar.core import machine
+from tollbar.core.records import Outcome, failed
+from tollbar.core.runner import Session, Stopped
+from tollbar.lab import workloads
+from tollbar.lab.servers.driver import StartedServer
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Work
+from tollbar.lab.workloads.request import RequestWork
+from tollbar.study import Coordinates, plan
+from tollbar.study.plan import Cell
 
 LIMIT_S = 180.0
 # What the engine has counted is there at once.

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tollbar.servers import proc
+from tollbar.core import proc
 
 # Attaching takes milliseconds for each process; a server of many may be slow on a busy machine.
 ATTACH_LIMIT_S = 20.0

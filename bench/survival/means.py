@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bench.ground import RUN_LIMIT_S, Ground, program
 from bench.survival.kinds import KINDS, SERVED, WITH_DATABASES, WITH_SERVERS_OF_OTHERS
-from tollbar.servers import proc
+from tollbar.core import proc
 
 # What the shim is told, by place; as many places behind them it counts how often it was asked for what it was told.
 CLOCK, SLOW = 0, 1

@@ -34,7 +34,7 @@ fn encrypt(choice: &str, path: Option<&Path>) -> Value {
 }
 
 fn key(name: &str) -> String {
-    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalog/families/keys");
     std::fs::read_to_string(format!("{keys}/{name}.pem")).expect(name)
 }
 

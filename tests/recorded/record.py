@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import results
-from tollbar.records import Chunk, Outcome
+from tollbar.core.records import Chunk, Outcome
 from tollbar.results import Run
 
 COLUMNS = (

@@ -107,7 +107,7 @@ fn library() -> Option<&'static Api> {
 }
 
 fn task([family, op, choice]: [&str; 3], setting: &Value, mut inputs: Value) -> Task {
-    inputs["private_key_pem"] = json!(include_str!("../../../src/tollbar/families/keys/rsa-2048.pem"));
+    inputs["private_key_pem"] = json!(include_str!("../../../src/tollbar/catalog/families/keys/rsa-2048.pem"));
     let task = json!({"mode": "verify", "provider": {"kind": "libcrypto"}, "family": family, "op": op,
         "choice": choice, "setting": setting, "inputs": inputs, "seed": 7});
     serde_json::from_value(task).expect("a task")
@@ -162,7 +162,7 @@ fn what_a_library_does_not_give_is_a_reason_and_not_a_crash() {
 
 /// The family's known answer: a message, and its signature in hexadecimal.
 fn known_signature() -> (&'static str, &'static str) {
-    let family = include_str!("../../../src/tollbar/families/rsa-api/family.toml");
+    let family = include_str!("../../../src/tollbar/catalog/families/rsa-api/family.toml");
     let between = |from: &str| family.split(from).nth(1).and_then(|rest| rest.split('"').next());
     (between("{ of = \"").expect("a message"), between(", is = \"").expect("a signature"))
 }

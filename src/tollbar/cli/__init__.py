@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from tollbar.errors import ExitStatus, TollbarError, interrupts_kept, one_line, unknown
+from tollbar.core.errors import ExitStatus, TollbarError, interrupts_kept, one_line, unknown
 
 # By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
 # first of the function's docstring.
@@ -129,7 +129,7 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
         if output is not None and output.fault is not None and output.fault.errno != errno.EPIPE:
             raise TollbarError(f"cannot be written: {output.fault.strerror}", where="standard output")
     except TollbarError as error:
-        from tollbar.console import say_error
+        from tollbar.report.terminal import say_error
 
         say_error(error)
         return ExitStatus.UNUSABLE
@@ -291,7 +291,7 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
-    from tollbar.console import say_log
+    from tollbar.report.terminal import say_log
 
     say_log()
     name = arguments[0]

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from pydantic import BaseModel
 
-from tollbar import console, units
-from tollbar.errors import TollbarError
+from tollbar.core import units
+from tollbar.core.errors import TollbarError
+from tollbar.report import terminal
 
 if TYPE_CHECKING:
-    from tollbar.limits import Limits
-    from tollbar.present.blocks import Brief
+    from tollbar.core.limits import Limits
+    from tollbar.report.blocks import Brief
     from tollbar.results import Run
 
 TableFormat = Literal["terminal", "markdown", "json"]
@@ -88,17 +89,17 @@ def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Lay
     """
     shown = layout_of(layout.format, markdown=layout.markdown, json=layout.json)
     if shown == "json":
-        console.print_json(document_of().model_dump(mode="json", by_alias=True))
+        terminal.print_json(document_of().model_dump(mode="json", by_alias=True))
     elif shown == "markdown":
-        console.show_brief_markdown(answer)
+        terminal.show_brief_markdown(answer)
     else:
-        console.show_brief(answer)
+        terminal.show_brief(answer)
     if layout.page is not None:
-        from tollbar import report
-        from tollbar.present.decisions import page_of
+        from tollbar.decide.answers import page_of
+        from tollbar.report import html
 
-        report.write_page(page_of(answer, command_line()), layout.page)
-        console.say(f"  page       {layout.page}")
+        html.write_page(page_of(answer, command_line()), layout.page)
+        terminal.say(f"  page       {layout.page}")
 
 
 def command_line() -> tuple[str, ...]:
@@ -116,13 +117,13 @@ def read_run(run: Path) -> Run:
     found = results.read(run)
     not_noted = results.note_interim_look(run)
     if not_noted is not None:
-        console.say(f"warning: {not_noted}", "yellow")
+        terminal.say(f"warning: {not_noted}", "yellow")
     return found
 
 
 def read_seconds(option: str, said: str) -> float:
     """What an option says, in seconds. Raises TollbarError."""
-    from tollbar.limits import LONGEST_S
+    from tollbar.core.limits import LONGEST_S
 
     try:
         return LONGEST_S.check(units.seconds(said))

@@ -9,7 +9,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, families, lab, measuring, plan, results, study, units
+from tollbar import lab, results, study
+from tollbar.catalog import families
+from tollbar.catalog.families import Standing
+from tollbar.cli import measuring
 from tollbar.cli.options import (
     AsJson,
     For,
@@ -24,16 +27,17 @@ from tollbar.cli.options import (
     status_of,
     write_anew,
 )
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.families import Standing
-from tollbar.files import write_named
-from tollbar.measure import schedule
-from tollbar.plan import Plan
-from tollbar.present.against import first_sentences
-from tollbar.stats import FEWEST_BLOCKS
-from tollbar.study import Question, Study, asking
-from tollbar.words import enumeration
-from tollbar.workloads.operation import beyond_memory
+from tollbar.core import units
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.files import write_named
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.words import enumeration
+from tollbar.lab.measure import schedule
+from tollbar.lab.workloads.operation import beyond_memory
+from tollbar.report import terminal
+from tollbar.report.sections.against import first_sentences
+from tollbar.study import Question, Study, asking, plan
+from tollbar.study.plan import Plan
 
 # A question is answered while its asker waits; a precision may take the patience of one who wants it.
 DEFAULT_FOR, DEFAULT_FOR_PRECISION = "8 s", "1 min"
@@ -104,11 +108,11 @@ def ask(
         keep(fitted)
         _say(question, planned)
         for moved in _moved(words, planned):
-            console.say(f"warning: {moved}", "yellow")
+            terminal.say(f"warning: {moved}", "yellow")
         needed_s = schedule.of_plan(planned)
         if needed_s > ABOUT * within_s:
             about = units.show_seconds(needed_s)
-            console.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
+            terminal.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
         planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
         try:
@@ -117,7 +121,7 @@ def ask(
             # As many as were measured: how long an operation takes was not known before it was proved.
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])
     if save is not None:
-        console.say(f"  study      {save}")
+        terminal.say(f"  study      {save}")
     show(judged, as_json=json)
     if not json:
         _print(first_sentences(judged.studies[0]))
@@ -168,9 +172,9 @@ def _read(question: Question, blocks: int) -> Study:
 def _say(question: Question, planned: Plan) -> None:
     """How the words were understood, each coordinate with its values."""
     names = ", ".join(dict.fromkeys(str(receipt["name"]) for receipt in planned.receipts.values()))
-    console.say(f"  question   {planned.studies[0].study.question}")
+    terminal.say(f"  question   {planned.studies[0].study.question}")
     for name, values in {**question.echo, "provider": names}.items():
-        console.say(f"  {name:<10} {values}")
+        terminal.say(f"  {name:<10} {values}")
 
 
 def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
@@ -190,6 +194,6 @@ def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
 
 
 def _print(sentences_: list[str]) -> None:
-    console.stdout().print()
+    terminal.stdout().print()
     for sentence in sentences_:
-        console.stdout().print(sentence, markup=False)
+        terminal.stdout().print(sentence, markup=False)

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import machine, policies
-from tollbar.budgets.checked import BudgetVerdict, Check, CheckedBudget, processor_of
+from tollbar.catalog import policies
+from tollbar.catalog.policies import CostBudget, Processor, Project
 from tollbar.cli.answers import DEFAULT_LAYOUT, Date, For, Layout, RunsFolder, command_line, read_seconds, show_answer
-from tollbar.errors import ExitStatus, TollbarError, nearest
-from tollbar.files import is_file, is_folder, read_bytes, write
-from tollbar.policies import CostBudget, Processor, Project
-from tollbar.present.decisions.check import answer
+from tollbar.core import machine
+from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.core.files import is_file, is_folder, read_bytes, write
+from tollbar.decide.check.checked import BudgetVerdict, Check, CheckedBudget, processor_of
+from tollbar.decide.check.words import answer
 
 if TYPE_CHECKING:
     # What measures and judges takes three times as long to import as `check policy` takes without it.
-    from tollbar.document.decisions.check import CheckDocument
-    from tollbar.judge import StudyJudgement
+    from tollbar.analysis import StudyJudgement
+    from tollbar.decide.check.document import CheckDocument
 
 DEFAULT_FOR = "1 min"
 POLICY, TOLLS = "policy", "tolls"
@@ -74,7 +75,7 @@ def check(
     if part != POLICY and project.budgets:
         found = _with_tolls(found, project.budgets, here, within_s, runs)
     if accept:
-        from tollbar.budgets.accepting import accepted
+        from tollbar.decide.check.accepting import accepted
 
         _write(path, before, accepted(before, found, here, today))
     show_answer(answer(found), lambda: _document(found), layout)
@@ -95,7 +96,7 @@ MOST_LINES = 20_000
 
 
 def _document(found: Check) -> CheckDocument:
-    from tollbar.document.decisions.check import document
+    from tollbar.decide.check.document import document
 
     return document(found)
 
@@ -134,8 +135,9 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
 
 def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, within_s: float, runs: Path) -> Check:
     """The same with what came of the budgets: those of another processor are not measured."""
-    from tollbar import measuring, plan
-    from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
+    from tollbar.cli import measuring
+    from tollbar.decide.check.judging import judged, left_out, refuse_other_than_one, study_of
+    from tollbar.study import plan
 
     elsewhere = left_out(all_of_it, here, accepts=found.is_accepted)
     asked = {one.name: one for one in all_of_it if one not in [left.budget for left in elsewhere]}

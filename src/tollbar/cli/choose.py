@@ -10,7 +10,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, libraries, policies, study
+from tollbar import study
+from tollbar.analysis import quickness
+from tollbar.catalog import libraries, policies
+from tollbar.catalog.families import Family, Standing, Value
+from tollbar.catalog.libraries import normal
 from tollbar.cli.answers import (
     DEFAULT_LAYOUT,
     Date,
@@ -24,17 +28,15 @@ from tollbar.cli.answers import (
     read_seconds,
     show_answer,
 )
-from tollbar.errors import ExitStatus, TollbarError, nearest
-from tollbar.families import Family, Standing, Value
-from tollbar.judge import quickness
-from tollbar.judge.candidates import PROVIDER, Nearby, nearby
-from tollbar.judge.choosing import Candidate, Choosing, Wanted, chosen, turned_on, wanted
-from tollbar.judge.choosing import choose as choose_from
-from tollbar.libraries import normal
-from tollbar.patterns import is_like
-from tollbar.present.decisions.choose import Answered, answer
+from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.core.patterns import is_like
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.decide.candidates import PROVIDER, Nearby, nearby
+from tollbar.decide.choose.words import Answered, answer
+from tollbar.decide.choosing import Candidate, Choosing, Wanted, chosen, turned_on, wanted
+from tollbar.decide.choosing import choose as choose_from
+from tollbar.report import terminal
 from tollbar.results import Run, StudyRun
-from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question
 
 # What does not qualify is measured too, and a server takes its time to start.
@@ -96,7 +98,7 @@ def choose(
     coordinates = [word for word in words if "=" in word]
     given = _given(asked.family, choices, study.coordinates_of(asked.family, coordinates))
     for one in asked.policies:
-        console.say(f"  policy     {one.name}: {one.title}, {one.edition}")
+        terminal.say(f"  policy     {one.name}: {one.title}, {one.edition}")
     if run is not None and for_ is not None:
         raise TollbarError("with `--run` nothing is measured", where=f"--for {for_}", hint="leave one of the two out")
     if run is not None:
@@ -115,7 +117,7 @@ def choose(
     said = answer(found)
 
     def document() -> object:
-        from tollbar.document.decisions.choose import made
+        from tollbar.decide.choose.document import made
 
         return made(found, said)
 
@@ -203,14 +205,15 @@ def _measured(
 ) -> Answered:
     """Measures what matters: as many of the cells that are nearest to qualifying as there is time for."""
     # What measures takes a fifth of the time that an answer from a run takes without it.
-    from tollbar import lab, measuring
+    from tollbar import lab
+    from tollbar.cli import measuring
     from tollbar.cli.options import full_paths
 
     named = full_paths(library)
     question = _fitting(asked, near, words, within_s, named)
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
     planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
-    console.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
+    terminal.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
     judged = measuring.carry_out(planned, store, report=False, until_s=began_s + within_s)
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
@@ -261,8 +264,8 @@ def _judged_by(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Mapping
 
 def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:
     """The question of as many cells as there is time for, by what such cells usually take."""
-    from tollbar import plan
-    from tollbar.measure import schedule
+    from tollbar.lab.measure import schedule
+    from tollbar.study import plan
 
     most = min(MOST_CELLS, len(near.candidates))
     slow_s = SLOW_CELL_S if asked.family.parameters else 0.0

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, gathering, machine, report, results
+from tollbar import results
+from tollbar.analysis import Changed
+from tollbar.analysis.comparison import compare as compare_judgements
 from tollbar.cli.answers import (
     AcrossMethods,
     AsFormat,
@@ -24,15 +26,16 @@ from tollbar.cli.answers import (
 )
 from tollbar.cli.options import read_share
 from tollbar.cli.runs import judged_run
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.files import is_file
-from tollbar.judge import Changed
-from tollbar.judge.comparison import compare as compare_judgements
-from tollbar.present.decisions.compare import by_cost_lines, headlines, increase_lines
-from tollbar.present.decisions.gather import gather_answer, gather_page
+from tollbar.core import machine
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.files import is_file
+from tollbar.decide import compare as comparing
+from tollbar.decide.compare.words import gather_answer, gather_page
+from tollbar.report import html, terminal
+from tollbar.report.changes import by_cost_lines, headlines, increase_lines
 
 if TYPE_CHECKING:
-    from tollbar.document.form import Document
+    from tollbar.report.document.form import Document
 
 By = Literal["change", "machine"]
 
@@ -107,13 +110,13 @@ def compare(
     if above is not None and of == "ratio" and not found:
         notes += by_cost_lines(comparison, above)
     if layout == "json":
-        from tollbar.document import of_comparison
+        from tollbar.report.document import of_comparison
 
-        console.print_json(of_comparison(comparison, found, above))
+        terminal.print_json(of_comparison(comparison, found, above))
     elif layout == "markdown":
-        console.show_comparison_markdown(comparison, notes, headlines(judged))
+        terminal.show_comparison_markdown(comparison, notes, headlines(judged))
     else:
-        console.show_comparison(comparison, notes)
+        terminal.show_comparison(comparison, notes)
     if above is None:
         return ExitStatus.DONE
     if found or comparison.gone or comparison.unjudged(of):
@@ -135,22 +138,22 @@ def _by_machine(
     for option, file in (("--output", output), ("--parquet", parquet)):
         if file is not None:
             check_is_writable(option, file)
-    gathered = gathering.gather(gathering.read(runs, across_methods=across_methods))
+    gathered = comparing.gather(comparing.read(runs, across_methods=across_methods))
     answer = gather_answer(gathered, everything=layout == "markdown")
     show_answer(answer, lambda: _document(gathered), Layout(format=layout))
     if output is not None:
-        report.write_page(gather_page(gathered, shlex.join(command_line()), output), output)
-        console.say(f"  page       {output}")
+        html.write_page(gather_page(gathered, shlex.join(command_line()), output), output)
+        terminal.say(f"  page       {output}")
     if parquet is not None:
-        from tollbar.document.decisions.gather import toll_rows
+        from tollbar.decide.compare.document import toll_rows
 
         results.write(lambda: toll_rows(gathered), "parquet", parquet)
-        console.say(f"  rows       {parquet}")
+        terminal.say(f"  rows       {parquet}")
     is_whole = not gathered.unusable and not any(run.refused for run in gathered.runs)
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
 
 
-def _document(gathered: gathering.Gathered) -> Document:
-    from tollbar.document.decisions.gather import document
+def _document(gathered: comparing.Gathered) -> Document:
+    from tollbar.decide.compare.document import document
 
     return document(gathered)

@@ -8,12 +8,15 @@ from itertools import chain
 
 from rich.markup import escape
 
-from tollbar import console, libraries, machine, measuring, servers
-from tollbar.errors import ExitStatus
-from tollbar.judge import ClaimVerdict
-from tollbar.runner import engine
-from tollbar.servers import leftovers, proc
-from tollbar.stats import Interval
+from tollbar.analysis import ClaimVerdict
+from tollbar.catalog import libraries, servers
+from tollbar.cli import measuring
+from tollbar.core import machine, proc
+from tollbar.core.errors import ExitStatus
+from tollbar.core.runner import engine
+from tollbar.core.stats import Interval
+from tollbar.lab.servers import leftovers
+from tollbar.report import terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,10 @@ def doctor(*, self_test: bool = True) -> ExitStatus:
     # Each as it is found: what takes a while is what is still looked for.
     for finding in chain(_machine(), _leftovers(), _providers(), _servers(), _self_test() if self_test else ()):
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
-        console.stdout().print(f"{mark}  {escape(finding.what)}")
+        terminal.stdout().print(f"{mark}  {escape(finding.what)}")
         if not finding.good:
             status = ExitStatus.SOME_FAILED
-            console.stdout().print(f"      [dim]{escape(finding.advice or '')}[/]")
+            terminal.stdout().print(f"      [dim]{escape(finding.advice or '')}[/]")
     return status
 
 

@@ -8,18 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tollbar import console, fleet, gathering, report, study
+from tollbar import cluster, study
 from tollbar.cli.answers import Layout, command_line, show_answer
 from tollbar.cli.options import Options, full_paths
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.files import full_path, is_file, is_folder, read_text
-from tollbar.fleet import Fleets
-from tollbar.present.blocks import Paragraph, Section
-from tollbar.present.decisions.gather import gather_answer, gather_page
-from tollbar.present.page import Page
+from tollbar.cluster import Fleets
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.files import full_path, is_file, is_folder, read_text
+from tollbar.decide import compare
+from tollbar.decide.compare.words import gather_answer, gather_page
+from tollbar.report import html, terminal
+from tollbar.report.blocks import Paragraph, Section
+from tollbar.report.page import Page
 
 if TYPE_CHECKING:
-    from tollbar.document.form import Document
+    from tollbar.report.document.form import Document
 
 NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
 OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--cluster` asks it from this one")
@@ -27,14 +29,14 @@ OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` withou
 
 def is_fleet(directory: Path | None) -> bool:
     """Whether a directory that is to be gone on with is that of a fleet."""
-    return directory is not None and is_file(directory / fleet.FILE)
+    return directory is not None and is_file(directory / cluster.FILE)
 
 
 def run_on(
     studies: tuple[str, ...], options: Options, on: str | None, nodes: tuple[str, ...], simulate: int | None
 ) -> ExitStatus:
     """Measures on each node, and gathers what came home. Raises TollbarError."""
-    labels = fleet.read_labels(nodes)
+    labels = cluster.read_labels(nodes)
     for what, asked, why, hint in (
         ("--url", options.url, *OF_YOURS),
         ("--server-pid", options.server_pid, *OF_YOURS),
@@ -48,18 +50,18 @@ def run_on(
             raise TollbarError("a fleet that is resumed has its studies and its options already", hint=hint)
         if not is_fleet(options.resume):
             hint = "without `--cluster` a single run is gone on with"
-            raise TollbarError(f"not a fleet: it has no {fleet.FILE}", where=str(options.resume), hint=hint)
-        fleets = fleet.take_up(options.resume)
+            raise TollbarError(f"not a fleet: it has no {cluster.FILE}", where=str(options.resume), hint=hint)
+        fleets = cluster.take_up(options.resume)
         fleets.fleet.on = on or fleets.fleet.on
-        fleet.check_can(fleets.fleet.on, fleets.fleet.simulated)
+        cluster.check_can(fleets.fleet.on, fleets.fleet.simulated)
     else:
         on = on or "ray"
-        fleet.check_can(on, simulate)
+        cluster.check_can(on, simulate)
         fleets = _begun(studies or ("quick",), options, on, simulate, labels)
     try:
-        fleet.drive(fleets, labels)
+        cluster.drive(fleets, labels)
     except KeyboardInterrupt:
-        console.say(f"go on with: {fleets.how_to_go_on()}")
+        terminal.say(f"go on with: {fleets.how_to_go_on()}")
         raise
     except TollbarError:
         # Nothing has begun: no node was asked.
@@ -83,7 +85,7 @@ def _begun(
     for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):
         if files.setdefault(path.name, text := read_text(path)) != text:
             raise TollbarError(f"two studies have this name: {path.stem}", where=str(path))
-    return fleet.begin(
+    return cluster.begin(
         full_path(options.runs), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
         files=files, options=_told(options), on=on, simulated=simulate,
         labels=labels,
@@ -110,19 +112,21 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
     done = fleets.finished(report=options.report)
     left = [one for one in fleets.fleet.nodes if one.state != "done"]
     if left:
-        console.say(f"{len(left)} of {len(fleets.fleet.nodes)} nodes are not done; go on with: {fleets.how_to_go_on()}")
+        terminal.say(
+            f"{len(left)} of {len(fleets.fleet.nodes)} nodes are not done; go on with: {fleets.how_to_go_on()}"
+        )
     if not done:
         return ExitStatus.SOME_FAILED
-    gathered = gathering.gather(gathering.read(done))
+    gathered = compare.gather(compare.read(done))
     answer = gather_answer(gathered)
-    page = gather_page(gathered, shlex.join(command_line()), fleets.directory / fleet.PAGE)
+    page = gather_page(gathered, shlex.join(command_line()), fleets.directory / cluster.PAGE)
     if fleets.fleet.simulated is not None:
-        said = f"S{fleet.SIMULATED[1:]}."
+        said = f"S{cluster.SIMULATED[1:]}."
         answer, page = replace(answer, how=(said, *answer.how)), noted(page, said)
     show_answer(answer, lambda: _document(gathered), Layout(json=options.json))
     if options.report:
-        report.write_page(page, fleets.directory / fleet.PAGE)
-        console.say(f"  page       {fleets.directory / fleet.PAGE}")
+        html.write_page(page, fleets.directory / cluster.PAGE)
+        terminal.say(f"  page       {fleets.directory / cluster.PAGE}")
     is_whole = not any(one.reason for one in fleets.fleet.nodes) and not left and not gathered.unusable
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
 
@@ -135,7 +139,7 @@ def noted(page: Page, said: str) -> Page:
     return replace(page, sections=(replace(first, blocks=(Paragraph(said, "note"), *first.blocks)), *rest))
 
 
-def _document(gathered: gathering.Gathered) -> Document:
-    from tollbar.document.decisions.gather import document
+def _document(gathered: compare.Gathered) -> Document:
+    from tollbar.decide.compare.document import document
 
     return document(gathered)

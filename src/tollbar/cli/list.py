@@ -6,23 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from tollbar import (
-    families,
-    libraries,
-    policies,
-    runners,
-    servers,
-    study,
-)
-from tollbar.cli.options import (
-    AsJson,
-    Libraries,
-    full_paths,
-    print_rows,
-)
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.families import Family, Setting
-from tollbar.libraries import Broken
+from tollbar import study
+from tollbar.catalog import families, libraries, policies, runners, servers
+from tollbar.catalog.families import Family, Setting
+from tollbar.catalog.libraries import Broken
+from tollbar.cli.options import AsJson, Libraries, full_paths, print_rows
+from tollbar.core.errors import ExitStatus, TollbarError
 
 UNUSABLE = "cannot be used"
 

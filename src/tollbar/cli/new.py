@@ -7,9 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, study
+from tollbar import study
 from tollbar.cli.options import write_anew
-from tollbar.errors import ExitStatus
+from tollbar.core.errors import ExitStatus
+from tollbar.report import terminal
 
 
 def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:
@@ -32,5 +33,5 @@ def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")
         print(text, end="")
     else:
         write_anew(to, text)
-        console.say(f"  study      {to}; `tollbar plan {to}` shows what it would do")
+        terminal.say(f"  study      {to}; `tollbar plan {to}` shows what it would do")
     return ExitStatus.DONE

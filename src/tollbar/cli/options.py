@@ -9,7 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, limits, plan, results, study, units
+from tollbar import results, study
+from tollbar.analysis import Judgement
+from tollbar.catalog.servers.places import RoleMachine, read_places
 from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
 from tollbar.cli.answers import AsJson as AsJson
 from tollbar.cli.answers import For as For
@@ -22,14 +24,14 @@ from tollbar.cli.answers import command_line as command_line
 from tollbar.cli.answers import read_run as read_run
 from tollbar.cli.answers import read_seconds as read_seconds
 from tollbar.cli.answers import show_answer as show_answer
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.files import full_path
-from tollbar.judge import Judgement
-from tollbar.plan import Plan
-from tollbar.records import Outcome
-from tollbar.servers.places import RoleMachine, read_places
-from tollbar.study import Study
-from tollbar.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
+from tollbar.core import limits, units
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.files import full_path
+from tollbar.core.records import Outcome
+from tollbar.lab.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
+from tollbar.report import terminal
+from tollbar.study import Study, plan
+from tollbar.study.plan import Plan
 
 
 @Parameter(name="*")
@@ -111,7 +113,7 @@ def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Pla
     """The plan of these studies; says what is passed over."""
     planned = plan.make(asked, seed=seed, named_libraries=full_paths(library))
     for where, reason in planned.broken.items():
-        console.say(f"warning: passed over: {where}: {reason}", "yellow")
+        terminal.say(f"warning: passed over: {where}: {reason}", "yellow")
     return planned
 
 
@@ -179,19 +181,19 @@ def read_precision(said: str) -> float:
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
     """Prints what a run says."""
     if as_json:
-        from tollbar.document import of_run
+        from tollbar.report.document import of_run
 
-        console.print_json(of_run(judged))
+        terminal.print_json(of_run(judged))
     else:
-        console.show_judgement(judged, everything=everything)
+        terminal.show_judgement(judged, everything=everything)
 
 
 def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
     """Print a table of these rows, or one JSON document."""
     if as_json:
-        console.print_json([dict(row) for row in rows])
+        terminal.print_json([dict(row) for row in rows])
     else:
-        console.show_rows(rows)
+        terminal.show_rows(rows)
 
 
 def status_of(judged: Judgement) -> ExitStatus:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from tollbar import (
-    console,
-    lab,
-    units,
-)
-from tollbar.cli.options import (
-    DEFAULTS,
-    Options,
-    plan_of,
-    print_rows,
-    resumed,
-    studies_of,
-)
-from tollbar.errors import ExitStatus
-from tollbar.measure import schedule
+from tollbar import lab
+from tollbar.cli.options import DEFAULTS, Options, plan_of, print_rows, resumed, studies_of
+from tollbar.core import units
+from tollbar.core.errors import ExitStatus
+from tollbar.lab.measure import schedule
+from tollbar.report import terminal
 
 
 def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
@@ -54,10 +45,10 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     ]
     if options.json:
         cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in planned.cells]
-        console.print_json({"studies": rows, "cells": cells})
+        terminal.print_json({"studies": rows, "cells": cells})
     else:
         print_rows(rows, as_json=False)
         for one in planned.studies:
             for because in dict.fromkeys(because for _, because in one.left_out):
-                console.say(f"{one.study.name}: left out: {because}")
+                terminal.say(f"{one.study.name}: left out: {because}")
     return ExitStatus.DONE

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, inventory, lab, measuring, method, plan, policies, study, units
+from tollbar import lab, study
+from tollbar.catalog import policies
+from tollbar.catalog.policies import Ruling, day
+from tollbar.cli import measuring
 from tollbar.cli.answers import AcrossMethods, Date, For, KnownRuns, RunsFolder
 from tollbar.cli.options import (
     DEFAULT_LAYOUT,
@@ -22,18 +25,20 @@ from tollbar.cli.options import (
     show_answer,
     status_of,
 )
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.measure import schedule
-from tollbar.policies import Ruling, day
-from tollbar.present.decisions.price import brief
+from tollbar.core import method, units
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.words import enumeration
+from tollbar.decide import price as pricing
+from tollbar.decide.price.words import brief
+from tollbar.lab.measure import schedule
+from tollbar.report import terminal
 from tollbar.results import Run
-from tollbar.stats import FEWEST_BLOCKS
-from tollbar.study import Study
-from tollbar.words import enumeration
+from tollbar.study import Study, plan
 
 if TYPE_CHECKING:
-    from tollbar.document.form import Document
-    from tollbar.inventory.pricing import Pricing
+    from tollbar.decide.price.pricing import Pricing
+    from tollbar.report.document.form import Document
 
 DEFAULT_FOR = "20 s"
 
@@ -79,28 +84,28 @@ def price(
     then = today if on is None else day(on)
     asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
     within_s = read_seconds("--for", for_ if for_ is not None else "0 s" if run else DEFAULT_FOR)
-    if str(file).startswith("-") and file != inventory.STANDARD_INPUT:
+    if str(file).startswith("-") and file != pricing.STANDARD_INPUT:
         hint = "`tollbar price --help` lists the options; a file of such a name is `./-NAME`"
         raise TollbarError(f"unknown option `{file}`", hint=hint)
     if fail and not asked:
         hint = "such as `--policy asvs-level-2`; `docs/policies.md` lists the policies"
         raise TollbarError("`--fail` needs a policy that assets may break", where="--fail", hint=hint)
-    read = inventory.read(file)
+    read = pricing.read(file)
     known = [read_run(one) for one in run]
     method.refuse_mixed((one.method for one in known), across_methods=across_methods)
-    found = inventory.price(read, asked, then, today, known)
+    found = pricing.price(read, asked, then, today, known)
     status = ExitStatus.DONE
-    questions = inventory.to_measure(found) if within_s else {}
+    questions = pricing.to_measure(found) if within_s else {}
     if questions:
         method.refuse_mixed([method.VERSION, *(one.method for one in known)], across_methods=across_methods)
         measured, status = _measured(questions, within_s, library, runs)
-        found = inventory.price(read, asked, then, today, [*known, measured])
+        found = pricing.price(read, asked, then, today, [*known, measured])
     show_answer(brief(found), lambda: _document(found), layout)
     return ExitStatus.SOME_FAILED if fail and found.count(Ruling.BREAKS) else status
 
 
 def _measured(
-    questions: Mapping[str, inventory.FamilyQuestion], within_s: float, library: tuple[Path, ...], runs: Path
+    questions: Mapping[str, pricing.FamilyQuestion], within_s: float, library: tuple[Path, ...], runs: Path
 ) -> tuple[Run, ExitStatus]:
     """A run that answers these questions, one study each, in about so many seconds."""
     named = full_paths(library)
@@ -113,21 +118,21 @@ def _measured(
     for family, one in questions.items():
         if most < len(one.able):
             left = enumeration(one.able[most:])
-            console.say(f"  {family:<10} not measured, for want of time: {left}")
+            terminal.say(f"  {family:<10} not measured, for want of time: {left}")
     if needed_s > within_s:
         about = units.show_seconds(needed_s)
-        console.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
+        terminal.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
     planned, store = lab.begin(asked, command=command_line(), runs=runs, named_libraries=named)
     judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
     return judged.run, status_of(judged)
 
 
-def _study(family: str, question: inventory.FamilyQuestion, most: int) -> Study:
+def _study(family: str, question: pricing.FamilyQuestion, most: int) -> Study:
     name = f"price-{family}"
     return study.read(name, study.of_words(family, question.words(family, most)).text(FEWEST_BLOCKS), where=name)
 
 
 def _document(found: Pricing) -> Document:
-    from tollbar.document.decisions.price import document
+    from tollbar.decide.price.document import document
 
     return document(found)

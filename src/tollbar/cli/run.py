@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import lab, measuring
+from tollbar import lab
+from tollbar.cli import measuring
 from tollbar.cli.options import (
     DEFAULTS,
     Layout,
@@ -22,13 +23,13 @@ from tollbar.cli.options import (
     status_of,
     studies_of,
 )
-from tollbar.errors import ExitStatus
-from tollbar.files import is_file
+from tollbar.core.errors import ExitStatus
+from tollbar.core.files import is_file
 
 if TYPE_CHECKING:
     from tollbar.cli.upgrade import AskedUpgrade
 
-# What a fleet's directory has, as `tollbar.fleet` names it.
+# What a fleet's directory has, as `tollbar.cluster` names it.
 FLEET = "fleet.json"
 
 

@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, gathering, results
-from tollbar import judge as judging
-from tollbar import report as reporting
+from tollbar import analysis as judging
+from tollbar import results
+from tollbar.analysis import Judgement
 from tollbar.cli.answers import AsFormat, AsJson, AsMarkdown, layout_of
 from tollbar.cli.options import read_run, show, status_of
-from tollbar.errors import ExitStatus, one_line
-from tollbar.judge import Judgement
+from tollbar.core.errors import ExitStatus, one_line
+from tollbar.decide import compare
+from tollbar.report import html as reporting
+from tollbar.report import terminal
 
 
 def judge(
@@ -40,7 +42,7 @@ def judge(
     layout = layout_of(format, markdown=markdown, json=json)
     judged = judged_run(run)
     if layout == "markdown":
-        console.show_markdown(judged, everything=all)
+        terminal.show_markdown(judged, everything=all)
     else:
         show(judged, as_json=layout == "json", everything=all)
     return status_of(judged)
@@ -60,7 +62,7 @@ def report(run: Path, /, *, to: Annotated[Path | None, Parameter(name="--output"
         Where to; default: `report.html` in the run's directory.
     """
     path = reporting.write(judged_run(run), to)
-    console.stdout().print(one_line(str(path)), markup=False, soft_wrap=True)
+    terminal.stdout().print(one_line(str(path)), markup=False, soft_wrap=True)
     return ExitStatus.DONE
 
 
@@ -91,7 +93,7 @@ def export(
         The file to write.
     """
     if per == "cell":
-        from tollbar.document import cell_rows
+        from tollbar.report.document import cell_rows
 
         judged = judged_run(run)
         results.write(lambda: cell_rows(judged), format, to)
@@ -103,5 +105,5 @@ def export(
 def judged_run(run: Path) -> Judgement:
     """A run, judged. That is a look, which blocks that are added afterwards pay for."""
     judged = judging.judge(read_run(run))
-    gathering.keep(judged)
+    compare.keep(judged)
     return judged

@@ -8,25 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import (
-    console,
-    results,
-    study,
-    workloads,
-)
-from tollbar.cli.options import (
-    DEFAULTS,
-    AsJson,
-    Libraries,
-    make_plan,
-    print_rows,
-)
+from tollbar import results, study
+from tollbar.analysis import Judgement
+from tollbar.cli.options import DEFAULTS, AsJson, Libraries, make_plan, print_rows
 from tollbar.cli.runs import judged_run
-from tollbar.errors import ExitStatus, TollbarError, nearest
-from tollbar.judge import Judgement
-from tollbar.plan import Cell
-from tollbar.present.published import of_source
+from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.lab import workloads
+from tollbar.report import terminal
+from tollbar.report.sections.published import of_source
 from tollbar.study import Publication
+from tollbar.study.plan import Cell
 
 
 def show(
@@ -94,7 +85,7 @@ def show(
             hint=f"`tollbar show {name}` lists the cells",
         )
     if len(found) > 1 and not json:
-        console.say(f"{len(found)} cells have these words; the first is shown")
+        terminal.say(f"{len(found)} cells have these words; the first is shown")
     first = found[0]
     answers = [
         {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
@@ -103,9 +94,9 @@ def show(
     work = workloads.of(first).shown(first, planned.seed)
     shown: dict[str, object] = {"task": work.task, "runner": list(work.runner), "answers": answers}
     configuration = {"configuration": work.configuration} if work.configuration else {}
-    console.print_json(shown | configuration if json else _shortened(shown))
+    terminal.print_json(shown | configuration if json else _shortened(shown))
     if configuration and not json:
-        console.print_plain(f"\n{work.configuration}")
+        terminal.print_plain(f"\n{work.configuration}")
     return ExitStatus.DONE
 
 
@@ -113,14 +104,14 @@ def _show_source(source: Publication, run: Path | None, *, as_json: bool) -> Exi
     """Prints a source's page: of this run, or of the last that measured any of its studies, or without one."""
     judged = judged_run(run) if run else _last_judged(source)
     if judged is not None:
-        console.say(f"of the run {judged.run.directory}")
+        terminal.say(f"of the run {judged.run.directory}")
     part = of_source(source, judged)
     if as_json:
-        from tollbar import document
+        from tollbar.report import document
 
-        console.print_json(document.of_source(part))
+        terminal.print_json(document.of_source(part))
     else:
-        console.show_published(part)
+        terminal.show_published(part)
     return ExitStatus.DONE
 
 
@@ -137,7 +128,7 @@ def _last_judged(source: Publication) -> Judgement | None:
                     return judged_run(said.parent)
         except (TollbarError, KeyError) as error:
             why = error.what if isinstance(error, TollbarError) else f"run.json has no {error}"
-            console.say(f"warning: {said.parent} is passed over: {why}", "yellow")
+            terminal.say(f"warning: {said.parent} is passed over: {why}", "yellow")
     return None
 
 
@@ -149,7 +140,7 @@ def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise TollbarError("a set of several studies", where=name, hint=f"name one of them: {names}")
-    console.print_plain(found[0].text.removesuffix("\n"))
+    terminal.print_plain(found[0].text.removesuffix("\n"))
     return ExitStatus.DONE
 
 

@@ -12,24 +12,28 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, lab, machine, measuring, method, plan, sizing, study
+from tollbar import lab, study
+from tollbar.analysis import Judgement
+from tollbar.cli import measuring
 from tollbar.cli.answers import AcrossMethods, For, KnownRuns, RunsFolder
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.judge import Judgement
-from tollbar.measure import schedule
-from tollbar.plan import Plan
-from tollbar.present.decisions.size import size_answer
+from tollbar.core import machine, method
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.words import enumeration
+from tollbar.decide import size as sizing
+from tollbar.decide.size.checked import Asked, Checked, checked, refuse_elsewhere, to_ask
+from tollbar.decide.size.mix import Part, Term
+from tollbar.decide.size.sized import Sized
+from tollbar.decide.size.words import size_answer
+from tollbar.lab.measure import schedule
+from tollbar.report import terminal
 from tollbar.results import Run
-from tollbar.sizing.checked import Asked, Checked, checked, refuse_elsewhere, to_ask
-from tollbar.sizing.mix import Part, Term
-from tollbar.sizing.sized import Sized
-from tollbar.stats import FEWEST_BLOCKS
-from tollbar.study import Study
-from tollbar.words import enumeration
+from tollbar.study import Study, plan
+from tollbar.study.plan import Plan
 
 if TYPE_CHECKING:
-    from tollbar.document.form import Document
+    from tollbar.report.document.form import Document
 
 DEFAULT_FOR = "90 s"
 
@@ -108,7 +112,7 @@ def _plannable(sized: Sized) -> dict[str, Plan]:
                 found[term.name] = plan.make([_study(f"size-{term.name}", term, term.parts, words[1:])], seed=0)
             except TollbarError as error:
                 hint = f" ({error.hint})" if error.hint else ""
-                console.say(f"warning: `{term.name}` cannot be measured here: {error.what}{hint}", "yellow")
+                terminal.say(f"warning: `{term.name}` cannot be measured here: {error.what}{hint}", "yellow")
     return found
 
 
@@ -126,7 +130,7 @@ def _fitting(plans: Mapping[str, Plan], within_s: float) -> list[Plan]:
     if left:
         are = "is" if len(left) == 1 else "are"
         all_of = f"`--for {math.ceil(needed_s)}s` measures all"
-        console.say(f"  time       {enumeration(left)} {are} not measured in this time; {all_of}")
+        terminal.say(f"  time       {enumeration(left)} {are} not measured in this time; {all_of}")
     return fitting
 
 
@@ -164,6 +168,6 @@ def _study(name: str, term: Term, cells: Sequence[Part], words: Sequence[str]) -
 
 
 def _document(sized: Sized, side_by_side: Checked | None) -> Document:
-    from tollbar.document.decisions.size import document
+    from tollbar.decide.size.document import document
 
     return document(sized, side_by_side)

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import families, tuning, units
+from tollbar.catalog import families
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
-from tollbar.console.progress import Progress
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.present.decisions.tune import tune_answer
-from tollbar.servers import leftovers
-from tollbar.tuning.algorithms import ALGORITHMS
+from tollbar.core import units
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.decide import tune as tuning
+from tollbar.decide.tune.algorithms import ALGORITHMS
+from tollbar.decide.tune.words import tune_answer
+from tollbar.lab.servers import leftovers
+from tollbar.report.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from tollbar.document.form import Document
+    from tollbar.report.document.form import Document
 
 # A hash quicker than this is none for passwords; a slower one makes users wait for no use.
 LEAST_S, MOST_S = 0.001, 60.0
@@ -99,6 +101,6 @@ def _read_size(said: str) -> int:
 
 
 def _document(found: tuning.Tuning) -> Document:
-    from tollbar.document.decisions.tune import document
+    from tollbar.decide.tune.document import document
 
     return document(found)

@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tollbar import console, lab, measuring, results, upgrading
+from tollbar import lab, results
+from tollbar.analysis import Judgement
+from tollbar.cli import measuring
 from tollbar.cli.answers import For, RunsFolder, Seed
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.judge import Judgement
-from tollbar.present.decisions.upgrade import upgrade_answer
-from tollbar.stats import FEWEST_BLOCKS
-from tollbar.upgrading import Kind, Thing
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.decide import upgrade as upgrading
+from tollbar.decide.upgrade import Kind, Thing
+from tollbar.decide.upgrade.words import upgrade_answer
+from tollbar.report import terminal
 
 if TYPE_CHECKING:
-    from tollbar.document.form import Document
+    from tollbar.report.document.form import Document
 
 DEFAULT_FOR = "2 min"
 
@@ -73,7 +76,7 @@ def upgrade(
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
     # One look: a second one would widen every interval by half.
     for name, reason in upgrading.not_asked(one, other, families).items():
-        console.say(f"warning: {name} is not asked: {reason}: {upgrading.LIBSSL_HINT}", "yellow")
+        terminal.say(f"warning: {name} is not asked: {reason}: {upgrading.LIBSSL_HINT}", "yellow")
     kept = {
         "old": old,
         "new": new,
@@ -126,6 +129,6 @@ def of_run(run: Path) -> AskedUpgrade | None:
 
 
 def _document(found: upgrading.Upgrade, above: float | None) -> Document:
-    from tollbar.document.decisions.upgrade import document
+    from tollbar.decide.upgrade.document import document
 
     return document(found, above)

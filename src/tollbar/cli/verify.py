@@ -7,17 +7,21 @@ from dataclasses import asdict
 from json import loads
 from pathlib import Path
 
-from tollbar import console, families, libraries, measure, study, wire
-from tollbar import plan as planning
+from tollbar import study
+from tollbar.catalog import families, libraries
+from tollbar.catalog.families import Standing
 from tollbar.cli.options import AsJson, Libraries, make_plan
-from tollbar.console.progress import Progress
-from tollbar.errors import ExitStatus, TollbarError
-from tollbar.families import Standing
-from tollbar.files import full_path
-from tollbar.measure.conformance import Finding, hold
-from tollbar.plan import Plan
-from tollbar.records import Outcome, Proven
-from tollbar.words import counted
+from tollbar.core import wire
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.files import full_path
+from tollbar.core.records import Outcome, Proven
+from tollbar.core.words import counted
+from tollbar.lab import measure
+from tollbar.lab.measure.conformance import Finding, hold
+from tollbar.report import terminal
+from tollbar.report.terminal.progress import Progress
+from tollbar.study import plan as planning
+from tollbar.study.plan import Plan
 
 
 def verify(
@@ -45,17 +49,17 @@ def verify(
     proven = _proven(planned)
     findings = list(_kept(planned, proven)) if runner is not None else []
     if json:
-        console.print_json([asdict(one) | {"cell": loads(one.cell)} for one in proven])
+        terminal.print_json([asdict(one) | {"cell": loads(one.cell)} for one in proven])
     else:
         _print(planned, proven, findings)
     bad = [one for one in proven if one.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)]
     lacking = sum(one.outcome is Outcome.UNSUPPORTED for one in proven)
-    console.say(
+    terminal.say(
         f"{len(proven) - len(bad) - lacking} of {len(proven)} cells proven, {lacking} unsupported, {len(bad)} failed"
     )
     if findings:
         tried = [one for one in findings if one.kept is not None]
-        console.say(f"{sum(one.kept is True for one in tried)} of {len(tried)} promises of the contract kept")
+        terminal.say(f"{sum(one.kept is True for one in tried)} of {len(tried)} promises of the contract kept")
     failed = bad or (runner is not None and not findings) or any(one.kept is False for one in findings)
     return ExitStatus.SOME_FAILED if failed else ExitStatus.DONE
 
@@ -107,6 +111,6 @@ def _print(planned: Plan, proven: list[Proven], findings: list[Finding]) -> None
         refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
         right = counted(one.known_answers, "known answer") if one.known_answers else "; ".join(one.accepted)
         said = one.reason or "; ".join([right, refused, *(f"not tried: {what}" for what in one.not_tried)])
-        console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
+        terminal.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
     for finding in findings:
-        console.stdout().print(f"{_KEPT[finding.kept]:<12} {finding.promise}: {finding.seen}", markup=False)
+        terminal.stdout().print(f"{_KEPT[finding.kept]:<12} {finding.promise}: {finding.seen}", markup=False)

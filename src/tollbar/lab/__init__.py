@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tollbar import __version__, machine, moments, plan, results
-from tollbar.errors import TollbarError
+from tollbar import __version__, results
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.core import machine, moments
+from tollbar.core.errors import TollbarError
 from tollbar.lab.events import Event, StopRule
 from tollbar.lab.measuring import BLOCKS_FOR_WIDTH, MORE_BLOCKS, measured_into, probed_machine
-from tollbar.plan import Plan
 from tollbar.results import Store
-from tollbar.servers.places import RoleMachine
-from tollbar.study import Study
+from tollbar.study import Study, plan
+from tollbar.study.plan import Plan
 
 __all__ = [
     "BLOCKS_FOR_WIDTH",

@@ -9,8 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tollbar import libraries, machine, measure, moments, results
-from tollbar.errors import TollbarError
+from tollbar import results
+from tollbar.catalog import libraries
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.core import machine, moments
+from tollbar.core.errors import TollbarError
+from tollbar.core.moments import Watch
+from tollbar.core.records import Outcome, SetAside, Trial, TrialKey
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.words import more
+from tollbar.lab import measure
 from tollbar.lab.events import (
     Began,
     Ended,
@@ -24,18 +32,13 @@ from tollbar.lab.events import (
     Step,
     StopRule,
 )
-from tollbar.measure import Aside, schedule
-from tollbar.measure.rounds import BUDGET, Budget
-from tollbar.measure.schedule import Paces, Tried, usual
-from tollbar.moments import Watch
-from tollbar.plan import Plan, StudyPlan
-from tollbar.plan.batches import Batch
-from tollbar.records import Outcome, SetAside, Trial, TrialKey
+from tollbar.lab.measure import Aside, schedule
+from tollbar.lab.measure.rounds import BUDGET, Budget
+from tollbar.lab.measure.schedule import Paces, Tried, usual
+from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.results import Store
-from tollbar.servers.places import RoleMachine
-from tollbar.servers.sandbox import Sandbox
-from tollbar.stats import FEWEST_BLOCKS
-from tollbar.words import more
+from tollbar.study.plan import Plan, StudyPlan
+from tollbar.study.plan.batches import Batch
 
 # Blocks are added by at most so much of those there are: what few blocks predict is often too much.
 MORE_BLOCKS = 0.5

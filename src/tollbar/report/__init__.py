@@ -1,45 +1,5 @@
-"""The report: one self-contained HTML file, in the order of a reader's doubts.
+"""What a judgement is called: the one place that makes names, rows, captions, sentences, notes and charts' data.
 
-Charts, their runtime and the data are inside the file; it asks no network for anything. The package `present` says
-what stands in it, the templates lay that out, and they and Vega's runtime are loaded only when a report is written.
+The report, the terminal and the JSON document take theirs from here and only lay them out. Sentences are made from
+verdicts, and from nothing else.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
-from tollbar.errors import TollbarError
-from tollbar.files import write_atomically, write_named
-from tollbar.judge import Judgement
-from tollbar.present import page as present
-
-__all__ = ["write", "write_page"]
-
-
-def write(judgement: Judgement, to: Path | None = None) -> Path:
-    """Write the report of a run to a file that a user names, or else into its directory, and return where it is.
-
-    It is there whole or not at all. Raises TollbarError if the charts cannot be made.
-    """
-    path = to or judgement.run.directory / "report.html"
-    _write(present.page(judgement), path, write_named if to else write_atomically)
-    return path
-
-
-def write_page(said: present.Page, path: Path) -> None:
-    """Write a page to a file that a user names, whole or not at all.
-
-    Raises TollbarError if its charts cannot be made.
-    """
-    _write(said, path, write_named)
-
-
-def _write(said: present.Page, path: Path, write_text: Callable[[Path, str], None]) -> None:
-    from tollbar.report.page import html
-
-    text = html(said)
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error

@@ -1,100 +1,420 @@
-"""The page as a whole: the templates that lay it out, and the drawings that they place."""
+"""The page: what is said of a run, as one value: its sections in order, of blocks that are only laid out.
+
+HTML has all of it; terminal and Markdown have the brief form of each study.
+"""
 
 from __future__ import annotations
 
-import json
-import re
-from importlib.resources import files
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import TypeVar
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from tollbar import __version__
+from tollbar.analysis import Judgement, StudyJudgement, Verdict
+from tollbar.core import units
+from tollbar.core.files import pasted
+from tollbar.core.stats import Moments
+from tollbar.core.words import counted, enumeration, left_out, more, slug
+from tollbar.report.blocks import (
+    Block,
+    Boxed,
+    Brief,
+    Code,
+    Commands,
+    Folded,
+    Items,
+    Key,
+    Legend,
+    Listing,
+    Paragraph,
+    Section,
+    Table,
+    figures,
+    of_values,
+    standing_keys,
+)
+from tollbar.report.chart import toll_charts
+from tollbar.report.coordinates import Form, column_title, named_value
+from tollbar.report.costs import cost_words
+from tollbar.report.glossary import glossary_section
+from tollbar.report.groups import AtOneLoad, at_one_load, real_tolls
+from tollbar.report.names import prevailing, varied
+from tollbar.report.numbers import percent, repeats_words, times_exactly
+from tollbar.report.sections.against import against_baseline
+from tollbar.report.sections.answer import Answer, answer, whole_answer
+from tollbar.report.sections.cpu import memory_section, shares_section, timeline_section
+from tollbar.report.sections.crosstables import study_tables
+from tollbar.report.sections.effects import EFFECTS, effects, effects_section
+from tollbar.report.sections.factors import factors_listing, told_apart
+from tollbar.report.sections.load import load_section, negotiated_section
+from tollbar.report.sections.own_servers import negotiated_listing
+from tollbar.report.sections.protection import strength_section, threats_section
+from tollbar.report.sections.published import Published, blocks_of, counted_verdicts, source_listing, together, within
+from tollbar.report.sections.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
+from tollbar.report.sections.roles import roles_listing, simulated
+from tollbar.report.sections.scaling import is_asked, scaling_listing
+from tollbar.report.sections.trust import largest_noise, trust_section
+from tollbar.report.sections.unmeasured import missing, unavailable
+from tollbar.report.sections.uses import uses_listing
+from tollbar.report.sections.waits import waits_listing
+from tollbar.report.sections.warnings import warnings
+from tollbar.results import Run
+from tollbar.study.definition import QUICK_CHUNK_S, QUICK_ROUNDS
 
-from tollbar.errors import printable
-from tollbar.families import Standing
-from tollbar.present.blocks import Chart, Figures
-from tollbar.present.chart import Strengths
-from tollbar.present.page import Page
-from tollbar.report import bundle, drawing, palette
-from tollbar.report.drawing import Spec
-from tollbar.report.layout import needs_width
-
-# Names longer than this beside the rows leave too little of half a page.
-MOST_LETTERS = 34
+# More findings than these would keep the chart from the first screen.
+MOST_SAID = 2
+MORE = "`tollbar judge RUN --all`, or the report"
+# Commands that measure and take a seed. `upgrade` is none of them: it fetches and loads the packages that it names.
+REPEATABLE = ("run", "ask", "choose")
+RECORDED = "The run records the first command. Studies, libraries and roles that a command names may start programs."
 
 
-def html(said: Page) -> str:
-    """The whole document. Raises TollbarError if the charts' runtime cannot be made."""
-    drawn: dict[str, Spec] = {}
-    # Of a block's own, before that of all pages, which says that the page is ready.
-    scripts: dict[str, None] = {}
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the page's contents: where it leads, and what is found there."""
 
-    def placed(chart: Chart) -> str:
-        name = f"chart-{len(drawn) + 1}"
-        # Vega writes the description onto the drawing itself, where a screen reader meets it.
-        drawn[name] = {"description": chart.description, **drawing.spec_of(chart.data)}
-        return name
+    name: str
+    title: str
+    says: Sequence[Block] = ()
+    parts: Sequence[Entry] = ()
+    """The sections in it."""
 
-    def needed(script: str) -> str:
-        scripts[script] = None
-        return ""
 
-    templates = Environment(
-        loader=PackageLoader("tollbar.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that is said of a run, or in answer to a decision."""
+
+    name: str
+    """What stands in its window's title."""
+    title: str
+    note: str
+    contents: Sequence[Entry]
+    """None, where there is little."""
+    sections: Sequence[Section | Listing]
+    answers: Sequence[Entry] = ()
+    """A line for each question, then one for each source; none, of a page of one study."""
+
+
+def page(judgement: Judgement) -> Page:
+    """The whole page, as HTML has it."""
+    sources, studies = together(judgement), judgement.studies
+    answers = [whole_answer(study) for study in studies]
+    # What tests the lab is no question of security: it comes last.
+    ordered = sorted(zip(studies, answers, strict=True), key=lambda one: one[0].about.family.is_self_test)
+    entries = [
+        *(Entry(_study_name(study), study.about.question, [said.choices]) for study, said in ordered),
+        *(Entry(_source_name(one), one.heading, [Paragraph(counted_verdicts(one.theirs))]) for one in sources),
+    ]
+    taken: set[str] = set()
+    sections = [
+        linked(section, "", taken)
+        for section in (
+            *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
+            *(_study(judgement, study, said) for study, said in ordered),
+            Section("How and on what it was measured", tuple(_how(judgement)), "how"),
+            Section("Do it again", _again(judgement.run), "again"),
+            glossary_section(),
+        )
+    ]
+    names = "names what to take: the usual choice, or what protects as it does"
+    if all(map(is_asked, studies)):
+        names = "says what becomes of threads beside others"
+    return Page(
+        judgement.run.name,
+        f"What security costs: {judgement.run.name}",
+        f"Each line {names}, as far as the run can tell.",
+        [_entry(section) for section in sections],
+        sections,
+        entries if len(studies) > 1 else (),
     )
-    templates.filters |= {
-        "marked": marked,
-        "placed": placed,
-        "needed": needed,
-        "script_json": script_json,
-        "classes": classes,
-        "standing_shape": palette.SHAPES.get,
-        "line_colour": palette.line_colour,
-        "line_dash": palette.line_dash,
-        "line_shape": palette.line_shape,
-        "part_colour": palette.part_colour,
+
+
+def briefs(judgement: Judgement, *, everything: bool = False) -> tuple[Brief, ...]:
+    """The brief form of each study, in the run's order; with all rows, or as many as a screen has."""
+    return tuple(_brief(judgement, study, None if everything else ROWS_SHOWN) for study in judgement.studies)
+
+
+# Names, which links lead to.
+
+
+B = TypeVar("B", bound=Block)
+
+
+def linked(block: B, at: str, taken: set[str]) -> B:
+    """The same with a name for each section and each table's row in it, made of their own words."""
+    if isinstance(block, Section):
+        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
+        return replace(block, name=name, blocks=tuple(linked(inside, name, taken) for inside in block.blocks))
+    if isinstance(block, Listing):
+        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
+        # Of a listing that a page has in another form only that form is linked to.
+        tables = block.tables if block.whole else [linked(table, name, taken) for table in block.tables]
+        return replace(block, name=name, tables=tables, whole=[linked(one, name, taken) for one in block.whole])
+    if isinstance(block, Folded | Boxed):
+        return replace(block, blocks=tuple(linked(inside, at, taken) for inside in block.blocks))
+    if isinstance(block, Results):
+        return replace(block, table=linked(block.table, at, taken))
+    if isinstance(block, Table):
+        heads = [n for n, column in enumerate(block.columns) if column.names] or [0]
+        said = block.names or [f"{at}-{slug(' '.join(row[n].says for n in heads))}" for row in block.rows]
+        return replace(block, names=[_free(name, taken) for name in said])
+    return block
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or where it is taken the first of `name-2`, `name-3` … that is not."""
+    found = next(one for one in chain([name], (f"{name}-{n}" for n in count(2))) if one not in taken)
+    taken.add(found)
+    return found
+
+
+def _entry(section: Section | Listing, *, whole: bool = True) -> Entry:
+    parts = [part for part in section.blocks if isinstance(part, Section | Listing)] if whole else []
+    inside = [_entry(part, whole=False) for part in parts]
+    return Entry(section.name, section.title, parts=inside)
+
+
+def _source_name(published: Published) -> str:
+    return f"source-{published.source.name if published.source else ''}"
+
+
+def _study_name(study: StudyJudgement) -> str:
+    return f"study-{study.about.name}"
+
+
+# One study, in the order of a reader's doubts.
+
+
+def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section:
+    at, main = at_one_load(study), results(study)
+    part = within(judgement, study)
+    sections = (
+        *study_tables(study),
+        factors_listing(study),
+        scaling_listing(study, judgement.run.fingerprint),
+        roles_listing(study, judgement.run),
+        # Cells of all combinations are no alternatives.
+        None if told_apart(study) else uses_listing(study),
+        effects_section(study),
+        strength_section(study, at),
+        threats_section(study),
+        Section(part.heading, tuple(blocks_of(part, folding=True))) if part else None,
+        memory_section(study),
+        shares_section(at),
+        waits_listing(study),
+        timeline_section(at),
+        load_section(study),
+        negotiated_section(study),
+        results_section(study, main),
+        trust_section(study),
+    )
+    return Section(
+        study.about.question,
+        (
+            *(Paragraph(sentence, "note") for sentence in simulated(judgement.run)),
+            *_answer(study, said, at, main),
+            *(one for one in sections if one is not None),
+        ),
+        _study_name(study),
+    )
+
+
+def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -> Iterator[Block]:
+    first, *rest = said.says
+    yield Paragraph(first, "answer")
+    # Where there are several studies these stand at the head of the page, if there is room.
+    yield replace(said.choices, says="")
+    yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
+    if len(rest) > MOST_SAID:
+        yield Folded(f"The same in {more(len(rest) - MOST_SAID, 'place')}", [Items(rest[MOST_SAID:])])
+    compared = real_tolls(study)
+    if compared:
+        threshold, floor = percent(study.about.threshold), largest_noise(study)
+        keys = [*standing_keys(study.rows), Key(f"within {threshold}: no meaningful difference (free)", mark="band")]
+        if floor:
+            differed = f"what was measured twice differed by at most {times_exactly(floor)}"
+            keys.append(Key(f"what noise alone may make: {differed}", mark="floor"))
+        if any(toll.verdict is Verdict.UNCLEAR for toll in compared):
+            keys.append(Key("hollow: unclear, so far undecided", mark="hollow"))
+        yield Legend(keys)
+        yield Paragraph(at.note, "note")
+        if len(main.ways) > 1:
+            yield BaselineChoice(main)
+        yield Boxed("tolls", [*figures(toll_charts(at.study, study))])
+        yield Paragraph(" ".join(against_baseline(study)), "note")
+    else:
+        yield Paragraph("There is nothing to compare.", "note")
+    yield from (Paragraph(sentence) for sentence in unavailable(study))
+    yield Paragraph(meanings(study), "note")
+    yield Items(study.about.notes)
+
+
+# The end of the page.
+
+
+def _how(judgement: Judgement) -> Iterator[Block]:
+    run = judgement.run
+    page = "" if run.version == __version__ else f" This page was made with Tollbar {__version__}."
+    also = f", resumed with {enumeration(run.resumed_with)}" if run.resumed_with else ""
+    yield Paragraph(f"Measured {run.started} with Tollbar {run.version}{also}.{page}")
+    yield from (Paragraph(of) for of in dict.fromkeys(cost_words(study).method for study in judgement.studies))
+    for study in judgement.studies:
+        about = study.about
+        yield Paragraph(blocks_and_chunks(study))
+        yield Folded(f"The study file of {about.name}, as it was", [Code(f"The study file {about.name}", about.text)])
+    if run.fingerprint:
+        yield of_values("The machine", run.fingerprint)
+    for name, receipt in run.providers.items():
+        said = [of_values(f"What {name} says of itself", receipt)] if receipt else []
+        yield Folded(f"Receipt of {name}", said)
+
+
+def _again(run: Run) -> tuple[Block, ...]:
+    seed = f"The seed, from which the order of all work was drawn, was {run.seed}."
+    found = commands(run)
+    recorded = [Paragraph(RECORDED, "note")] if _same_run(run) in found.values() else []
+    return Paragraph(seed, "note"), *recorded, Commands(found)
+
+
+# The brief form.
+
+
+def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Brief:
+    main, effect = results(study, most), effects(study, most)
+    first, *paragraphs = answer(study)
+    part, gone = within(judgement, study), missing(study)
+    left = len(study.study.left_out)
+    listings = [
+        Listing(
+            "",
+            tables=main.brief,
+            heads="at",
+            notes=[*main.marks, *left_out(main.hidden, "row", MORE)] if main.brief else (),
+        ),
+        *study_tables(study),
+        *filter(
+            None,
+            [
+                factors_listing(study),
+                scaling_listing(study, judgement.run.fingerprint),
+                roles_listing(study, judgement.run),
+                negotiated_listing(study),
+                None if told_apart(study) else uses_listing(study),
+                waits_listing(study),
+            ],
+        ),
+        *(
+            [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=left_out(effect.hidden, "comparison", MORE))]
+            if effect.brief
+            else []
+        ),
+        *([source_listing(part)] if part else []),
+    ]
+    return Brief(
+        study.about.question,
+        first,
+        # Those of factors stand with their tables.
+        () if told_apart(study) else paragraphs,
+        [how(study), *([f"In every row: {main.alike}"] if main.alike else [])],
+        listings,
+        gone[:most],
+        [
+            *left_out(len(gone) - len(gone[:most]), "reason", MORE),
+            *([f"left out: {counted(left, 'combination')}, with reasons in the report"] if left else []),
+        ],
+        (*simulated(judgement.run), *warnings(study)),
+    )
+
+
+# What the page says of the study as a whole.
+
+
+def meanings(study: StudyJudgement) -> str:
+    """What the words beside the rows mean, and what goes without saying."""
+    family, vary = study.about.family, varied(study)
+    settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
+    means = [f"{column_title(family, n)}: {s.title}" for n, s in settings]
+    prevails = [named_value(family, n, v) for n, v in prevailing(study).items()]
+    if prevails:
+        means.append(f"Where a name says nothing of it: {enumeration(prevails)}")
+    return ". ".join(means) + "." if means else ""
+
+
+def how(study: StudyJudgement) -> str:
+    """What the ratios are of, against what, and how sure they are."""
+    about = study.about
+    baseline = ", ".join(
+        named_value(about.family, n, study.study.named(n, v), Form.QUESTION) for n, v in about.baseline.items()
+    )
+    blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
+    # Without A/A pairs nothing is known of the noise: a warning says so.
+    repeats = [] if study.noise is None else [f"what was measured twice differed by {repeats_words(study.noise)}"]
+    said = (
+        f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
+        counted(blocks, "block"),
+        *repeats,
+        f"differences under {percent(about.threshold)} are ignored",
+        quiet_share_words(study),
+    )
+    return " · ".join(said)
+
+
+def moments_words(study: StudyJudgement) -> str:
+    """Which moments the study's ratios are of: where not one of them is quiet, none is called so."""
+    found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
+    return str(Moments.ALL if found == {Moments.ALL} else Moments.QUIET)
+
+
+def quiet_share_words(study: StudyJudgement) -> str:
+    """How much of its time the core was quiet: `the core was quiet 87 % of the time`."""
+    share = study.trust.quiet_share
+    if share is None:
+        return "no probe shares the core that is measured: all is noisy"
+    if study.trust.may_have_neighbour:
+        return "how much of the time the core was quiet is not known: first run on this processor"
+    return f"the core was quiet {percent(round(share, 2))} of the time"
+
+
+def _time(seconds: float) -> str:
+    return units.show_nanoseconds(seconds * 1e9)
+
+
+def blocks_and_chunks(study: StudyJudgement) -> str:
+    """One study's method in a line."""
+    about, looks = study.about, study.study.interim_looks
+    done = max((m.blocks for m in study.measurements), default=0)
+    looked = f", judged after {enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
+    quick = f", and {QUICK_ROUNDS} of {_time(QUICK_CHUNK_S)} of quick operations" if about.measure.is_adapted else ""
+    return (
+        f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked}; in each,"
+        f" {about.measure.rounds:,} chunks of {_time(about.measure.chunk_s)} or more of each cell{quick};"
+        f" differences under {percent(about.threshold)} are ignored."
+        f" Intervals are at {percent(study.confidence)} confidence."
+    )
+
+
+def commands(run: Run) -> dict[str, str]:
+    """The commands that do it again, by what each does."""
+    parts = run.directory.parts
+    # A report is handed on, and where a home directory lies is the user's own business.
+    path = pasted("/".join(parts[-2:]) if run.directory.is_absolute() else run.directory)
+    found = {
+        "The same run, the same order": _same_run(run),
+        "Judge the same trials again": f"tollbar judge {path}",
+        "Compare with another run": f"tollbar compare {path} OTHER-RUN",
+        "The numbers as a file": f"tollbar export {path} --format csv",
     }
-    templates.globals["standings"] = list(Standing)
-    # The body first: it is what places the drawings.
-    laid_out = templates.get_template("blocks.html.jinja").module.laid_out  # type: ignore[attr-defined]
-    main = laid_out(said.sections, 2)
-    text = templates.get_template("page.html.jinja").render(
-        page=said,
-        answers=[(entry, laid_out(entry.says, 2)) for entry in said.answers],
-        main=main,
-        style=Markup(data("style.css")),
-        script=Markup("\n".join(map(data, (*scripts, "page.js")))),
-        drawings=script_json({"config": json.loads(data("charts/config.json")), "charts": drawn}),
-        # A page without charts needs no runtime.
-        runtime=Markup(bundle.script() if drawn else ""),
-    )
-    # Scripts have tabs.
-    return "\t".join(map(printable, text.split("\t")))
+    # A pasted control character ends the quotes that it is in.
+    return {what: command for what, command in found.items() if command and command.isprintable()}
 
 
-def classes(of: Figures) -> str:
-    """The classes of the stylesheet by which panels are laid out."""
-    if of.layout == "panels strength":
-        levels = {point.bits for chart in of.charts if isinstance(chart.data, Strengths) for point in chart.data.points}
-        return f"{of.layout} wide" if needs_width(of.letters, len(levels)) else of.layout
-    return "panels wide" if of.layout == "panels" and of.letters > MOST_LETTERS else of.layout
-
-
-def data(name: str) -> str:
-    """A file of this package."""
-    return (files(__package__) / name).read_text("utf-8")
-
-
-def marked(value: object) -> Markup:
-    """The text escaped, with what stands between backticks as code: families and studies write it so."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(value))))
-
-
-def script_json(value: object) -> Markup:
-    """JSON that may stand in a script element, whatever texts it holds."""
-    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # The line separators are text in JSON and line ends in older JavaScript.
-    for character in "<>&\u2028\u2029":
-        written = written.replace(character, f"\\u{ord(character):04x}")
-    return Markup(written)
+def _same_run(run: Run) -> str:
+    """The command that the run records, with its seed. Empty if it is none of Tollbar's: readers paste it."""
+    command = list(run.command) or ["tollbar", "run"]
+    if command[:1] != ["tollbar"] or command[1:2] not in [[name] for name in REPEATABLE]:
+        return ""
+    if not any(part == "--seed" or part.startswith("--seed=") for part in command):
+        command += ["--seed", str(run.seed)]
+    return shlex.join(command)

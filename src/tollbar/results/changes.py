@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tollbar import libraries, method
-from tollbar.plan import Plan
+from tollbar.catalog import libraries
+from tollbar.core import method
+from tollbar.study.plan import Plan
 
 # Of a provider's receipt: where its code lies, and what is said of the engine once. The rest is which code it is.
 _NOT_THE_CODE = ("path", "engine", "offers", "name")

@@ -22,8 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tollbar.errors import TollbarError
-from tollbar.renamed import COLUMNS, COORDINATES, WORDS
+from tollbar.core.errors import TollbarError
+from tollbar.core.renamed import COLUMNS, COORDINATES, WORDS
 from tollbar.results.directory import RESULTS_FILES
 
 TABLES = """

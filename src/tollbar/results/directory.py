@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tollbar import units
-from tollbar.errors import TollbarError
+from tollbar.core import units
+from tollbar.core.errors import TollbarError
 
 JUDGED = "judged.json"
 """The file that keeps what was judged of a run."""

@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from tollbar.errors import TollbarError, one_line, printable
-from tollbar.files import open_at_once
-from tollbar.markdown import escaped
-from tollbar.records import Chunk, Chunks, LoadRecord, Trial
+from tollbar.core.errors import TollbarError, one_line, printable
+from tollbar.core.files import open_at_once
+from tollbar.core.markdown import escaped
+from tollbar.core.records import Chunk, Chunks, LoadRecord, Trial
 from tollbar.results.run import Row, Run
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]

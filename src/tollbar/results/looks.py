@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tollbar.errors import TollbarError
+from tollbar.core.errors import TollbarError
 from tollbar.results.database import SPACES, opened
 from tollbar.results.directory import RESULTS
 from tollbar.results.run_json import about

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from tollbar.records import Chunk, Chunks
-from tollbar.records.load import MOST
+from tollbar.core.records import Chunk, Chunks
+from tollbar.core.records.load import MOST
 
 Series = Mapping[tuple[str, str], Sequence[Any]]
 """By (component, metric), the value of each round."""

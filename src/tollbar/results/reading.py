@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import study
-from tollbar.errors import TollbarError, printable, printable_in
-from tollbar.families import Family, Standing
-from tollbar.machine import NOT_STATED
-from tollbar.method import FIRST
-from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
+from tollbar.catalog.families import Family, Standing
+from tollbar.core.errors import TollbarError, printable, printable_in
+from tollbar.core.machine import NOT_STATED
+from tollbar.core.method import FIRST
+from tollbar.core.records import Chunk, LoadRecord, Outcome, SetAside, Trial
+from tollbar.core.wire import is_plain
 from tollbar.results import stored
 from tollbar.results.database import SPACES, opened, size_of
 from tollbar.results.directory import RESULTS, read_text
@@ -24,7 +25,6 @@ from tollbar.results.looks import looks, reach
 from tollbar.results.observations import AFTER, BEFORE, chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
-from tollbar.wire import is_plain
 
 
 def read(directory: Path, only: str | None = None) -> Run:

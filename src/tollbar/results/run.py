@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tollbar.families import Standing, Value
-from tollbar.machine import NOT_STATED
-from tollbar.method import VERSION
-from tollbar.records import Outcome, SetAside, Trial
+from tollbar.catalog.families import Standing, Value
+from tollbar.core.machine import NOT_STATED
+from tollbar.core.method import VERSION
+from tollbar.core.records import Outcome, SetAside, Trial
 from tollbar.study import Study
 
 MEASURED_AS = ("blocks", "precision", "longest_s", "cells")

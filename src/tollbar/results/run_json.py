@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from tollbar.errors import TollbarError, printable
-from tollbar.files import is_file, is_folder
-from tollbar.machine import NOT_STATED
-from tollbar.method import FIRST
-from tollbar.records.load import MOST
+from tollbar.core.errors import TollbarError, printable
+from tollbar.core.files import is_file, is_folder
+from tollbar.core.machine import NOT_STATED
+from tollbar.core.method import FIRST
+from tollbar.core.records.load import MOST
 from tollbar.results.database import SPACES
 from tollbar.results.directory import MOST_STUDIES, check_files, read_text
 from tollbar.study.definition import Cells

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from tollbar import __version__
-from tollbar.errors import TollbarError
-from tollbar.families import Family, MadeOf
-from tollbar.files import write_atomically
-from tollbar.plan import Plan, StudyPlan
-from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
+from tollbar.catalog.families import Family, MadeOf
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import write_atomically
+from tollbar.core.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
@@ -31,6 +30,7 @@ from tollbar.results.reading import read
 from tollbar.results.run import MEASURED_AS
 from tollbar.results.run_json import SCHEMA, about, as_written, refuse_resumption
 from tollbar.study import Study
+from tollbar.study.plan import Plan, StudyPlan
 
 
 @dataclass(slots=True)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
-from tollbar.errors import printable, printable_in
-from tollbar.families import LOADS, Value
-from tollbar.plan import MOST_COMBINATIONS
-from tollbar.records.load import MOST
+from tollbar.catalog.families import LOADS, Value
+from tollbar.core.errors import printable, printable_in
+from tollbar.core.records.load import MOST
 from tollbar.results.observations import Count, packed, refuse_more
+from tollbar.study.plan import MOST_COMBINATIONS
 
 # By table and column, the types that SQLite may have of it.
 _TYPES: Mapping[str, Mapping[str, str]] = {

@@ -13,8 +13,10 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from tollbar.errors import TollbarError, nearest
-from tollbar.files import is_file, is_folder, read_text
+from tollbar.catalog.sources import Publication, sources
+from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.files import is_file, is_folder, read_text
+from tollbar.core.wire import is_plain
 from tollbar.study.asking import ASKED, Question, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
@@ -37,9 +39,7 @@ from tollbar.study.definition import (
     matches,
 )
 from tollbar.study.reading import read
-from tollbar.study.sources import Publication, sources
 from tollbar.study.words import choice_homes, choices_of, coordinates_of
-from tollbar.wire import is_plain
 
 __all__ = [
     "ASKED",

@@ -10,11 +10,12 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tollbar import families, libraries, servers, wire
-from tollbar.errors import TollbarError
-from tollbar.families import OF_A_LOAD, Family, Value
-from tollbar.libraries import Provider, built_in, normal
-from tollbar.patterns import is_like
+from tollbar.catalog import families, libraries, servers
+from tollbar.catalog.families import OF_A_LOAD, Family, Value
+from tollbar.catalog.libraries import Provider, built_in, normal
+from tollbar.core import wire
+from tollbar.core.errors import TollbarError
+from tollbar.core.patterns import is_like
 from tollbar.study.definition import DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.words import (
     DEFAULT_SERVER,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tollbar import families
-from tollbar.families import Choice, Family, Setting, Standing, Value
-from tollbar.families.settings import IN_BYTES
+from tollbar.catalog import families
+from tollbar.catalog.families import Choice, Family, Setting, Standing, Value
+from tollbar.catalog.families.settings import IN_BYTES
+from tollbar.core.wire import written
 from tollbar.study.asking import of_words
 from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_THRESHOLD
-from tollbar.wire import written
 
 GOOD = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
 # Enough to compare something.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tollbar.families import Family, Value, fits
+from tollbar.catalog.families import Family, Value, fits
 from tollbar.study.asking import Question, of_words, offering
 
 NOT_ASKED = "It was not asked for."

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, model_validator
 from pydantic.dataclasses import dataclass as read_dataclass
 
-from tollbar import limits, units
-from tollbar.families import OF_A_LOAD, Family, Value
-from tollbar.patterns import is_like
-from tollbar.servers.places import RoleMachine
-from tollbar.servers.remote import Remote
-from tollbar.wire import KEYS, Strict
+from tollbar.catalog.families import OF_A_LOAD, Family, Value
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core import limits, units
+from tollbar.core.patterns import is_like
+from tollbar.core.wire import KEYS, Strict
 
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `server`, `op`, every setting that applies to it, and one of `LOADS`; and

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from tollbar import limits, units
-from tollbar.families import Value
-from tollbar.limits import Limits
+from tollbar.catalog.families import Value
+from tollbar.core import limits, units
+from tollbar.core.limits import Limits
+from tollbar.core.wire import Plain, Wire
 from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_THRESHOLD,
@@ -20,7 +21,6 @@ from tollbar.study.definition import (
     CrossTable,
     Statistic,
 )
-from tollbar.wire import Plain, Wire
 
 # What studies of earlier versions say, and what is said instead.
 GONE = {

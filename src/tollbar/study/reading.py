@@ -9,15 +9,17 @@ from math import inf
 from pathlib import Path
 from string import Formatter
 
-from tollbar import families, servers, spelling, units
-from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.families import LOADS, Family, Value, whole
-from tollbar.families.settings import NotAValue
-from tollbar.libraries import normal
-from tollbar.limits import THREADS
-from tollbar.patterns import is_like
-from tollbar.servers.places import places_of
-from tollbar.servers.remote import Remote
+from tollbar.catalog import families, servers
+from tollbar.catalog.families import LOADS, Family, Value, whole
+from tollbar.catalog.families.settings import NotAValue
+from tollbar.catalog.libraries import normal
+from tollbar.catalog.servers.places import places_of
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core import spelling, units
+from tollbar.core.errors import TollbarError, nearest, unknown
+from tollbar.core.limits import THREADS
+from tollbar.core.patterns import is_like
+from tollbar.core.wire import parse
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
@@ -32,7 +34,6 @@ from tollbar.study.definition import (
     default_load,
 )
 from tollbar.study.keys import GONE, WireStudy
-from tollbar.wire import parse
 
 # What a claim may be about in every family; in one whose work has no users; in one whose users ask a server.
 JUDGED = ("capacity", "cost")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tollbar import families, libraries, machine, servers, spelling, units
-from tollbar.errors import TollbarError, nearest
-from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
-from tollbar.families.settings import NotAValue
-from tollbar.patterns import is_like, is_pattern
+from tollbar.catalog import families, libraries, servers
+from tollbar.catalog.families import DEFAULT_PROVIDERS, Family, Setting, Value
+from tollbar.catalog.families.settings import NotAValue
+from tollbar.core import machine, spelling, units
+from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.patterns import is_like, is_pattern
 from tollbar.study.definition import CLIENT_PLACES, NOT_SETTINGS
 from tollbar.study.reading import nearest_setting
 

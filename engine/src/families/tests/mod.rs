@@ -52,7 +52,7 @@ fn light(family: &str, choice: &str) -> Value {
 
 /// The test key of a choice, where it has one.
 fn key_of(choice: &str) -> Option<String> {
-    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalog/families/keys");
     std::fs::read_to_string(format!("{keys}/{choice}.pem")).ok()
 }
 

@@ -13,7 +13,7 @@ use crate::provider::Primitive;
 
 fn task(kind: &str, family: &str, op: &str, choice: &str, bytes: u64) -> Value {
     let mut inputs = json!({});
-    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalog/families/keys");
     if let Ok(pem) = std::fs::read_to_string(format!("{keys}/{choice}.pem")) {
         inputs["private_key_pem"] = json!(pem);
     }

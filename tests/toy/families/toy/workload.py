@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 
-from tollbar import servers
-from tollbar.plan import Cell
-from tollbar.records import ChunkRecord, Observations
-from tollbar.servers import Installed
-from tollbar.servers.configuration import Request
-from tollbar.servers.sandbox import Sandbox
-from tollbar.workloads import Work
-from tollbar.workloads.request import RequestWork, RequestWorkload, settings_of
+from tollbar.catalog import servers
+from tollbar.catalog.servers import Installed
+from tollbar.core.records import ChunkRecord, Observations
+from tollbar.lab.servers.configuration import Request
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Work
+from tollbar.lab.workloads.request import RequestWork, RequestWorkload, settings_of
+from tollbar.study.plan import Cell
 
 
 class FamilyWorkload(RequestWorkload):

@@ -1,0 +1,60 @@
+"""From which share of hits on what costs something to fill pays: where its cost meets that of doing without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.verdicts import Toll
+from tollbar.catalog.families import Family
+from tollbar.core.stats import Interval
+from tollbar.results import Row
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """From which share on a way that has to be filled first costs less than doing without it."""
+
+    setting: str
+    row: Row
+    """What does without it."""
+    line: tuple[Row, ...]
+    """What was measured with it, at several shares."""
+    tolls: tuple[Toll, ...]
+    """What is judged of each of these beside that, the least share first."""
+    at: Interval | None
+    """In the setting's unit, and beyond what there is of it where it never pays, or always; None: its cost does not
+    fall with the share, or nothing was measured of both."""
+
+
+def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
+    """One for each cell that a family's settings say is done without, and each line of cells beside it."""
+    return tuple(
+        BreakEven(
+            name,
+            row,
+            line,
+            tuple(ledger.compare(one, row) for one in line),
+            ledger.crossing([float(one.coordinates[name]) for one in line], line, row),
+        )
+        for name, setting in family.settings.items()
+        if setting.breaks_even_with
+        for row, line in _lines(ledger, name, dict(setting.breaks_even_with))
+    )
+
+
+def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tuple[Row, tuple[Row, ...]]]:
+    """Each measured cell at these values, and those that differ from it in them and among each other in the setting."""
+    rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
+    for row in rows:
+        if any(row.coordinates.get(other) != value for other, value in without.items()):
+            continue
+        lines: dict[frozenset[tuple[str, object]], list[Row]] = {}
+        for one in rows:
+            alike = all(one.coordinates.get(n) == v for n, v in row.coordinates.items() if n not in without)
+            if name in one.coordinates and alike:
+                own = frozenset((n, v) for n, v in one.coordinates.items() if n not in row.coordinates and n != name)
+                lines.setdefault(own, []).append(one)
+        ordered = (sorted(line, key=lambda one: float(one.coordinates[name])) for line in lines.values())
+        yield from ((row, tuple(line)) for line in ordered if len(line) > 1)

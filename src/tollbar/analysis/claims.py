@@ -1,0 +1,321 @@
+"""Claims: a published comparison, tried again here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tollbar.analysis.decisions import Terms, reach
+from tollbar.analysis.ledger import Ledger, Quantity
+from tollbar.analysis.measurements import Limit, limit_of, rate_of
+from tollbar.analysis.sources import BySource, mean_error_deviation, rate_after_first
+from tollbar.catalog.families import Value
+from tollbar.core.metrics import METRICS
+from tollbar.core.records import Outcome
+from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, quotient
+from tollbar.results import Row, StudyRun
+from tollbar.study import STATISTIC_OF, Claim, Statistic
+from tollbar.study.plan.pairs import claimed, matching
+
+# Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
+# claim says, which is how much more than the other one has. Of ×1.12 that is a hundredth, and not a tenth. The study's
+# own margin is the least of it: a claim that two are alike holds where a toll between them would be free.
+_TOLERANCE = 0.10
+
+
+class ClaimVerdict(StrEnum):
+    """What became of a published ratio."""
+
+    STILL_TRUE = "still true"
+    SMALLER = "smaller"
+    LARGER = "larger"
+    INVERTED = "inverted"
+    CANNOT_TELL = "cannot tell"
+    NOT_TESTABLE = "not testable here"
+    """Nothing here can try it; the reason says why."""
+    NOT_JUDGED = "not judged"
+    """An absolute figure, beside today's: another machine's says nothing of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """What was published beside the same of this machine."""
+
+    claim: Claim
+    at: Mapping[str, Value]
+    """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
+    ratio: Interval | None = None
+    """In the claim's own direction and metric: the one's capacity over the other's, for example."""
+    all_samples: Interval | None = None
+    """The same, noisy."""
+    verdict: ClaimVerdict = ClaimVerdict.CANNOT_TELL
+    reason: str | None = None
+    values: tuple[tuple[float, str], ...] = ()
+    """The claim's metric of the one cell, and of the other where it compares two, each with its unit."""
+    rates: tuple[float, float] | None = None
+    """Requests a second that both sides were measured at."""
+    by_source: BySource | None = None
+    """The claim's first cell by the statistic that its source prints."""
+
+
+BySourceOf = Callable[[Row, Row], BySource | None]
+"""A source's statistic of one cell, and its ratio to another; None where too little was measured for it."""
+
+_STATISTICS: Mapping[Statistic, BySourceOf] = {
+    "mean-error-deviation": mean_error_deviation,
+    "rate-after-first": rate_after_first,
+}
+
+
+def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[ClaimResult, ...]:
+    """One result for each place where a claim can be tried, and one that says why where there is none."""
+    study = study_run.study
+    return tuple(
+        result
+        for claim in study.claims
+        for result in _results(claim, ledger, terms, _by_source(claim, study.statistic))
+    )
+
+
+def _by_source(claim: Claim, statistic: Statistic | None) -> BySourceOf | None:
+    """The statistic, for a claim that is of the same metric."""
+    return _STATISTICS[statistic] if statistic and STATISTIC_OF[statistic] == claim.metric else None
+
+
+def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) -> ClaimVerdict:
+    """What becomes of what was published, the least and the most of it; `ratio` is measured in the same direction.
+
+    Within `margin` of one there is no difference worth the name, and so none to be inverted.
+    """
+    least, most = published
+    # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
+    # that both are equal has no side to be inverted from, and any difference is more than it says.
+    if most < 1 or least < 1 == most or (least <= 1 and ratio.estimate < 1):
+        ratio, least, most = ratio.inverse, 1 / most, 1 / least
+    low, high = _tolerated(least, margin)[0], _tolerated(most, margin)[1]
+    if low <= ratio.low and ratio.high <= high:
+        return ClaimVerdict.STILL_TRUE
+    if ratio.low > high:
+        return ClaimVerdict.LARGER
+    if ratio.high < low:
+        return ClaimVerdict.INVERTED if ratio.high < 1 / margin else ClaimVerdict.SMALLER
+    return ClaimVerdict.CANNOT_TELL
+
+
+def _tolerated(published: float, margin: float) -> tuple[float, float]:
+    """The ratios that are still the published one: the excess a tenth more or less, or `margin` where that is wider.
+
+    Both ends move with what was published, without a jump; of the reciprocal ratio they are the reciprocals.
+    """
+    if published < 1:
+        low, high = _tolerated(1 / published, margin)
+        return 1 / high, 1 / low
+    excess = published - 1
+    low, high = 1 + excess / (1 + _TOLERANCE), 1 + excess * (1 + _TOLERANCE)
+    return min(low, published / margin), max(high, published * margin)
+
+
+def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
+    """What becomes of a claim that says only which of the two has `more` or `less`.
+
+    By how much was not said, so that any more is still more; but within `margin` of one there is no difference worth
+    the name, and that is less than was said.
+    """
+    if order == "less":
+        ratio = ratio.inverse
+    if ratio.low > 1:
+        return ClaimVerdict.STILL_TRUE
+    if ratio.high < 1 / margin:
+        return ClaimVerdict.INVERTED
+    return ClaimVerdict.SMALLER if 1 / margin <= ratio.low and ratio.high <= margin else ClaimVerdict.CANNOT_TELL
+
+
+def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
+    if claim.untestable is not None:
+        yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_TESTABLE, reason=claim.untestable)
+    elif not claim.is_judged:
+        yield from _figures(claim, ledger, by_source)
+    elif claim.grows:
+        yield from _grown(claim, ledger, terms)
+    else:
+        yield from _compared(claim, ledger, terms, by_source)
+
+
+def _figures(claim: Claim, ledger: Ledger, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
+    """What was published of one cell, and what is measured of it."""
+    rows = matching(ledger.rows, claim.of)
+    if not rows:
+        yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_JUDGED, reason=_why_no_pair(claim, ledger.rows))
+    for row in rows:
+        reason = ledger.why_unmeasured(row)
+        value = ledger.value(row, _quantity(claim)) if reason is None else None
+        yield ClaimResult(
+            claim,
+            {name: at for name, at in row.coordinates.items() if name not in claim.of},
+            verdict=ClaimVerdict.NOT_JUDGED,
+            reason=reason,
+            values=(value,) if value else (),
+            by_source=by_source(row, row) if by_source and reason is None else None,
+        )
+
+
+def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
+    places = list(claimed(claim, ledger.rows))
+    if not places:
+        yield ClaimResult(claim, {}, reason=_why_no_pair(claim, ledger.rows))
+    for of, over, at in places:
+        tried = _tried(ClaimResult(claim, at), of, over, ledger, terms)
+        if by_source and all(ledger.why_unmeasured(row) is None for row in (of, over)):
+            tried = replace(tried, by_source=by_source(of, over))
+        yield tried
+
+
+def _grown(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
+    """Of the ratio at the second value of what grows over that at the first, in each place that has both."""
+    places: dict[tuple[tuple[str, Value], ...], dict[int, tuple[Row, Row]]] = {}
+    for of, over, at in claimed(claim, ledger.rows):
+        elsewhere = tuple(sorted((name, value) for name, value in at.items() if name not in claim.grows))
+        for end in (0, 1):
+            if all(of.coordinates.get(name) == ends[end] for name, ends in claim.grows.items()):
+                places.setdefault(elsewhere, {})[end] = of, over
+    if not places:
+        yield ClaimResult(claim, {}, reason=_why_no_pair(claim, ledger.rows))
+    for elsewhere, pairs in places.items():
+        untried = ClaimResult(claim, dict(elsewhere))
+        if len(pairs) < 2:
+            yield replace(untried, reason="only one of both sizes was measured here")
+            continue
+        yield _between(untried, pairs[0], pairs[1], ledger, terms)
+
+
+def _between(
+    untried: ClaimResult, before: tuple[Row, Row], now: tuple[Row, Row], ledger: Ledger, terms: Terms
+) -> ClaimResult:
+    """How a ratio has changed from the first of two places to the second."""
+    claim, what, ends = untried.claim, _quantity(untried.claim), (before, now)
+    found = [ledger.compare(*end, what) for end in ends]
+    # What was not measured is said before what limited the rest.
+    for reason in (*(toll.reason for toll in found), *(_limited(what, end) for end in ends)):
+        if reason is not None:
+            return replace(untried, reason=reason)
+    (first, first_all), (second, second_all) = ((toll.ratio, toll.all_samples) for toll in found)
+    if first is None or first_all is None or second is None or second_all is None:
+        return replace(untried, reason=_ALL_UNKNOWN)
+    noises = [toll.noise for toll in found]
+    if noises[0] is None or noises[1] is None:
+        return replace(untried, reason="its noise is not known")
+    if Moments.ALL in (first.moments, second.moments):
+        # A ratio of quiet moments and one of all moments would differ by the machine.
+        first, second = first_all, second_all
+    sides = first, second, first_all, second_all
+    if claim.order == "wider":
+        if any(side.low < 1 < side.high for side in sides):
+            return replace(untried, reason="which of the two has more is not told at both sizes: add blocks")
+        if any((side.estimate < 1) != (first.estimate < 1) for side in sides):
+            said = f"the one has ×{first.estimate:.3g} at first and ×{second.estimate:.3g} then"
+            return replace(untried, reason=f"{said}: not a difference that grows, but the other way round")
+        if first.estimate < 1:
+            first, second, first_all, second_all = (side.inverse for side in sides)
+    ratio, all_samples = quotient(second, first), quotient(second_all, first_all)
+    # Noise may have taken either of both ratios so far, and away from the other.
+    verdict = _judge(claim, widened(ratio, reach(noises[0]) * reach(noises[1])), terms)
+    why = "the interval or the noise reaches across a border: add blocks"
+    return replace(
+        untried,
+        ratio=ratio,
+        all_samples=all_samples,
+        verdict=verdict,
+        reason=why if verdict is ClaimVerdict.CANNOT_TELL else None,
+    )
+
+
+_ALL_UNKNOWN = "its ratio over all samples is not known"
+
+
+def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
+    claim, what = untried.claim, _quantity(untried.claim)
+    toll = ledger.compare(of, over, what)
+    ratio = toll.ratio
+    if ratio is None or toll.all_samples is None:
+        return replace(untried, reason=toll.reason or _ALL_UNKNOWN)
+    floor = reach(toll.noise) if toll.noise else None
+    judged = _judge(claim, ratio, terms)
+    verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
+    reason = None
+    if limited := _limited(what, (of, over)):
+        verdict, reason = ClaimVerdict.CANNOT_TELL, limited
+    elif not ratio.is_bounded:
+        reason = _too_few(of, over, ratio, ledger)
+    elif floor is None:
+        reason = "nothing was measured twice, so that the noise is not known"
+    elif verdict is ClaimVerdict.CANNOT_TELL:
+        edge = (
+            "an edge of what counts as the published ratio"
+            if claim.ratio is not None
+            else "×1, or the threshold below it"
+        )
+        reaches = (
+            "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
+        )
+        reason = f"{reaches} reaches across {edge}: add blocks"
+    rates = rate_of(of), rate_of(over)
+    values = ledger.value(of, what), ledger.value(over, what)
+    return replace(
+        untried,
+        ratio=ratio,
+        all_samples=toll.all_samples,
+        verdict=verdict,
+        reason=reason,
+        values=tuple(value for value in values if value is not None),
+        rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
+    )
+
+
+def _quantity(claim: Claim) -> Quantity:
+    return Quantity(claim.metric, claim.component)
+
+
+def _limited(what: Quantity, rows: Sequence[Row]) -> str | None:
+    """Why what a load's users noticed says little of the servers; None where it does not, or they noticed nothing."""
+    if not what.is_noticed:
+        return None
+    for row in rows:
+        limit = limit_of([trial for trial in row.trials if trial.outcome is Outcome.OK])
+        # A server that has time to spare could answer more, and is no slower to answer for it.
+        if limit is not None and (limit is not Limit.NOT_SATURATED or what.metric == "throughput"):
+            return f"{row.title}: {limit}, so that its {METRICS[what.metric].title} says little of the server"
+    return None
+
+
+def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
+    """Why a ratio has no interval: how many blocks there are, and how many were needed if there are fewer."""
+    own, others = ledger.sides(of, over)
+    both = {visit.block for visit in own} & {visit.block for visit in others}
+    carry = f", and {ratio.n} carry the ratio" if ratio.n < len(both) else ""
+    fewest = FEWEST_BLOCKS
+    needs = f", which needs {fewest}" if min(ratio.n, len(both)) < fewest else ""
+    return f"{len(both)} of {len(ledger.blocks())} blocks have both sides{carry}: too few for an interval{needs}"
+
+
+def widened(ratio: Interval, floor: float) -> Interval:
+    """The interval that a claim's verdict is made from: never narrower than the noise floor, either way.
+
+    A border nearer to the estimate than the A/A pairs came to one cannot be distinguished from it.
+    """
+    low, high = min(ratio.low, ratio.estimate / floor), max(ratio.high, ratio.estimate * floor)
+    return replace(ratio, low=low, high=high)
+
+
+def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
+    if claim.ratio is not None:
+        return judge_ratio(ratio, claim.ratio, terms.margin)
+    # Of what is wider the ratio is one of differences: there is more of it.
+    return judge_order(ratio, "less" if claim.order == "less" else "more", terms.margin)
+
+
+def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:
+    for side in (claim.of, claim.over):
+        if side and not matching(rows, side):
+            return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
+    return "no two cells here are alike but for this"

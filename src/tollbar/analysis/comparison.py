@@ -1,0 +1,357 @@
+"""Two runs side by side: what has changed from one to the other, beyond what either interval leaves open?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Literal
+
+from tollbar.analysis.judgement import Judgement, StudyJudgement
+from tollbar.analysis.measurements import Measurement
+from tollbar.analysis.trust import Trust, is_near
+from tollbar.catalog import libraries
+from tollbar.catalog.families import Family, Value
+from tollbar.core import method
+from tollbar.core.errors import TollbarError
+from tollbar.core.machine import differences
+from tollbar.core.metrics import ALL_SAMPLES
+from tollbar.core.stats import Interval, Moments, quotient
+from tollbar.results import Row
+from tollbar.study import Study
+from tollbar.study.asking import ASKED
+
+At = frozenset[tuple[str, Value]]
+"""Coordinates, in no order."""
+
+Changed = Literal["cost", "ratio"]
+"""What has changed: CPU time per operation, or its ratio to the baseline of the same run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One row as two runs found it."""
+
+    row: Row
+    """In the first run."""
+    other_row: Row
+    one: Interval | None
+    """Its ratio to its baseline; None for a baseline."""
+    other: Interval | None
+    cost: Interval | None = None
+    """Nanoseconds per operation, quiet."""
+    other_cost: Interval | None = None
+    trusts: tuple[Trust, ...] = ()
+    """Those of its study in both runs."""
+
+    @property
+    def ratio_change(self) -> Interval | None:
+        """The second ratio over the first, with what both intervals leave open."""
+        return quotient(self.other, self.one) if self.one and self.other else None
+
+    @property
+    def cost_change(self) -> Interval | None:
+        """The second cost over the first, with what both intervals leave open."""
+        return quotient(self.other_cost, self.cost) if self.cost and self.other_cost else None
+
+    @property
+    def changes(self) -> Mapping[Changed, Interval | None]:
+        """Both changes by what has changed."""
+        return {"cost": self.cost_change, "ratio": self.ratio_change}
+
+    @property
+    def relative_difference(self) -> float | None:
+        """How far the second ratio is from the first, as a share of the first."""
+        return abs(self.other.estimate / self.one.estimate - 1) if self.one and self.other else None
+
+    @property
+    def overlap(self) -> bool | None:
+        """Whether the two ratios' intervals have anything in common."""
+        if not self.one or not self.other:
+            return None
+        return self.one.low <= self.other.high and self.other.low <= self.one.high
+
+    def is_near(self, of: Changed, above: float) -> bool:
+        """Whether a steady neighbour that a run cannot exclude may have moved a change across this share."""
+        change = self.changes[of]
+        return change is not None and is_near(change, 1 + above, *self.trusts)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What has the same name in both runs and is not the same thing, so that it is not compared."""
+
+    study: str
+    reason: str
+    """In what the two differ, the first run's before the second's."""
+    rows: int
+    of: tuple[Changed, ...] = ("cost", "ratio")
+    """What of them is not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """A row that became dearer, by more than was asked for with the whole interval."""
+
+    study: str
+    pair: RowChange
+    quantity: Changed
+    change: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs' rows side by side, A/A pairs left out."""
+
+    one: str
+    other: str
+    fingerprint_differences: tuple[str, ...]
+    upgrades: tuple[str, ...]
+    """Libraries and servers that have another version in the second run: `openssl 3.0.19 → 3.0.20`."""
+    studies: Mapping[str, tuple[RowChange, ...]]
+    unmatched: Mapping[str, tuple[tuple[Row, ...], tuple[Row, ...]]]
+    """For each study of either run, the rows that were measured in that run and not in the other."""
+    families: Mapping[str, Family] = field(default_factory=dict)
+    """Each study's, by which its rows are named."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What both have by name and is not alike, and why."""
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Of rows that were measured in the first run and failed in the second: why, by study and key."""
+
+    @property
+    def pairs(self) -> tuple[RowChange, ...]:
+        return tuple(pair for pairs in self.studies.values() for pair in pairs)
+
+    @property
+    def alone(self) -> Mapping[str, tuple[int, int]]:
+        """For each study, how many rows each run has that the other has not."""
+        return {study: (len(one), len(other)) for study, (one, other) in self.unmatched.items()}
+
+    @property
+    def without_partner(self) -> tuple[int, int]:
+        """How many rows each run has, in all studies, that the other has not."""
+        return sum(one for one, _ in self.alone.values()), sum(other for _, other in self.alone.values())
+
+    @property
+    def median_difference(self) -> float | None:
+        """The median relative difference of the ratios; None where there are none to be compared."""
+        found = [d for pair in self.pairs if (d := pair.relative_difference) is not None]
+        return median(found) if found else None
+
+    @property
+    def noisy(self) -> int:
+        """How many ratios are compared noisy, because a core was not quiet enough in one of the runs."""
+        return sum(pair.one is not None and pair.one.moments is Moments.ALL for pair in self.pairs)
+
+    @property
+    def overlapping(self) -> float | None:
+        """The share of ratios whose intervals overlap; None where there are none to be compared."""
+        found = [pair.overlap for pair in self.pairs if pair.overlap is not None]
+        return sum(found) / len(found) if found else None
+
+    @property
+    def gone(self) -> Mapping[str, tuple[Row, ...]]:
+        """The rows that were measured in the first run and not in the second: they failed there, or are not in it."""
+        return {study: one for study, (one, _) in self.unmatched.items() if one}
+
+    def unjudged(self, of: Changed = "ratio") -> int:
+        """How many rows both runs have of which nothing can be said, because they are not alike."""
+        return sum(left.rows for left in self.left_out if of in left.of)
+
+    def tellable(self, of: Changed = "ratio", above: float = math.inf) -> int:
+        """How many rows would show a rise by some more than this share: the interval of their change is narrower.
+
+        By any at all, where the share is nought: those that have an interval.
+        """
+        changes = (pair.changes[of] for pair in self.pairs if not pair.is_near(of, above))
+        return sum(
+            one is not None and one.is_bounded and one.estimate / one.low < 1 + (above or math.inf) for one in changes
+        )
+
+    def increases(self, above: float, of: Changed = "ratio") -> tuple[Increase, ...]:
+        """What became dearer by more than this share, its whole interval beyond it.
+
+        By ratios to baselines unless costs are asked for: these move with the machine from one run to the next, by more
+        than the intervals of either run know of.
+        """
+        return tuple(
+            Increase(study, pair, of, change)
+            for study, pairs in self.studies.items()
+            for pair in pairs
+            if (change := pair.changes[of]) is not None
+            and change.is_bounded
+            and change.low > 1 + above
+            and not pair.is_near(of, above)
+        )
+
+
+def compare(
+    one: Judgement, other: Judgement, *, across_machines: bool = False, across_methods: bool = False
+) -> Comparison:
+    """The rows that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
+
+    Like is set beside like: studies of one question, family, cost and load, choices with the same parameters, and
+    ratios to the same baseline. Raises TollbarError if there is no such row in both, or they were not measured alike; a
+    row that one run has and could not measure is in both.
+    """
+    method.refuse_mixed((one.run.method, other.run.method), across_methods=across_methods)
+    mine_at, theirs_at = one.run.nodes, other.run.nodes
+    if mine_at.keys() != theirs_at.keys():
+        said = " / ".join(", ".join(nodes) or "none" for nodes in (mine_at, theirs_at))
+        hint = "compare two runs of the same roles"
+        raise TollbarError(f"the runs have other roles on machines of their own: {said}", hint=hint)
+    found = differences(one.run.fingerprint, other.run.fingerprint)
+    for role in mine_at:
+        unlike_there = differences(*(nodes[role].get("fingerprint", {}) for nodes in (mine_at, theirs_at)))
+        found += [f"{role}: {line}" for line in unlike_there]
+    if found and not across_machines:
+        raise TollbarError(
+            f"the runs were not measured on the same machine: {'; '.join(found)}",
+            hint="compare them all the same with --across-machines",
+        )
+    mine, theirs = ({study.about.name: study for study in each.studies} for each in (one, other))
+    studies: dict[str, tuple[RowChange, ...]] = {}
+    unmatched: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
+    left_out: list[LeftOut] = []
+    failures: dict[tuple[str, str], str] = {}
+    has_failed = False
+    for name in dict.fromkeys([*mine, *theirs]):
+        own, others = (_found(found[name]) if name in found else {} for found in (mine, theirs))
+        in_both = name in mine and name in theirs
+        unmatched[name] = (
+            tuple(seen.row for at, seen in own.items() if at not in others),
+            tuple(seen.row for at, seen in others.items() if at not in own),
+        )
+        unlike = _unlike(mine[name].about, theirs[name].about) if in_both else None
+        if unlike is not None:
+            left_out.append(LeftOut(name, unlike, len(own.keys() & others.keys())))
+            continue
+        families = (mine[name].about.family, theirs[name].about.family) if in_both else None
+        pairs, apart = _paired(name, own, others, families)
+        if in_both:
+            pairs = tuple(replace(pair, trusts=(mine[name].trust, theirs[name].trust)) for pair in pairs)
+        left_out += apart
+        here, there = ({_at(row): row for row in found[name].rows} if in_both else {} for found in (mine, theirs))
+        failed = [at for at in here if at in there and not (at in own and at in others)]
+        failures |= {(name, here[at].key): there[at].reason or there[at].outcome for at in failed if at in own}
+        has_failed = has_failed or bool(failed)
+        if any(pair.cost_change or pair.ratio_change for pair in pairs):
+            studies[name] = pairs
+    if not studies and not has_failed:
+        why = "".join(f"; {out.study}: {out.reason}" for out in left_out)
+        raise TollbarError(f"the two runs have no toll in common{why}", hint="compare two runs of the same study")
+    changes = _upgraded((pair.row, pair.other_row) for pairs in studies.values() for pair in pairs)
+    of = {study.about.name: study.about.family for each in (other, one) for study in each.studies}
+    return Comparison(
+        one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of, tuple(left_out), failures
+    )
+
+
+def _unlike(one: Study, other: Study) -> str | None:
+    """In what two studies of one name are not the same; None: they are."""
+    if one.family.name != other.family.name:
+        return f"another family: {one.family.name} / {other.family.name}"
+    if one.measure.cost != other.measure.cost:
+        return f"another cost: {one.measure.cost} / {other.measure.cost}"
+    # A question without a file has no name of its own.
+    if one.name == ASKED and one.question != other.question:
+        return f"another question: “{one.question}” / “{other.question}”"
+    if (one.load and one.load.asked) != (other.load and other.load.asked):
+        return "another load: users ask for something else, or otherwise"
+    return None
+
+
+def _paired(
+    name: str, own: Mapping[At, _Measured], others: Mapping[At, _Measured], families: tuple[Family, Family] | None
+) -> tuple[tuple[RowChange, ...], list[LeftOut]]:
+    """The rows that are alike, and what is not: choices with other parameters, ratios to another baseline."""
+    pairs: list[RowChange] = []
+    reasons: Counter[tuple[str, tuple[Changed, ...]]] = Counter()
+    for at, seen in own.items():
+        if at not in others:
+            continue
+        theirs = others[at]
+        unlike = _other_parameters(seen.row.choice, families) if families else None
+        if unlike is not None:
+            reasons[unlike, ("cost", "ratio")] += 1
+            continue
+        ratios = seen.ratio, theirs.ratio
+        if seen.against != theirs.against:
+            reasons["ratios to another baseline", ("ratio",)] += 1
+            ratios = None, None
+        elif seen.ratio and theirs.ratio and seen.ratio.moments is not theirs.ratio.moments:
+            ratios = seen.all_samples, theirs.all_samples
+        alike = seen.cost.moments is theirs.cost.moments
+        costs = (seen.cost, theirs.cost) if alike else (seen.all_cost, theirs.all_cost)
+        pairs.append(RowChange(seen.row, theirs.row, *ratios, *costs))
+    return tuple(pairs), [LeftOut(name, why, rows, of) for (why, of), rows in reasons.items()]
+
+
+def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | None:
+    """What a choice does otherwise in the second run: `another scrypt: n 16384 / 32768`."""
+    found = [family.choices[choice].setting for family in families if choice in family.choices]
+    if len(found) < len(families) or found[0] == found[1]:
+        return None
+    names = [name for name in dict.fromkeys((*found[0], *found[1])) if found[0].get(name) != found[1].get(name)]
+    return f"another {choice}: " + ", ".join(f"{name} {found[0].get(name)} / {found[1].get(name)}" for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What one run found of a row."""
+
+    row: Row
+    cost: Interval
+    ratio: Interval | None
+    all_cost: Interval | None
+    """Noisy, which both runs have: of unlike work a quiet one and this differ by what neighbours did."""
+    all_samples: Interval | None
+    against: At | None
+    """What its baseline is; None where it has none."""
+
+
+def _found(study: StudyJudgement) -> Mapping[At, _Measured]:
+    """The rows that were measured, by what each is."""
+    tolls = {t.row.key: t for t in study.tolls if t.row.key != t.against.key}
+    all_samples = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + ALL_SAMPLES}
+    at = {row.key: _at(row) for row in study.rows}
+    return {
+        _at(m.row): _Measured(
+            m.row,
+            _interval(m, study.confidence),
+            tolls[m.row.key].ratio if m.row.key in tolls else None,
+            _interval(all_samples[m.row.key], study.confidence) if m.row.key in all_samples else None,
+            tolls[m.row.key].all_samples if m.row.key in tolls else None,
+            at.get(m.row.against) if m.row.against is not None else None,
+        )
+        for m in study.measurements
+        if m.metric == study.about.measure.cost and m.component is None
+    }
+
+
+def _interval(m: Measurement, confidence: float) -> Interval:
+    return Interval(m.value, m.low, m.high, confidence, m.blocks, m.moments)
+
+
+def _at(row: Row) -> At:
+    """What a row is: `libcrypto` and `libcrypto:system` are one provider, and a version is none."""
+    at = {**row.coordinates, "provider": libraries.normal(str(row.coordinates["provider"]))}
+    return frozenset(at.items())
+
+
+def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
+    """What has another version in the second of two rows that stand for the same, once each."""
+    found: dict[str, None] = {}
+    for one, other in rows:
+        for mine, theirs in ((one.provider, other.provider), (one.server_version, other.server_version)):
+            if mine is not None and theirs is not None and mine != theirs:
+                found[upgrade(mine, theirs)] = None
+    return tuple(found)
+
+
+def upgrade(one: str, other: str) -> str:
+    """`openssl 3.0.19 → 3.0.20`: the name once, where it is the same."""
+    name, _, version = other.partition(" ")
+    return f"{one} → {version if version and one.partition(' ')[0] == name else other}"

@@ -1,0 +1,125 @@
+"""Costs: each cell's cost, and ratios and sums of costs, with intervals of one confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.visits import Visited
+from tollbar.catalog.families import Family
+from tollbar.core import stats
+from tollbar.core.moments import Quickness
+from tollbar.core.spread import Spread, shared
+from tollbar.core.stats import Interval, Moments
+from tollbar.results import Row
+
+
+class Costs(Visited):
+    """What every cell of a study cost, worked out once."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        terms: Terms,
+        metric: str = "cpu",
+        family: Family | None = None,
+        quickness: Quickness | None = None,
+    ) -> None:
+        super().__init__(rows, terms, metric, family, quickness)
+        self.repeated = tuple(row for row in rows if row.repeats)
+        """Those that were measured beside themselves: the baselines, and one cell of each other kind of work."""
+        self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
+        self._costs: dict[tuple[Moments, str], Interval | None] = {}
+        self._spreads: dict[Moments, Spread | None] = {}
+
+    def best_cost(self, row: Row) -> Interval | None:
+        """Nanoseconds per operation while the core is quiet, as far as it was; None where nothing was measured."""
+        return self._best((row,), self._cost, row)
+
+    def all_samples(self, row: Row) -> Interval | None:
+        """Nanoseconds per operation over all samples; None where nothing was measured."""
+        return self._cost(Moments.ALL, row)
+
+    def best_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
+        """One cell's quiet cost over another's; a baseline's over itself is its repeat's over its own.
+
+        None where no block has both. Where the core was not quiet in blocks enough, or probes miss more of one
+        side than of the other, it is the ratio of all samples, and says so.
+        """
+        return self._best((row, against), self._ratio, row, against, confidence or self.confidence)
+
+    def crossing(self, at: Sequence[float], line: Sequence[Row], level: Row) -> Interval | None:
+        """Where the line through the costs of cells that stand `at` these places falls to that of `level`."""
+        visits = [self.visits(row) for row in line]
+        found = partial(stats.crossing, at, visits, self.visits(level), confidence=self.confidence)
+        return self._best((*line, level), found)
+
+    def added(self, rows: Sequence[Row], weights: Sequence[float], moments: Moments | None = None) -> Interval | None:
+        """The sum of these cells' costs, each times its weight: nanoseconds per operation.
+
+        Of these moments; quiet where it was, if none are said. None where no block holds all of them.
+        """
+        of = [self.visits(row) for row in rows]
+        found = partial(stats.added, of, weights, confidence=self.confidence)
+        return self._best(rows, found) if moments is None else found(moments)
+
+    def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
+        """One weighted sum of these cells' costs over another; None as `added`."""
+        of = [self.visits(row) for row in rows]
+        found = partial(stats.ratio_of_sums, of, above, below, confidence=self.confidence)
+        return self._best(rows, found)
+
+    def _best(self, rows: Sequence[Row], of: Callable[..., Interval | None], *what: object) -> Interval | None:
+        """Quiet, where the core of these cells was quiet in blocks enough; else noisy."""
+        is_quiet = self.quickness.was_ever_quiet and self.is_even(rows)
+        quiet = of(Moments.QUIET, *what) if is_quiet else None
+        if quiet is not None and quiet.is_bounded:
+            return quiet
+        return stats.best(quiet, of(Moments.ALL, *what))
+
+    def _cost(self, moments: Moments, row: Row) -> Interval | None:
+        key = (moments, row.key)
+        if key not in self._costs:
+            self._costs[key] = stats.cost(self.visits(row), moments, confidence=self.confidence)
+        return self._costs[key]
+
+    def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
+        """The ratio with an interval by its own variance and the shared one.
+
+        Disturbed work suffers from neighbours' states that outlast a run, unlike work unequally: blocks of one run do
+        not show how that varies. So the wider interval counts there; A/A pairs suffer alike.
+        """
+        ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
+        if ratio is None or spread is None:
+            return ratio
+        moderated = spread.moderate(ratio, _by_design(row, against))
+        is_own_wider = ratio.is_bounded and ratio.high / ratio.low > moderated.high / moderated.low
+        return ratio if moments is Moments.ALL and row.key != against.key and is_own_wider else moderated
+
+    def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
+        """The ratio with an interval by its own variance alone."""
+        key = (moments, row.key, against.key, confidence)
+        if key not in self._ratios:
+            is_told = moments is Moments.ALL or self.is_even((row, against))
+            own, others = self.sides(row, against) if is_told else ((), ())
+            self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
+        return self._ratios[key]
+
+    def _spread(self, moments: Moments) -> Spread | None:
+        """The variance that ratios to baselines and of A/A pairs share in these moments."""
+        if moments not in self._spreads:
+            against = [(row, self.by_key.get(row.against or "")) for row in self.rows]
+            pairs = [(row, other) for row, other in against if other is not None and other.key != row.key]
+            pairs += [(row, row) for row in self.repeated]
+            made = [
+                (self._own_ratio(moments, row, other, self.confidence), _by_design(row, other)) for row, other in pairs
+            ]
+            found = [(ratio, scale) for ratio, scale in made if ratio is not None]
+            self._spreads[moments] = shared([ratio for ratio, _ in found], [scale for _, scale in found])
+        return self._spreads[moments]
+
+
+def _by_design(row: Row, against: Row) -> float:
+    """The variance of a ratio's logarithm, in those of one trial: a baseline measured twice has half of it."""
+    return 1.5 if against.repeats and row.key != against.key else 2.0

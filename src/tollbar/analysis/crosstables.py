@@ -1,0 +1,100 @@
+"""Tables that a study asks for: what each cell of them costs, by itself or beside the one that the table names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.verdicts import Toll, Verdict
+from tollbar.catalog.families import Value
+from tollbar.core.stats import Interval
+from tollbar.results import Row, StudyRun
+from tollbar.study import CrossTable
+from tollbar.study.plan.pairs import tabled
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCell:
+    """One cell of a table that a study asks for."""
+
+    row: Row
+    cost: Interval | None
+    """Nanoseconds per operation, quiet; in a table of another metric, what was observed of that."""
+    over: Row | None
+    """What the table compares it with: itself, where it is that."""
+    toll: Toll | None = None
+    """Against that; None in a table of costs, of the cell that others are compared with, and where it has no ratio."""
+    unit: str = "ns/op"
+    reason: str | None = None
+    """Why there is no cost, or no ratio where the table has ratios."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is the cell that the table compares others with."""
+        return self.over is not None and self.over.key == self.row.key
+
+    @property
+    def ratio(self) -> Interval | None:
+        return self.toll.ratio if self.toll else None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.toll.verdict if self.toll else None
+
+    @property
+    def more_blocks(self) -> int | None:
+        return self.toll.more_blocks if self.toll else None
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTableResult:
+    """A table that a study asks for."""
+
+    table: CrossTable
+    cells: tuple[CrossCell, ...]
+    """Those that were planned, one at most in each place."""
+
+    @property
+    def rows(self) -> tuple[Value, ...]:
+        """The values that its rows are for."""
+        return tuple(dict.fromkeys(cell.row.coordinates[self.table.rows] for cell in self.cells))
+
+    @property
+    def columns(self) -> tuple[Value, ...]:
+        """The values that its columns are for."""
+        return tuple(dict.fromkeys(cell.row.coordinates[self.table.columns] for cell in self.cells))
+
+    def at(self, row: Value, column: Value) -> CrossCell | None:
+        """The cell in this place; None where none was planned."""
+        place = row, column
+        names = self.table.rows, self.table.columns
+        return next((c for c in self.cells if tuple(c.row.coordinates[name] for name in names) == place), None)
+
+
+def crosstables(study_run: StudyRun, ledger: Ledger) -> tuple[CrossTableResult, ...]:
+    """One result for each table, with every cell that was planned for it; none where claims' cells alone were."""
+    if study_run.study.measure.cells == "claimed":
+        return ()
+    return tuple(
+        CrossTableResult(
+            table,
+            tuple(_cell(row, overs[0] if overs else None, table, ledger) for row, overs in found),
+        )
+        for table in study_run.study.tables
+        for found in [tabled(table, ledger.rows)]
+    )
+
+
+def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger) -> CrossCell:
+    metric = next((metric for metric in ledger.observed_metrics if metric.name == table.metric), None)
+    if metric is not None:
+        seen = ledger.observed(row, metric)
+        reason = ledger.why_unmeasured(row) or (None if seen else f"its runners observed no `{metric.name}`")
+        return CrossCell(row, seen, None, unit=metric.unit, reason=reason)
+    cell = CrossCell(row, ledger.best_cost(row), over, reason=ledger.why_unmeasured(row))
+    if cell.reason is not None or not table.over or cell.is_over:
+        return cell
+    if over is None:
+        return replace(cell, reason="there is no cell to compare it with")
+    toll = ledger.compare(row, over)
+    return replace(cell, reason=toll.reason) if toll.ratio is None else replace(cell, toll=toll)

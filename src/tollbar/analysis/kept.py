@@ -1,0 +1,365 @@
+"""What was judged of a run, kept in its directory as `judged.json`: its tolls, and how far to believe them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+import tollbar
+from tollbar.analysis import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
+from tollbar.catalog.families import Standing
+from tollbar.catalog.libraries import normal
+from tollbar.core import units
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import write_atomically
+from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments
+from tollbar.core.wire import Strict, check_characters, read_json
+from tollbar.results import Row
+from tollbar.results.directory import JUDGED, MOST_BYTES, RESULTS, RESULTS_FILES, open_file, read_text
+from tollbar.study import Study
+
+FILE = JUDGED
+# Of a digest: as many hexadecimal digits as tell two states apart for certain.
+_DIGITS = 32
+NUMBERS = 1
+"""Version of the judged numbers: raised by hand by every change that gives the same run other numbers or verdicts."""
+# Bytes of a database's first page that SQLite changes where only a look is noted, or a copy is made: whether it has a
+# log, how often it and its schema were changed, and by which version. See "The Database Header" in its file format.
+_HEAD, _OF_THE_LAST_WRITER = 100, (slice(18, 20), slice(24, 28), slice(40, 44), slice(92, 100))
+_READ = 1 << 20
+
+
+# Twenty times those of a run of a thousand cells.
+MOST_VALUES = 400_000
+MOST_TOLLS = 12_000
+"""Limit of the tolls of a judgement, because each takes some 10 kB in a document: ten times those of a large run."""
+MOST_LETTERS = 8 << 20
+"""Limit of the letters of a judgement's tolls with their cells: many tolls may name one long cell."""
+# A sender may write any number: one that no cost has, and that no text shows, is refused.
+_MOST = 1e15
+Finite = Annotated[float, Field(ge=0, lt=_MOST, allow_inf_nan=False)]
+Freedom = Annotated[float, Field(ge=0.1, lt=_MOST, allow_inf_nan=False)]
+Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
+"""A coordinate, or a fact of a machine."""
+# In JSON's text: what may be a character that is checked for.
+_SPACES = str.maketrans("\n\u00a0", "  ")
+_ESCAPED = re.compile(r"\\[ubfr]")
+
+
+class NotCurrent(TollbarError):
+    """A run keeps no judgement of its results by the present judge; `tollbar report RUN` makes one."""
+
+
+class Kept(Strict, BaseModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KeptCell(NamedTuple):
+    """A planned cell."""
+
+    coordinates: dict[str, Scalar]
+    """Its provider without a version, as studies name it."""
+    provider: str
+    """With its version."""
+    server_version: str | None
+    standing: Standing
+
+
+class KeptNoise(NamedTuple):
+    """The ratio of two measurements of one thing."""
+
+    ratio: Finite
+    low: Finite
+    high: Finite
+    freedom: Freedom | None
+    """None: as many as its blocks have."""
+    blocks: int
+
+
+class KeptToll(NamedTuple):
+    """A cell beside its baseline."""
+
+    cell: int
+    over: int
+    """Both by their places among the study's cells."""
+    ratio: Finite | None
+    low: Finite | None
+    """None, as its high end: too few blocks for an interval."""
+    high: Finite | None
+    verdict: Verdict
+    blocks: int
+    reason: str | None
+    """Why there is no ratio."""
+    is_noisy: bool
+    """Whether the ratio is noisy: the core was quiet too seldom, or nothing probed it."""
+    freedom: Freedom | None = None
+    """Degrees of freedom of its interval; None: as many as its blocks have."""
+    noise: int | None = None
+    """Its repeats' ratio, by its place among the study's `noises`; None: it had no A/A pairs, or in too few blocks."""
+
+
+class KeptStudy(Kept):
+    """A study's tolls, and what tells whether to believe them."""
+
+    name: str
+    question: str
+    family: str
+    cost: str
+    load: str
+    """A digest of what users ask of a server; empty where there is none."""
+    threshold: Finite
+    confidence: Finite
+    noise_floor: Finite | None
+    """How far from one A/A pairs came out, as a ratio above one."""
+    quiet_share: Finite | None
+    """The share of unselected moments in which the core was quiet; None: no core was probed."""
+    cells_measured: int
+    never_quiet: int
+    """Of these: those whose core was quiet in too few blocks."""
+    wrong_claims: list[str]
+    """Of a self-test: what is known of its work and was found otherwise."""
+    parameters: dict[str, dict[str, Scalar]]
+    """What each choice is performed with."""
+    noises: list[KeptNoise] = []
+    """The ratios of what was measured twice, each once."""
+    cells: list[KeptCell]
+    tolls: list[KeptToll]
+
+    @model_validator(mode="after")
+    def _points_at_cells(self) -> Self:
+        if not all(0 <= place < len(self.cells) for toll in self.tolls for place in toll[:2]):
+            raise ValueError("a toll of no cell")
+        if not all(toll.noise is None or 0 <= toll.noise < len(self.noises) for toll in self.tolls):
+            raise ValueError("a toll of no noise")
+        return self
+
+    @property
+    def letters(self) -> int:
+        """The number of letters of its tolls as they are printed, each with its two cells and their parameters."""
+        own = len(self.name) + len(self.family) + len(self.cost) + len(self.load)
+        settings = {name: len(repr(setting)) for name, setting in self.parameters.items()}
+        cells = [
+            own + len(repr((*cell,))) + settings.get(str(cell.coordinates.get("choice")), 0) for cell in self.cells
+        ]
+        return sum(cells[toll.cell] + cells[toll.over] for toll in self.tolls)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no toll contradicts itself or the threshold."""
+        return all(0 < one.low <= one.ratio <= one.high for one in self.noises) and all(
+            _agrees(toll, 1 + self.threshold, has_repeats=self.noise_floor is not None) for toll in self.tolls
+        )
+
+
+class KeptJudgement(Kept):
+    """The file."""
+
+    numbers: int
+    """The version of the judged numbers."""
+    of: str
+    """A digest of what was judged."""
+    method: int
+    """The version of the method that measured it."""
+    began_s: Finite | None
+    """Seconds since the epoch, of its first trial."""
+    studies: list[KeptStudy]
+
+
+def keep(judged: Judgement) -> KeptJudgement:
+    """Keeps in its directory what was judged of a run, where that can be written, and hands it on.
+
+    Raises TollbarError where a number of it is none of a run.
+    """
+    trials = [trial for one in judged.studies for row in one.rows for trial in row.all_trials]
+    try:
+        kept = KeptJudgement(
+            numbers=NUMBERS,
+            of=state(judged.run.directory),
+            method=judged.run.method,
+            began_s=min((trial.started_s for trial in trials), default=None),
+            studies=[_study(one) for one in judged.studies],
+        )
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"]))
+        what = f"not as Tollbar writes it: `{key}` of its judgement: {fault['msg']}"
+        raise TollbarError(what, where=str(judged.run.directory)) from error
+    except OSError as error:
+        raise TollbarError(f"cannot be read: {error.strerror}", where=str(judged.run.directory)) from error
+    # What is no text of Unicode, such as a file's name, is in no judgement that is kept.
+    with suppress(OSError, ValueError):
+        text = kept.model_dump_json() + "\n"
+        # A run with a larger one is refused, by those who judge it too.
+        if len(text.encode()) <= MOST_BYTES[FILE]:
+            write_atomically(judged.run.directory / FILE, text)
+    return kept
+
+
+def read_kept(directory: Path) -> KeptJudgement:
+    """Return the judgement that a run keeps, if it is one of all its results by the present judge.
+
+    Raises NotCurrent where it is missing or another one, OSError where a file cannot be read, and TollbarError where it
+    has too many tolls, or a text in it would steer a terminal.
+    """
+    try:
+        text = read_text(directory / FILE)
+        said = read_json(text, MOST_VALUES)
+        if isinstance(said, dict) and said.get("numbers") != NUMBERS:
+            raise NotCurrent(f"was judged by another version of Tollbar than {tollbar.__version__}")
+        kept = KeptJudgement.model_validate(said)
+    except FileNotFoundError:
+        raise NotCurrent("is not judged yet") from None
+    except ValueError as error:
+        raise NotCurrent(f"`{FILE}` is not as Tollbar writes it") from error
+    if not _is_of_limited_size(kept.studies):
+        # No command makes a smaller one.
+        limit = f"{MOST_TOLLS:,} tolls and {units.show_bytes(MOST_LETTERS)} of their names"
+        raise TollbarError(f"`{FILE}` has more than a comparison reads: at most {limit}", where=str(directory))
+    # As text it is seen at once that there is none.
+    if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
+        check_characters(said, str(directory / FILE))
+    if kept.of != state(directory):
+        raise NotCurrent("its results are not those that were judged")
+    if not all(study.agrees for study in kept.studies):
+        raise NotCurrent(f"`{FILE}` contradicts itself")
+    return kept
+
+
+def _is_of_limited_size(studies: Sequence[KeptStudy]) -> bool:
+    tolls, letters = sum(len(study.tolls) for study in studies), sum(study.letters for study in studies)
+    return tolls <= MOST_TOLLS and letters <= MOST_LETTERS
+
+
+def _agrees(toll: KeptToll, margin: float, *, has_repeats: bool) -> bool:
+    """Whether the ratio lies in its interval, and the verdict is one that `judge.decisions.decide` gives of that.
+
+    How far noise may reach is not kept of each toll, so that unclear may be what looks decided, and never the reverse.
+    """
+    ratio, low, high, verdict = toll.ratio, toll.low, toll.high, toll.verdict
+    if ratio is None:
+        return low is None and high is None and verdict is Verdict.NOT_MEASURED
+    if low is None or high is None:
+        return low is None and high is None and verdict is Verdict.UNCLEAR
+    carried = {
+        Verdict.FREE: 1 / margin <= low and high <= margin,
+        Verdict.COSTS: low > margin,
+        Verdict.SAVES: high < 1 / margin,
+    }
+    is_carried = verdict is Verdict.UNCLEAR or (has_repeats and carried.get(verdict, False))
+    return low <= ratio <= high and toll.blocks >= FEWEST_BLOCKS and is_carried
+
+
+def state(directory: Path) -> str:
+    """Return a digest of all that a run's judgement is made from. Raises OSError."""
+    digest = hashlib.sha256()
+    for path in (directory / "run.json", *sorted(_texts(directory))):
+        with os.fdopen(open_file(path), "rb") as file:
+            content = file.read()
+        digest.update(f"{path.relative_to(directory)} {len(content)}\n".encode() + content)
+    for name in RESULTS_FILES:
+        with suppress(FileNotFoundError):
+            _add_pages(digest, directory / name)
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _add_pages(digest: hashlib._Hash, path: Path) -> None:
+    """Add the content of a database: as rows of SQLite it would take ten times as long."""
+    with os.fdopen(open_file(path), "rb") as file:
+        if size := os.fstat(file.fileno()).st_size:
+            digest.update(f"{path.name} {size}\n".encode())
+            head = bytearray(file.read(_HEAD))
+            if path.name == RESULTS:
+                for part in _OF_THE_LAST_WRITER:
+                    head[part] = bytes(len(head[part]))
+            digest.update(head)
+            while content := file.read(_READ):
+                digest.update(content)
+
+
+def _texts(directory: Path) -> Iterator[Path]:
+    return chain(directory.glob("studies/*.toml"), directory.glob("families/*/family.toml"))
+
+
+def _study(judged: StudyJudgement) -> KeptStudy:
+    study, trust = judged.about, judged.trust
+    places = {row.key: number for number, row in enumerate(judged.rows)}
+    # A baseline's own toll is its repeat's, and a cell without a baseline has none.
+    tolls = [one for one in judged.tolls if one.row.key != one.against.key]
+    known = dict.fromkeys(noise for one in tolls if (noise := _noise(one.noise)))
+    noises = {noise: number for number, noise in enumerate(known)}
+    return KeptStudy(
+        name=study.name,
+        question=study.question,
+        family=study.family.name,
+        cost=study.measure.cost,
+        load=_load(study),
+        threshold=study.threshold,
+        confidence=judged.confidence,
+        noise_floor=judged.noise_floor,
+        quiet_share=trust.quiet_share,
+        cells_measured=trust.cells,
+        never_quiet=trust.never_quiet,
+        wrong_claims=list(_wrong_claims(judged)) if study.family.is_self_test else [],
+        parameters={name: dict(study.family.choices[name].setting) for name in study.choices},
+        noises=list(noises),
+        cells=[_cell(row) for row in judged.rows],
+        tolls=[_toll(one, places, noises) for one in tolls],
+    )
+
+
+def _load(study: Study) -> str:
+    return hashlib.sha256(repr(study.load.asked).encode()).hexdigest()[:_DIGITS] if study.load else ""
+
+
+def _wrong_claims(judged: StudyJudgement) -> Iterator[str]:
+    for one in judged.claims:
+        if one.verdict in (ClaimVerdict.SMALLER, ClaimVerdict.LARGER, ClaimVerdict.INVERTED):
+            yield one.claim.says
+
+
+def _cell(row: Row) -> KeptCell:
+    coordinates = {**row.coordinates, "provider": normal(str(row.coordinates["provider"]))}
+    return KeptCell(coordinates, row.provider, row.server_version, row.standing)
+
+
+def _toll(toll: Toll, places: Mapping[str, int], noises: Mapping[KeptNoise, int]) -> KeptToll:
+    cell, over = places[toll.row.key], places[toll.against.key]
+    ratio = toll.ratio
+    if ratio is None:
+        return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason, is_noisy=False)
+    # After many looks an interval of few blocks may have any end.
+    low, high = (ratio.low, ratio.high) if ratio.is_bounded and ratio.high < _MOST else (None, None)
+    is_noisy = ratio.moments is Moments.ALL
+    return KeptToll(
+        cell,
+        over,
+        ratio.estimate,
+        low,
+        high,
+        toll.verdict,
+        ratio.n,
+        toll.reason,
+        is_noisy,
+        _freedom(ratio),
+        noises[noise] if (noise := _noise(toll.noise)) else None,
+    )
+
+
+def _noise(repeats: Interval | None) -> KeptNoise | None:
+    if repeats is None or not (repeats.is_bounded and repeats.low > 0 and repeats.high < _MOST):
+        return None
+    return KeptNoise(repeats.estimate, repeats.low, repeats.high, _freedom(repeats), repeats.n)
+
+
+def _freedom(of: Interval) -> float | None:
+    return max(of.freedom, 0.1) if of.freedom < _MOST else None

@@ -1,0 +1,213 @@
+"""The ledger: what is judged of two cells of a study, by their costs or by anything else that was seen of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tollbar.analysis.costs import Costs
+from tollbar.analysis.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.analysis.verdicts import Toll, Verdict
+from tollbar.analysis.visits import Visits, settled
+from tollbar.catalog.families import Family
+from tollbar.core import stats
+from tollbar.core.metrics import METRICS, Metric
+from tollbar.core.moments import Quickness
+from tollbar.core.records import LoadRecord, Outcome, Trial
+from tollbar.core.stats import Interval, Moments
+from tollbar.results import Row
+
+# What users notice is one number a trial, of its throughput phase.
+_NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
+    "throughput": lambda load: load.requests_per_s,
+    "latency-p50": lambda load: load.latency_at(0.50),
+}
+# Units of what runners observe and the machine's neighbours change.
+_TIMES = ("ns/op", "us")
+# The noise of what is counted.
+_EXACT = Interval(1.0, 1.0, 1.0, 1.0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What two cells are compared by: a metric, of all that take part or of one component."""
+
+    metric: str = "cost"
+    """`cost`; `capacity`, one over it; `wall`; what users notice; or what runners observe."""
+    component: str | None = None
+
+    @property
+    def is_whole_cost(self) -> bool:
+        """Whether it is all CPU time, or one over it."""
+        return self.metric in ("cost", "capacity") and self.component is None
+
+    @property
+    def is_inverse(self) -> bool:
+        """Whether more of it is less of what is measured."""
+        return self.metric == "capacity"
+
+    @property
+    def is_noticed(self) -> bool:
+        """Whether it is what a load's users notice, which says little of a server where something else limits it."""
+        return self.metric in _NOTICED
+
+
+COST = Quantity()
+
+
+class Ledger(Costs):
+    """What every cell of a study cost, and what is judged of two of them."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        terms: Terms,
+        metric: str = "cpu",
+        family: Family | None = None,
+        quickness: Quickness | None = None,
+    ) -> None:
+        super().__init__(rows, terms, metric, family, quickness)
+        self._repeated_by: dict[str | None, list[tuple[int, Row]]] = {}
+        for numbered in enumerate(self.repeated):
+            self._repeated_by.setdefault(numbered[1].against, []).append(numbered)
+        self._noises: dict[tuple[str, Quantity], Interval | None] = {}
+        self._worst: dict[tuple[tuple[str, ...] | None, Quantity], Interval | None] = {}
+
+    def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
+        """What is judged of one cell beside another: by the study's cost, if nothing else is said.
+
+        Of a cell beside itself it is its repeat's. Without a ratio it says why there is none.
+        """
+        noise = self.noise_for((row, against), what)
+        toll = Toll(row, against, self.metric, noise_floor=apart(noise) if noise else None, noise=noise)
+        reason = self._why_not_compared(row, against)
+        ratio, all_samples = (None, None) if reason else self._ratios_of(row, against, what)
+        if ratio is None:
+            return replace(toll, reason=reason or _unseen(what))
+        floor = reach(noise) if noise else None
+        verdict = decide(ratio, floor, self.terms)
+        its = self.best_cost(against) if what.is_whole_cost else None
+        quiet = self._ratio(Moments.QUIET, row, against, self.confidence) if what.is_whole_cost else None
+        return replace(
+            toll,
+            ratio=ratio,
+            all_samples=all_samples,
+            # What the ratio comes to at the other's cost, so that it has the ratio's own sign.
+            difference=(ratio.estimate - 1) * its.estimate if its else None,
+            verdict=verdict,
+            more_blocks=more_blocks(ratio, floor, self.terms) if verdict is Verdict.UNCLEAR else None,
+            suffers=suffers(ratio, all_samples, self.terms),
+            quiet_blocks=quiet.n if quiet else 0,
+        )
+
+    def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
+        """The A/A pairs that say what noise may do to a ratio of these cells: those of their baselines, and of their
+        kind.
+
+        Of several those whose interval reaches furthest; the study's own where these cells have none. What is counted
+        is as it is, whatever the machine does.
+        """
+        if self._is_counted(what):
+            return _EXACT
+        against = {row.against for row in rows}
+        own = [row for _, row in sorted(numbered for one in against for numbered in self._repeated_by.get(one, ()))]
+        return self._worst_of(own, what) or self._worst_of(self.repeated, what)
+
+    def noises(self, repeated: Iterable[Row], what: Quantity = COST) -> list[Interval]:
+        """The ratios of these cells' A/A pairs to themselves, of those that were measured twice in blocks enough."""
+        found = [self._noise(row, what) for row in repeated]
+        return [noise for noise in found if noise is not None]
+
+    def value(self, row: Row, what: Quantity) -> tuple[float, str] | None:
+        """The quantity of one cell over all samples, as a source has it, with its unit; None where it was not
+        measured."""
+        found = stats.cost(self._visits_by(row.trials, what), Moments.ALL, confidence=self.confidence)
+        if found is None:
+            return None
+        if what.is_inverse:
+            return 1e9 / found.estimate, "1/s"
+        units = {metric.name: metric.unit for metric in (*METRICS.values(), *self.observed_metrics)}
+        return found.estimate, units.get(what.metric, "ns/op")
+
+    def observed(self, row: Row, metric: Metric) -> Interval | None:
+        """What its runners observed of a metric, on average; None where they did not."""
+        return stats.cost(self.observing(row.trials, metric), Moments.ALL, confidence=self.confidence)
+
+    def _worst_of(self, repeated: Sequence[Row], what: Quantity) -> Interval | None:
+        # A study may have thousands of baselines, and each of its cells asks for the worst of all.
+        key = tuple(row.key for row in repeated) if repeated is not self.repeated else None, what
+        if key not in self._worst:
+            self._worst[key] = max(self.noises(repeated, what), key=reach, default=None)
+        return self._worst[key]
+
+    def _noise(self, row: Row, what: Quantity) -> Interval | None:
+        key = row.key, what
+        if key not in self._noises:
+            ratio = self._ratios_of(row, row, what)[0] if row.repeats else None
+            self._noises[key] = ratio if ratio is not None and ratio.is_bounded else None
+        return self._noises[key]
+
+    def _ratios_of(self, row: Row, against: Row, what: Quantity) -> tuple[Interval | None, Interval | None]:
+        """The one's quantity over the other's: quiet where that could be had, and noisy."""
+        if what.is_whole_cost:
+            best = self.best_ratio(row, against)
+            all_samples = self._ratio(Moments.ALL, row, against, self.confidence)
+        else:
+            own = self._visits_by(row.repeats if row is against else row.trials, what)
+            others = self._visits_by(against.trials, what)
+            best, all_samples = self._best_ratio(own, others, what, is_even=self.is_even((row, against)))
+        if what.is_inverse:
+            return best.inverse if best else None, all_samples.inverse if all_samples else None
+        return best, all_samples
+
+    def _best_ratio(
+        self, own: Visits, others: Visits, what: Quantity, *, is_even: bool
+    ) -> tuple[Interval | None, Interval | None]:
+        """What is counted, and what only a throughput phase shows, is of all moments."""
+        if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
+            return None, None
+        all_samples = stats.ratio(own, others, Moments.ALL, confidence=self.confidence)
+        if what.is_noticed or self._is_counted(what) or not is_even or not self.quickness.was_ever_quiet:
+            return all_samples, all_samples
+        return stats.best(stats.ratio(own, others, Moments.QUIET, confidence=self.confidence), all_samples), all_samples
+
+    def _visits_by(self, trials: Sequence[Trial], what: Quantity) -> Visits:
+        if what.metric in _NOTICED:
+            return self.one_a_trial(
+                [trial for trial in trials if trial.outcome is Outcome.OK and settled([trial])],
+                lambda trial: _NOTICED[what.metric](trial.load) if trial.load else 0.0,
+            )
+        if what.metric == "wall":
+            return self.visits_of(trials, lambda _, chunks: chunks.wall_ns)
+        if what.component is not None:
+            of = (what.component,)
+            return self.visits_of(trials, lambda _, chunks: chunks.paid(of))
+        observed = self._observed(what)
+        return self.visits_of(trials) if observed is None else self.observing(trials, observed)
+
+    def _observed(self, what: Quantity) -> Metric | None:
+        return next((metric for metric in self.observed_metrics if metric.name == what.metric), None)
+
+    def _is_counted(self, what: Quantity) -> bool:
+        """Whether it is what runners count, which is as it is whatever else the machine does; times are not."""
+        observed = self._observed(what)
+        return observed is not None and observed.unit not in _TIMES
+
+    def _why_not_compared(self, row: Row, against: Row) -> str | None:
+        for one in (row, against):
+            why = self.why_unmeasured(one)
+            if why is not None:
+                return f"{one.title} was not measured: {why}"
+        if self.sides(row, against)[0]:
+            return None
+        return (
+            "both sides are one cell, which was not measured twice in a block"
+            if row is against
+            else "no block holds both cells"
+        )
+
+
+def _unseen(what: Quantity) -> str:
+    if what.is_whole_cost:
+        return "in the blocks that hold both cells, the clock of one saw no CPU time"
+    return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")

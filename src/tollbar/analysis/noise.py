@@ -1,0 +1,59 @@
+"""Noise: what this lab makes of a true ×1.00, from cells that were measured beside themselves."""
+
+from __future__ import annotations
+
+import math
+
+from tollbar.analysis.decisions import apart
+from tollbar.analysis.ledger import Ledger
+from tollbar.core.stats import Interval
+from tollbar.results import Row
+
+# How unlikely so many A/A pairs apart must be where the intervals are as wide as they should be: the warning speaks of
+# a fault of the lab, which must not happen by chance in one study of twenty.
+_BY_CHANCE = 0.01
+
+
+def repeats(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
+    """Everything that was measured beside itself, with its repeat's cost over its own."""
+    found = [(row, ledger.best_ratio(row, row)) for row in ledger.repeated]
+    return tuple((row, ratio) for row, ratio in found if ratio is not None)
+
+
+def worst_noise(ledger: Ledger) -> Interval | None:
+    """Of a study's A/A pairs those that came out furthest apart; None where nothing was measured twice."""
+    return max(ledger.noises(ledger.repeated), key=apart, default=None)
+
+
+def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
+    """How many A/A pairs' intervals exclude that they cost what they cost, and of how many; None where that may be.
+
+    One in twenty may by chance. Too many are one that excludes it when the error is shared among all, or so many that
+    chance would make them in less than one study of a hundred.
+    """
+    repeated = [row for row in ledger.repeated if ledger.noises([row])]
+    outside = [row for row in repeated if _excludes_one(ledger.best_ratio(row, row))]
+    if not outside:
+        return None
+    shared = 1 - (1 - ledger.confidence) / len(repeated)
+    strictly = any(_excludes_one(ledger.best_ratio(row, row, shared)) for row in outside)
+    chance = _at_least(len(outside), len(repeated), 1 - ledger.confidence)
+    return (len(outside), len(repeated)) if strictly or chance < _BY_CHANCE else None
+
+
+def _excludes_one(noise: Interval | None) -> bool:
+    return noise is not None and not noise.low <= 1 <= noise.high
+
+
+def _at_least(number: int, of: int, probability: float) -> float:
+    """Return the probability of at least this number of events of so many, by the binomial distribution."""
+    # By logarithms: the coefficients of 1,100 pairs are beyond what a double can hold.
+    logs = (
+        math.lgamma(of + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(of - k + 1)
+        + k * math.log(probability)
+        + (of - k) * math.log1p(-probability)
+        for k in range(number, of + 1)
+    )
+    return math.fsum(map(math.exp, logs))

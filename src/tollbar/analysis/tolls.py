@@ -1,0 +1,82 @@
+"""Tolls: each cell's cost against its baseline's; and what is judged of any two cells of a study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tollbar.analysis.decisions import Terms, decide, jointly, more_blocks, reach
+from tollbar.analysis.judgement import StudyJudgement
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.verdicts import Toll, Verdict
+from tollbar.results import Row
+from tollbar.study import Coordinates
+
+
+def tolls(ledger: Ledger, baseline: Coordinates) -> tuple[Toll, ...]:
+    """One toll for each cell, in the rows' order; where there is none to be had, with the reason.
+
+    A baseline's own toll is its repeat's cost over its own: what a true ×1.00 looks like on this machine.
+    """
+    return tuple(_toll(row, ledger, baseline) for row in ledger.rows)
+
+
+def _toll(row: Row, ledger: Ledger, fixed: Coordinates) -> Toll:
+    baseline = ledger.by_key.get(row.against) if row.against is not None else None
+    toll = ledger.compare(row, baseline) if baseline else Toll(row, row, ledger.metric)
+    if toll.ratio is not None:
+        return toll
+    return replace(toll, reason=_without_baseline(row, baseline, ledger, fixed) or toll.reason)
+
+
+def _without_baseline(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:
+    """Why there is nothing to compare; None where both have a cost, and the comparison itself says what is missing."""
+    own = ledger.why_unmeasured(row)
+    if own is not None:
+        return own
+    if row.against is None:
+        at = ", ".join(f"{name} {value}" for name, value in fixed.items())
+        return f"it has no baseline: no cell differs from it in nothing but {at}"
+    if baseline is None:
+        return f"its baseline, {row.against}, is not among the cells"
+    its = ledger.why_unmeasured(baseline)
+    return None if its is None else f"its baseline was not measured: {its}"
+
+
+class Compared:
+    """What is judged of any two cells of a study: in whichever part of it they stand, or else as it is asked for."""
+
+    def __init__(self, study: StudyJudgement) -> None:
+        self._terms, self._noise, self._compare = Terms.of(study.study), study.noise, study.compare
+        cells = (cell for result in study.tables if result.table.metric is None for cell in result.cells)
+        members = (member for contrast in study.contrasts for member in contrast.members)
+        judged = [*members, *(cell.toll for cell in cells if cell.toll), *study.tolls]
+        # Tolls last: where several parts judge the same two cells, the toll is what the page shows.
+        self._found = {
+            (one.row.key, one.against.key): one
+            for toll in judged
+            if toll.ratio is not None and toll.verdict is not Verdict.NOT_MEASURED and toll.row.key != toll.against.key
+            for one in (toll, toll.turned)
+        }
+
+    def of(self, row: Row, against: Row, among: int = 1) -> Toll | None:
+        """What is judged of a cell against another; None where nothing is.
+
+        Where it is one of several comparisons that a sentence rests on, `among` is their number: the interval is then
+        one of those that hold together, and a verdict that it does not carry is none.
+        """
+        toll = self._found.get((row.key, against.key))
+        if toll is None and self._compare is not None:
+            toll = self._compare(row, against)
+        if toll is None or toll.ratio is None:
+            return None
+        return one_of(among, replace(toll, noise=toll.noise or self._noise), self._terms)
+
+
+def one_of(among: int, toll: Toll, terms: Terms) -> Toll:
+    """The toll as one of so many that hold together: its interval is wider, and what that leaves open is unclear."""
+    if among < 2 or toll.ratio is None:
+        return toll
+    ratio, floor = jointly(toll.ratio, among), reach(toll.noise) if toll.noise else None
+    if decide(ratio, floor, terms) is not Verdict.UNCLEAR:
+        return replace(toll, ratio=ratio)
+    return replace(toll, ratio=ratio, verdict=Verdict.UNCLEAR, more_blocks=more_blocks(ratio, floor, terms))

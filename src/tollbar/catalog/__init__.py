@@ -1,0 +1,1 @@
+"""Families, policies, published sources, servers and runners, as data with their readers."""

@@ -1,0 +1,212 @@
+"""What a family of choices is: its choices and settings, and what these make of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic.dataclasses import dataclass as read_dataclass
+
+from tollbar.catalog.families.choices import Choice
+from tollbar.catalog.families.coordinates import Value, fits, is_one_of
+from tollbar.catalog.families.settings import Setting, SettingValue
+from tollbar.catalog.families.standing import (
+    UNMITIGATED,
+    WORST_FIRST,
+    Authority,
+    Mitigation,
+    Standing,
+    Threat,
+    least_of,
+    statement_at,
+)
+from tollbar.core.metrics import Metric
+from tollbar.core.wire import KEYS, Strict
+
+DEFAULT_PROVIDERS = ("libcrypto",)
+"""The system's own."""
+
+Part = Choice | SettingValue
+"""What a cell is made of, as far as its family says something of it."""
+
+
+@read_dataclass(config=KEYS, frozen=True, slots=True)
+class Default(Strict):
+    """The choice that an expert takes without further requirements; as a family's file has it."""
+
+    choice: str
+    reason: str
+    authority: tuple[Authority, ...]
+    setting: dict[str, Value] = field(default_factory=dict)
+    """Settings that belong to it; all others are at their own defaults."""
+    never: tuple[str, ...] = ()
+    """Choices that are measured for comparison only and are never the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of choice."""
+
+    name: str
+    title: str
+    operations: tuple[str, ...]
+    strength_means: str | None
+    settings: Mapping[str, Setting]
+    choices: Mapping[str, Choice]
+    threats: Mapping[str, Threat] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    """What its runners observe beside what every runner does."""
+    folder: Path | None = None
+    """Where it was read from; None: it was not read from a folder."""
+    providers: tuple[str, ...] = DEFAULT_PROVIDERS
+    """Those of a study that names none."""
+    load: bool = True
+    """Whether its servers are asked by users whom the study describes, or else by the runner in its own way."""
+    servers: tuple[str, ...] = ()
+    """The servers of a study that names none, for a family that only servers perform."""
+    built_in: tuple[str, ...] = ()
+    """Parts of the engine that perform this family and no other."""
+    is_self_test: bool = False
+    """Whether it is there to test the lab, and none of its choices is one of security."""
+    default: Default | None = None
+    """None: the family names none, as families of runs that are older than defaults."""
+
+    def typed(self, name: str, value: Value) -> str:
+        """Return a coordinate's value as a person types it in a command: `4KiB`, `600000`, `sha-256`."""
+        setting = self.settings.get(name)
+        return str(value) if setting is None else setting.typed(value)
+
+    def with_names(self, values: Mapping[str, Value]) -> str:
+        """Return values of settings behind their names: `iterations 600,000, memory 19 MiB`."""
+        return ", ".join(f"{name} {self.settings[name].words(value)}" for name, value in values.items())
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The settings that are a choice's parameters: who takes the choice sets them too."""
+        own = [choice for choice in self.choices.values() if choice.is_set_by_study]
+        return frozenset(
+            name
+            for name, setting in self.settings.items()
+            if set(setting.only) == {"choice"} and any(setting.applies({"choice": choice.name}) for choice in own)
+        )
+
+    @property
+    def null(self) -> Choice:
+        """The choice that walks the same path and does nothing."""
+        return next(c for c in self.choices.values() if c.standing is Standing.NULL)
+
+    def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
+        """The choice at these coordinates, then the values of its settings that the family says something of."""
+        choice = self.choices[str(coordinates["choice"])].at(coordinates)
+        return (choice, *self.values_at(coordinates))
+
+    def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
+        """The worst standing among a cell's parts: what is broken in one of them is broken.
+
+        Parameters and settings that are not given are taken to be good ones: it is the best standing that the cell has.
+        """
+        found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
+        return Standing.NULL if Standing.NULL in found else min(found, key=WORST_FIRST.index)
+
+    def lowered_by(self, coordinates: Mapping[str, Value]) -> str | None:
+        """The setting whose value alone gives a cell its standing; None where its choice has that by itself."""
+        of_all, of_choice = self.standing_of(coordinates), self.choices[str(coordinates["choice"])].at(coordinates)
+        if of_choice.standing is of_all:
+            return None
+        by_setting = {name: self._value_at(name, coordinates) for name in self.settings}
+        return next(name for name, value in by_setting.items() if value is not None and value.standing is of_all)
+
+    def strength_of(self, coordinates: Mapping[str, Value]) -> int | None:
+        """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
+        return min((part.strength for part in self.parts_of(coordinates) if part.strength is not None), default=None)
+
+    def mitigations_of(self, coordinates: Mapping[str, Value], *, of_choice: bool = False) -> Mapping[str, Mitigation]:
+        """What a cell does about each threat of the family; or `of_choice`, what its choice by itself does there.
+
+        Where values of its settings have a word on a threat, the least of what they say holds; else what the
+        choice says. The null choice mitigates nothing.
+        """
+        choice = self.choices[str(coordinates["choice"])]
+        values = () if of_choice else self.values_at(coordinates)
+        found: dict[str, Mitigation] = {}
+        for threat in self.threats:
+            said = [statement_at(value.mitigates[threat], coordinates) for value in values if threat in value.mitigates]
+            by_choice = choice.mitigates.get(threat, UNMITIGATED)
+            found[threat] = least_of(said) if said else statement_at(by_choice, coordinates)
+        return found
+
+    def contradiction(self, coordinates: Mapping[str, Value]) -> str | None:
+        """What cannot be at these coordinates, though each of their values can be; None: nothing."""
+        for name, setting in self.settings.items():
+            for other, least in setting.least_each.items():
+                if name in coordinates and other in coordinates:
+                    needed = least * int(coordinates[other])
+                    if int(coordinates[name]) < needed:
+                        has, each = setting.words(coordinates[name]), setting.words(least)
+                        return (
+                            f"`{name}` is {has}, and {coordinates[other]} `{other}` need"
+                            f" {setting.words(needed)} at least, {each} each"
+                        )
+        return None
+
+    def default_at(self, name: str, coordinates: Mapping[str, Value]) -> Value:
+        """What a setting is there unless it is said: its default, or where that is unsupported, what stands best.
+
+        `coordinates` may be those of a cell that is not complete yet.
+        """
+        setting = self.settings[name]
+        default, others = setting.default, setting.values or ()
+        if not self._refusal(name, {**coordinates, name: default}):
+            return default
+
+        def rank(value: Value) -> int:
+            known = self._value_at(name, {**coordinates, name: value})
+            return WORST_FIRST.index(known.standing if known and known.standing else Standing.RECOMMENDED)
+
+        possible = [value for value in others if not self._refusal(name, {**coordinates, name: value})]
+        return max(possible, key=rank, default=default)
+
+    def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
+        """Why a cell cannot be had there, and with which other values of its settings it could; None: it can."""
+        choice = self.choices[str(coordinates["choice"])]
+        if (refusal := next(_refusals(choice, choice.name, coordinates), None)) is not None:
+            return refusal
+        reasons, instead = [], dict[str, Value]()
+        for name in (name for name in self.settings if name in coordinates):
+            if (refusal := self._refusal(name, {**coordinates, **instead})) is not None:
+                reasons.append(refusal)
+                instead[name] = self.default_at(name, {**coordinates, **instead})
+        if not reasons:
+            return None
+        if any(self._refusal(name, {**coordinates, **instead}) for name in instead):
+            return reasons[0]
+        return f"{reasons[0]}; ask with {' '.join(f'`{name}={value}`' for name, value in instead.items())}"
+
+    def can_be(self, name: str, value: Value, coordinates: Mapping[str, Value]) -> bool:
+        """Whether a setting may have this value there."""
+        return self._refusal(name, {**coordinates, name: value}) is None
+
+    def _refusal(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
+        return next(_refusals(self.settings[name], coordinates[name], coordinates), None)
+
+    def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
+        """The values of a cell's settings of which the family says something there."""
+        found = (self._value_at(name, coordinates) for name, setting in self.settings.items() if setting.about)
+        return [value for value in found if value is not None]
+
+    def done_elsewhere(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
+        """What of the work is done elsewhere by this coordinate of a cell, and not seen; None: nothing."""
+        value = self._value_at(name, coordinates) if name in self.settings else None
+        return value.elsewhere if value is not None else None
+
+    def _value_at(self, name: str, coordinates: Mapping[str, Value]) -> SettingValue | None:
+        value = self.settings[name].about.get(str(coordinates[name])) if name in coordinates else None
+        return value if value is not None and fits(value.only, coordinates) else None
+
+
+def _refusals(of: Choice | Setting, value: Value, coordinates: Mapping[str, Value]) -> Iterator[str]:
+    """Why this choice, or this value of a setting, cannot be had there."""
+    for one in of.unsupported:
+        if is_one_of(str(value), one.values) and fits(one.where, coordinates):
+            yield one.because

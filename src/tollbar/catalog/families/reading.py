@@ -1,0 +1,389 @@
+"""Reading a family's folder: TOML in, a `Family` out, or one line that says what is wrong where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from tollbar.catalog.families import consistency, preferred, threats
+from tollbar.catalog.families.choices import Answer, Choice, Level
+from tollbar.catalog.families.coordinates import Unsupported, Value
+from tollbar.catalog.families.definition import DEFAULT_PROVIDERS, Default, Family
+from tollbar.catalog.families.made_of import Member, made_of
+from tollbar.catalog.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
+from tollbar.catalog.families.standing import Authority, Degree, Mitigation, Standing, Threat, ThreatSource
+from tollbar.core import units
+from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.metrics import Metric
+from tollbar.core.patterns import is_like
+from tollbar.core.wire import Plain, Wire, read
+
+# Each part brings all settings of its family: three are the most that a family has.
+MOST_PARTS = 20
+
+# Public test keys that choices of several families use, beside the families' own.
+SHARED_KEYS = Path(__file__).with_name("keys")
+
+
+class _WireAnswer(BaseModel):
+    """`of`, `is`, `with` and `source`; every other key is an input of that name for the runner."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    of: str | None = None
+    is_: str | None = Field(default=None, alias="is")
+    with_: dict[str, Value] = Field(default={}, alias="with")
+    source: str | None = None
+    file: str | None = None
+
+
+class _WireCase(Wire):
+    """One of the statements on a threat: the first counts whose `when` fits, and the last has none."""
+
+    is_: Literal["yes", "no"] | None = Field(default=None, alias="is")
+    partly: str | None = None
+    when: dict[str, tuple[str, ...]] = {}
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> _WireCase:
+        if (self.is_ is None) == (self.partly is None):
+            raise ValueError('either `is = "yes"`, `is = "no"`, or `partly` with its condition')
+        return self
+
+
+def _cases(said: Any) -> Any:
+    """One statement is written without a list: `"yes"`, `"no"`, or a table with `partly`."""
+    if isinstance(said, list):
+        return said
+    return [{"is": said} if isinstance(said, str) else said]
+
+
+def _ends(cases: tuple[_WireCase, ...]) -> tuple[_WireCase, ...]:
+    if not cases or [bool(case.when) for case in cases] != [True] * (len(cases) - 1) + [False]:
+        raise ValueError("each but the last says `when`, and the last, for all else, does not")
+    return cases
+
+
+_WireMitigations = dict[str, Annotated[tuple[_WireCase, ...], BeforeValidator(_cases), AfterValidator(_ends)]]
+
+
+class _WireLevel(Wire):
+    at_least: dict[str, Value] = {}
+    standing: Standing
+    authority: tuple[Authority, ...]
+
+
+class _WireChoice(Wire):
+    like: str | None = None
+    title: str
+    spec: str
+    year: int | None = None
+    strength: int | None = None
+    strength_from: str | None = None
+    standing: Standing | None = None
+    level: tuple[_WireLevel, ...] = ()
+    memory: tuple[Value, ...] = ()
+    authority: tuple[Authority, ...] = ()
+    answers: tuple[_WireAnswer, ...] = ()
+    mitigates: _WireMitigations = {}
+    setting: dict[str, Value] = {}
+    key: str | None = None
+    note: str | None = None
+    unsupported: tuple[Unsupported, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_a_standing(self) -> _WireChoice:
+        if (self.standing is None) == (not self.level):
+            raise ValueError("a choice has either a `standing` or `level`s")
+        if self.level and self.authority:
+            raise ValueError("each `level` has its own `authority`")
+        if self.level and self.level[-1].at_least:
+            raise ValueError("the last `level` is for all below the others: it has no `at-least`")
+        return self
+
+
+class _WireValue(Wire):
+    title: str
+    spec: str | None = None
+    strength: int | None = None
+    strength_from: str | None = None
+    standing: Standing | None = None
+    authority: tuple[Authority, ...] = ()
+    mitigates: _WireMitigations = {}
+    only: dict[str, tuple[str, ...]] = {}
+    note: str | None = None
+    raises: tuple[str, ...] = ()
+    elsewhere: str | None = None
+
+
+class _WireSetting(Wire):
+    title: str
+    unit: Unit | None = None
+    values: tuple[Value, ...] | None = None
+    least: Value | None = None
+    most: Value | None = None
+    multiple_of: Value | None = None
+    least_each: dict[str, Value] = {}
+    breaks_even_with: dict[str, Value] = {}
+    how: bool = False
+    default: Value
+    only: dict[str, tuple[str, ...]] = {}
+    value: dict[str, _WireValue] = {}
+    unsupported: tuple[Unsupported, ...] = ()
+
+
+class _WireSource(Wire):
+    of: tuple[str, ...] = ("*",)
+    by: str
+    where: str
+    says: str
+    seen: date
+    checked: bool = False
+
+
+class _WireThreat(Wire):
+    title: str
+    authority: tuple[_WireSource, ...] = ()
+
+
+class _WireMetric(Wire):
+    title: str
+    unit: str
+    more_is_better: bool = False
+
+
+class _WireHead(Wire):
+    title: str
+    operations: tuple[str, ...]
+    unanswered: tuple[str, ...] = ()
+    strength_means: str | None = None
+    providers: tuple[str, ...] = DEFAULT_PROVIDERS
+    load: bool = True
+    servers: tuple[str, ...] = ()
+    built_in: tuple[str, ...] = ()
+    is_self_test: bool = False
+
+    @model_validator(mode="after")
+    def _knows_its_operations(self) -> _WireHead:
+        for operation in self.unanswered:
+            if operation not in self.operations:
+                raise ValueError(f"`unanswered`: the family has no operation `{operation}`")
+        return self
+
+
+class _WirePart(Wire):
+    title: str
+    family: Plain
+    choices: tuple[str, ...] = ("*",)
+    default: str
+    op: str | None = None
+    leave_out: tuple[str, ...] = ()
+    given: dict[str, Value | dict[str, Value]] = {}
+
+
+def _completed(choices: Any) -> Any:
+    """Choices with what those that are `like` another one do not say themselves."""
+    if not isinstance(choices, dict):
+        return choices
+    complete: dict[str, Any] = {}
+    for name, choice in choices.items():
+        like = choice.get("like") if isinstance(choice, dict) else None
+        if like is not None and not isinstance(complete.get(str(like)), dict):
+            # A choice stands behind the one it is like, so that none is like itself.
+            raise ValueError(f"`{name}.like`: no choice before it is called `{like}`; {nearest(str(like), complete)}")
+        complete[name] = choice if like is None else {**complete[str(like)], **choice}
+    return complete
+
+
+class _WireFamily(Wire):
+    family: _WireHead
+    default: Default | None = None
+    threat: dict[str, _WireThreat] = {}
+    metric: dict[str, _WireMetric] = {}
+    setting: dict[str, _WireSetting] = {}
+    part: Annotated[dict[str, _WirePart], Field(max_length=MOST_PARTS)] = {}
+    choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
+
+
+def name_of(folder: Path) -> str:
+    """A family is called by its folder; Tollbar's own have `_` for `-` there, where modules are imported from it."""
+    return folder.name.replace("_", "-") if folder.parent == SHARED_KEYS.parent else folder.name
+
+
+def read_family(
+    folder: Path,
+    *,
+    with_answers: bool = True,
+    read_before: dict[Path, Family] | None = None,
+    is_part: bool = False,
+    earlier: bool = False,
+) -> Family:
+    """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
+
+    A run that is read back needs no known answers and no keys, and keeps none: `with_answers` leaves them out.
+    A folder that is among `read_before` is not read again; the families that are read are added there. A family that
+    `is_part` of another one has no parts itself: their number would grow exponentially. `earlier`: it is in words of an
+    earlier version.
+    """
+    read_before = {} if read_before is None else read_before
+    if folder in read_before:
+        return read_before[folder]
+    path = folder / "family.toml"
+    try:
+        wire = read(path, _WireFamily, earlier=earlier)
+        if wire.part and is_part:
+            raise ValueError("`part`: this family is a part of another one, and cannot have parts itself")
+        settings = {name: _setting(name, s) for name, s in wire.setting.items()}
+        answers_in = folder if with_answers else None
+        head = dict(wire.family)
+        unanswered = head.pop("unanswered")
+        found = Family(
+            **head,
+            name=name_of(folder),
+            settings=settings,
+            choices={name: _choice(name, c, unanswered, settings, answers_in) for name, c in wire.choice.items()},
+            threats={name: _threat(name, t) for name, t in wire.threat.items()},
+            metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
+            folder=folder,
+        )
+        if wire.part:
+            parts: dict[Path, Family] = {}
+            members = [_member(name, one, folder, with_answers, parts, earlier) for name, one in wire.part.items()]
+            found = made_of(found, members)
+        if wire.default:
+            setting = _parameters(wire.default.setting, found.settings)
+            found = replace(found, default=replace(wire.default, setting=setting))
+        # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
+        # against it by its tests, as that takes tens of milliseconds.
+        is_known = not with_answers or folder.parent == SHARED_KEYS.parent
+        asked = (
+            consistency.complaints(found),
+            preferred.complaints(found),
+            () if is_known else threats.complaints(found),
+        )
+        for complaint in chain(*asked):
+            raise ValueError(complaint)
+    except (OSError, ValueError) as error:
+        raise TollbarError(str(error), where=str(path)) from error
+    read_before[folder] = found
+    return found
+
+
+def _member(
+    name: str, wire: _WirePart, folder: Path, with_answers: bool, read_before: dict[Path, Family], earlier: bool
+) -> Member:
+    """A family that this one is made of: it lies beside it, or is Tollbar's own."""
+    own = SHARED_KEYS.parent
+    places = [root / of for root in (folder.parent, own) for of in (wire.family, wire.family.replace("-", "_"))]
+    found = next((place for place in places if (place / "family.toml").exists()), None)
+    if found is None:
+        known = nearest(wire.family, [name_of(one.parent) for one in own.glob("*/family.toml")])
+        raise ValueError(f"`part.{name}.family`: no such family: `{wire.family}`; {known}")
+    family = read_family(found, with_answers=with_answers, read_before=read_before, is_part=True, earlier=earlier)
+    choices = tuple(choice for choice in family.choices if any(is_like(choice, one) for one in wire.choices))
+    if wire.default not in choices:
+        raise ValueError(
+            f"`part.{name}.default`: `{wire.default}` is none of its choices; {nearest(wire.default, choices)}"
+        )
+    if wire.op is not None and wire.op not in family.operations:
+        raise ValueError(f"`part.{name}.op`: no such operation: `{wire.op}`; {nearest(wire.op, family.operations)}")
+    for setting in wire.given:
+        if setting not in family.settings:
+            raise ValueError(f"`part.{name}.given`: no such setting: `{setting}`; {nearest(setting, family.settings)}")
+    return Member(name, wire.title, family, choices, wire.default, wire.op, wire.leave_out, wire.given)
+
+
+def _most(setting: Setting) -> int | None:
+    """Return the limit of a setting whose family says none; None where it has no number."""
+    if setting.is_share or not setting.is_number:
+        return None
+    return MOST_BYTES if setting.unit in IN_BYTES else MOST
+
+
+def _setting(name: str, wire: _WireSetting) -> Setting:
+    given = {key: value for key, value in wire if key not in ("value", "least", "most", "multiple_of", "least_each")}
+    setting = Setting(name, **given, about={value: _value(value, one) for value, one in wire.value.items()})
+    # Its own reader knows the unit that its bounds are written in.
+    bounded = replace(
+        setting,
+        least=None if wire.least is None else int(setting.read(wire.least)),
+        most=_most(setting) if wire.most is None else int(setting.read(wire.most)),
+        multiple_of=1 if wire.multiple_of is None else int(setting.read(wire.multiple_of)),
+        least_each={other: int(setting.read(least)) for other, least in wire.least_each.items()},
+    )
+    if bounded.values is not None or not bounded.is_number:
+        return bounded
+    try:
+        return replace(bounded, default=bounded.read(wire.default))
+    except ValueError as error:
+        raise ValueError(f"`setting.{name}.default`: {error}") from error
+
+
+def _value(name: str, wire: _WireValue) -> SettingValue:
+    return SettingValue(name, **dict(wire) | {"mitigates": _mitigations(wire.mitigates)})
+
+
+def _choice(
+    name: str,
+    wire: _WireChoice,
+    unanswered: tuple[str, ...],
+    settings: Mapping[str, Setting],
+    folder: Path | None,
+) -> Choice:
+    """The choice; without a `folder`, without its key and known answers."""
+    key = folder and wire.key and _key(folder, wire.key)
+    given = dict(wire)
+    del given["key"], given["like"], given["level"]
+    levels = tuple(_level(one, settings) for one in wire.level)
+    given |= {"mitigates": _mitigations(wire.mitigates), "levels": levels}
+    given |= {"setting": _parameters(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
+    given["memory"] = tuple(one if one in settings else units.size_bytes(one) for one in wire.memory)
+    given["answers"] = tuple(_answer(name, one, settings, folder) for one in wire.answers) if folder else ()
+    choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=unanswered, **given)
+    return choice.at({name: setting.default for name, setting in settings.items()})
+
+
+def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:
+    at_least = {name: int(value) for name, value in _parameters(wire.at_least, settings).items()}
+    return Level(at_least, wire.standing, wire.authority)
+
+
+def _parameters(given: Mapping[str, Value], settings: Mapping[str, Setting]) -> dict[str, Value]:
+    """Values as studies write them, read by the settings that they are of; of what is no setting, as they stand."""
+    return {name: settings[name].read(value) if name in settings else value for name, value in given.items()}
+
+
+def _threat(name: str, wire: _WireThreat) -> Threat:
+    given = [dict(one) for one in wire.authority]
+    return Threat(name, wire.title, tuple(ThreatSource(one.pop("of"), Authority(**one)) for one in given))
+
+
+def _mitigations(wire: _WireMitigations) -> dict[str, tuple[Mitigation, ...]]:
+    return {
+        threat: tuple(Mitigation(Degree(one.is_ or "partly"), one.partly, one.when) for one in said)
+        for threat, said in wire.items()
+    }
+
+
+def _key(folder: Path, name: str) -> str:
+    own = folder / "keys" / name
+    return (own if own.exists() else SHARED_KEYS / name).read_text("ascii")
+
+
+def _answer(choice: str, wire: _WireAnswer, settings: Mapping[str, Setting], folder: Path) -> Answer:
+    # Post-quantum vectors run to tens of kilobytes: those stand in a file of their own, with the same keys.
+    if wire.file:
+        text = (folder / "answers" / wire.file).read_text("utf-8")
+        return _answer(choice, _WireAnswer.model_validate(json.loads(text)), settings, folder)
+    if wire.is_ is None:
+        raise ValueError(f"`choice.{choice}.answers`: a known answer says what it `is`")
+    inputs = {key.replace("-", "_"): str(value) for key, value in (wire.model_extra or {}).items()}
+    if wire.of is not None:
+        inputs["of"] = wire.of
+    return Answer(inputs, wire.is_, _parameters(wire.with_, settings))

@@ -1,0 +1,76 @@
+"""Policies: what others ask of a choice, as data, and whether a cell meets it.
+
+A policy is a dated file of rules, `NAME-EDITION.toml`, each with its clause and its source; one that has shipped is
+never changed, and a new edition is a new file. A user's own stands beside them: any path, or `policies/` on
+`TOLLBAR_PATH`.
+That a cell meets a policy says of its rules here that each is met, and of nothing else that its source asks:
+`not-judged` names what Tollbar cannot see.
+"""
+
+from __future__ import annotations
+
+from tollbar.catalog.policies.catalogue import policies, policy, refuse_silent, shipped, with_edition
+from tollbar.catalog.policies.checking import (
+    MOST_NAMED,
+    NAME,
+    CheckedUse,
+    CostBudget,
+    Processor,
+    Project,
+    ProjectUse,
+    SetOn,
+    check_project,
+    read_project,
+)
+from tollbar.catalog.policies.contradictions import Contradiction, contradictions
+from tollbar.catalog.policies.definition import (
+    Except,
+    Judged,
+    NotJudged,
+    Patterns,
+    Policy,
+    Rule,
+    RuleFinding,
+    Ruling,
+    Unlisted,
+)
+from tollbar.catalog.policies.judging import STANDINGS, Cell, Found, day, does, is_worse, judged, threat_wanted
+from tollbar.catalog.policies.reading import check
+
+__all__ = [
+    "MOST_NAMED",
+    "NAME",
+    "STANDINGS",
+    "Cell",
+    "CheckedUse",
+    "Contradiction",
+    "CostBudget",
+    "Except",
+    "Found",
+    "Judged",
+    "NotJudged",
+    "Patterns",
+    "Policy",
+    "Processor",
+    "Project",
+    "ProjectUse",
+    "Rule",
+    "RuleFinding",
+    "Ruling",
+    "SetOn",
+    "Unlisted",
+    "check",
+    "check_project",
+    "contradictions",
+    "day",
+    "does",
+    "is_worse",
+    "judged",
+    "policies",
+    "policy",
+    "read_project",
+    "refuse_silent",
+    "shipped",
+    "threat_wanted",
+    "with_edition",
+]

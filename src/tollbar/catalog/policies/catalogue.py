@@ -1,0 +1,127 @@
+"""Finding policies: those that ship, those on `TOLLBAR_PATH`, and any file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tollbar.catalog.policies.definition import Policy
+from tollbar.catalog.policies.reading import MOST_EXTENDED, check, read_policy
+from tollbar.core import spelling
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import is_folder, named_files
+
+_OWN = Path(__file__).parent
+
+MOST_DEPTH = 16
+"""Limit of policies that extend one another in a chain: those that ship have two."""
+
+
+def shipped() -> Mapping[str, Path]:
+    """The files that come with Tollbar, by name."""
+    return {path.name.removesuffix(".toml"): path for path in sorted(_OWN.glob("*.toml"))}
+
+
+def policies() -> Mapping[str, Path]:
+    """Every policy that has a name: those that ship, and those on `TOLLBAR_PATH`."""
+    return named_files(_OWN)
+
+
+def with_edition(name: str) -> str:
+    """The name of the newest edition of what is named without one, or by its beginning; any other as it is.
+
+    `tlsref-intermediate` is `tlsref-intermediate-6.0`, and `OWASP` is `owasp-password-storage-2026-06`.
+
+    The digit behind a name may be a level, as in `asvs-level`: editions of one policy have one title.
+    """
+    known = policies()
+    same = [one for one in known if one.casefold() == name.casefold()]
+    if same or name.endswith(".toml") or "/" in name:
+        return (same or [name])[0]
+    for pattern in (rf"{re.escape(name)}-[0-9].*", rf"{re.escape(name)}.*"):
+        editions = [policy(one) for one in known if re.fullmatch(pattern, one, re.IGNORECASE)]
+        if len({one.title for one in editions}) == 1:
+            return max(editions, key=lambda one: one.dated).name
+    return name
+
+
+def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:
+    """The policy of this name, or in this file: a path that ends in `.toml`, from the folder `beside` it is said.
+
+    Raises TollbarError with the nearest names if there is none, or with what is wrong in its file, or in one that it
+    extends.
+    """
+    return _found(name, beside, (), where, {})
+
+
+def refuse_silent(asked: Iterable[Policy], family: str) -> None:
+    """Raises TollbarError for a policy that has no rule on this family: nothing can be said to meet it."""
+    for one in asked:
+        if not one.is_about(family):
+            about = [name for name in shipped() if policy(name).is_about(family)]
+            hint = f"policies that have: {', '.join(about)}" if about else None
+            raise TollbarError(f"the policy has no rule on {family}", where=one.name, hint=hint)
+
+
+def _found(
+    name: str, beside: Path, extending: Sequence[Path], where: str | None, already: dict[Path, Policy]
+) -> Policy:
+    """Return the policy of a name. `extending` are the files that lead to it, `already` all that were read so far."""
+    known = policies()
+    path = known.get(name)
+    if path is None and name.endswith(".toml") and _is_there(beside / name):
+        path = (beside / name).resolve()
+    if path is None and _is_there(beside / name):
+        raise TollbarError(
+            f"`{name}` is no policy: a policy is a TOML file whose name ends in `.toml`", where=where, hint=_ours(name)
+        )
+    if path is None:
+        folder = (beside / name).parent
+        there = [str(Path(name).parent / one.name) for one in (folder.glob("*.toml") if is_folder(folder) else ())]
+        longer = [one for one in known if one.casefold().startswith(name.casefold())]
+        meant = longer or spelling.nearest(name, (*known, *there))
+        hint = f"did you mean {' or '.join(f'`{one}`' for one in meant)}?" if meant else _listed(known)
+        raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
+    if path in extending:
+        raise TollbarError(f"the policy extends itself, by `{name}`", where=where)
+    if path not in already:
+        _refuse_many(extending, already, where)
+        found = read_policy(
+            path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`", already)
+        )
+        if path.parent != _OWN:
+            # Those that ship are checked by Tollbar's own tests; a family is read only where a cell of it is judged.
+            check(found, str(path))
+        already[path] = found
+    return already[path]
+
+
+def _ours(name: str) -> str:
+    """What to name instead of a file of another form: guidelines of TLSRef and policies of Fedora ship with Tollbar."""
+    word = Path(name).name.casefold()
+    found = {".json": "tlsref-", ".pol": "fedora-"}.get(Path(word).suffix, "")
+    ship = [one for one in shipped() if found and one.startswith(found)]
+    own = "docs/policies.md says how to write one"
+    return f"{' and '.join(f'`{one}`' for one in ship)} ship with Tollbar; {own}" if ship else own
+
+
+def _is_there(path: Path) -> bool:
+    # A name that is too long for a file is a ValueError or an OSError.
+    with suppress(OSError, ValueError):
+        return path.exists()
+    return False
+
+
+def _refuse_many(extending: Sequence[Path], already: Mapping[Path, Policy], where: str | None) -> None:
+    what = f"{MOST_DEPTH} policies extend one another in a chain" if len(extending) >= MOST_DEPTH else None
+    if len(extending) + len(already) > MOST_EXTENDED:
+        what = f"the policy extends more than {MOST_EXTENDED} others"
+    if what:
+        hint = "`extends` in the first file may name all of them, and rules may move into one file"
+        raise TollbarError(f"{what}, which is the limit", where=where, hint=hint)
+
+
+def _listed(known: Mapping[str, Path]) -> str:
+    return "known: " + ", ".join(known)

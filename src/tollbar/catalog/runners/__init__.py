@@ -1,0 +1,223 @@
+"""Runners of other platforms: a folder each, built with the platform's own tool when a study first asks for one.
+
+`runner.toml` says what the folder needs, how it is built and which command runs it (docs/runners.md). A build is kept
+in the user's cache, under a key of all that it depends on, and is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
+
+from tollbar.core import units, wire
+from tollbar.core.files import cache_folder, folders_with
+from tollbar.core.records import Outcome
+from tollbar.core.runner import start_engine
+from tollbar.core.wire import KEYS, Strict
+
+# Maven and pip fetch some tens of megabytes, and compile for half a minute on a busy machine.
+BUILD_LIMIT_S = 600.0
+VERSION_LIMIT_S = 30.0
+# A build that no run has used for so long is removed when another one is made.
+UNUSED_LIMIT_S = 90 * 86400.0
+# The guard itself gives up after ten seconds.
+KILLED_S = 12.0
+
+
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+class Platform(Strict):
+    """One folder, as its `runner.toml` describes it."""
+
+    folder: Path
+    title: str
+    packages: tuple[str, ...] = Field(min_length=1)
+    """Of its providers; the first is meant where none is named."""
+    programs: tuple[str, ...] = Field(min_length=1)
+    """On the user's path, or it is not available here."""
+    install: str
+    """The command that would install them."""
+    versions: tuple[str, ...] = Field(min_length=1)
+    """The command that says on which versions a build depends."""
+    build: tuple[tuple[str, ...], ...]
+    command: tuple[str, ...] = Field(min_length=1)
+    ready: Annotated[float, BeforeValidator(units.seconds)]
+    """About how long it takes to be ready and warm, in seconds, for a plan's estimate."""
+    libcrypto: str | None = None
+    """The library beneath it, where its build brings one that can be called directly as well."""
+    runtime: str | None = None
+    """Which of its programs is the runtime, of which another build can take the place."""
+    build_of: str | None = None
+    """The platform of which it is another build, which an upgrade sets beside it."""
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, which is the kind of its providers."""
+        return self.folder.name
+
+    @property
+    def lacks(self) -> str | None:
+        """Why it is not available here, with what would help; None: all that it needs is here."""
+        missing = [program for program in self.programs if shutil.which(program) is None]
+        if not missing:
+            return None
+        return f"{self.title} lacks {', '.join(missing)}; to have it: {self.install}"
+
+
+class NotBuilt(Exception):
+    """A runner that cannot be run: `unsupported` where its platform is not here, else `failed` or `timed-out`."""
+
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        self.outcome = outcome
+        self.reason = reason
+        super().__init__(f"{outcome}: {reason}")
+
+
+def all_platforms() -> Mapping[str, Platform]:
+    """Every platform that comes with Tollbar or is on the user's search path, by name."""
+    return {name: read(folder) for name, folder in folders_with("runner.toml", Path(__file__).parent).items()}
+
+
+@cache
+def read(folder: Path) -> Platform:
+    """The platform in this folder. Raises TollbarError that names the file, the key and the nearest right one."""
+    return wire.read(folder / "runner.toml", Platform, folder=folder)
+
+
+def is_built(platform: Platform) -> bool:
+    """Whether its command would be had without building anything."""
+    with suppress(NotBuilt):
+        return not platform.build or _mark(_build_folder(platform)).exists()
+    return False
+
+
+def kept_libcryptos() -> Mapping[str, str]:
+    """The libcryptos that builds have brought, by their platforms; nothing is built for it."""
+    found = {}
+    for platform in all_platforms().values():
+        # Without a home, or with one of another user, nothing is kept.
+        with suppress(RuntimeError, OSError):
+            builds = cache_folder().glob(f"runners/{platform.name}-*/.built") if platform.libcrypto else ()
+            for mark in sorted(builds, key=lambda mark: mark.stat().st_mtime):
+                (path,) = _filled([str(platform.libcrypto)], platform, mark.parent)
+                # Not every way of building brings it.
+                if os.path.exists(path):
+                    found[platform.name] = path
+    return found
+
+
+def command_of(platform: Platform) -> tuple[str, ...]:
+    """The command that runs it; builds it first, unless that was done before. Raises NotBuilt."""
+    if platform.lacks:
+        raise NotBuilt(Outcome.UNSUPPORTED, f"not available here: {platform.lacks}")
+    build = _build_folder(platform)
+    if platform.build:
+        _ensure(platform, build)
+    return tuple(_filled(platform.command, platform, build))
+
+
+def _build_folder(platform: Platform) -> Path:
+    """Where its build is, or would be. Raises NotBuilt."""
+    try:
+        versions = _said(platform.versions, os.environ.get("PATH", os.defpath))
+        kept = cache_folder() / "runners"
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotBuilt(Outcome.FAILED, f"the runner of {platform.title} cannot be built: {error}") from error
+    except RuntimeError as error:
+        reason = f"the runner of {platform.title} has no folder to be built in: {error}; set XDG_CACHE_HOME"
+        raise NotBuilt(Outcome.FAILED, reason) from error
+    depends_on = hashlib.sha256(versions)
+    for path in sorted(path for path in platform.folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        depends_on.update(path.relative_to(platform.folder).as_posix().encode() + path.read_bytes())
+    return kept / f"{platform.name}-{depends_on.hexdigest()[:16]}"
+
+
+@cache
+def _said(versions: tuple[str, ...], path: str) -> bytes:
+    """What this command says, found on this path; asked once for all packages of a platform.
+
+    Another toolchain that is installed meanwhile is found by the next `tollbar`. Raises OSError, SubprocessError.
+    """
+    return subprocess.run(
+        versions,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=VERSION_LIMIT_S,
+        check=True,
+    ).stdout
+
+
+def _mark(build: Path) -> Path:
+    """The file that says that a build is whole, and when it was last used."""
+    return build / ".built"
+
+
+def _ensure(platform: Platform, build: Path) -> None:
+    """Makes the build, unless it is there. Raises NotBuilt."""
+    with open(f"{build}.lock", "w") as lock:
+        # Of two runs that want the same build, one makes it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _mark(build).exists():
+            _remove_unused(build.parent)
+            logging.getLogger("tollbar").info("building the runner of %s, once", platform.title)
+            # What an earlier attempt left half way.
+            shutil.rmtree(build, ignore_errors=True)
+            build.mkdir()
+            deadline = time.monotonic() + BUILD_LIMIT_S
+            for step in platform.build:
+                _run(_filled(step, platform, build), build, deadline, platform)
+        _mark(build).touch()
+
+
+def _remove_unused(folder: Path) -> None:
+    for mark in folder.glob("*/.built"):
+        with suppress(OSError):
+            if time.time() - mark.stat().st_mtime > UNUSED_LIMIT_S:
+                shutil.rmtree(mark.parent)
+
+
+def _run(words: Sequence[str], build: Path, deadline: float, platform: Platform) -> None:
+    """Runs one step in the build's folder. It ends with the lab, and what it started ends with it. Raises NotBuilt."""
+    # Not `with_suffix`, for which a version in the name ends with one.
+    log = build.with_name(f"{build.name}.log")
+    failed = f"the runner of {platform.title} cannot be built: {Path(words[0]).name}"
+    guarded = ["guard", "--tree", "--child-of", str(os.getpid()), "--", *words]
+    with open(log, "wb") as output:
+        process = start_engine(
+            guarded, cwd=build, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        status = process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise NotBuilt(Outcome.TIMED_OUT, f"{failed} took longer than {BUILD_LIMIT_S:.0f} s; see {log}") from None
+    finally:
+        # Asked once, the guard asks the step to end; asked twice, it kills.
+        for limit_s in (1.0, KILLED_S):
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(limit_s)
+    if status != 0:
+        last = log.read_text("utf-8", errors="replace").strip().splitlines()[-1:]
+        reason = ": ".join([f"{failed} ended with status {status}", *last])
+        raise NotBuilt(Outcome.FAILED, f"{reason} (all of it: {log})")
+
+
+def _filled(words: Sequence[str], platform: Platform, build: Path) -> list[str]:
+    return [word.replace("{folder}", str(platform.folder)).replace("{build}", str(build)) for word in words]

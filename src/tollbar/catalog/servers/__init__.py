@@ -1,0 +1,185 @@
+"""Servers: real servers, started for a measurement and stopped after it.
+
+A server is a folder here: `server.toml` says which programs it takes, how they are prepared, started, found ready and
+stopped; beside it are the templates of their configuration (`servers.description` has every key). One driver
+(`servers.driver`) runs them all, in the sandbox of a run (`servers.sandbox`). What a server needs behind it (a
+directory, a database) is a *service*: a folder like the others, which a workload names and a study does not.
+
+A server knows no study and no plan. What a cell asks for comes as plain settings.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tollbar.catalog.servers.description import Component, Preparation, Readiness, Server, Version, read
+from tollbar.core.files import folders_with
+from tollbar.core.records import Outcome
+from tollbar.core.runner import engine
+
+__all__ = [
+    "Component",
+    "Installed",
+    "NotStarted",
+    "Preparation",
+    "Readiness",
+    "Server",
+    "Unavailable",
+    "Version",
+    "all_servers",
+    "find",
+    "here",
+    "read",
+    "service",
+    "services",
+]
+
+# A program that cannot say its version within this is not one to measure.
+VERSION_LIMIT_S = 10.0
+
+FOLDER = Path(__file__).parent
+"""Holds a folder for each server: its description and templates."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Installed:
+    """A server whose programs are all on this machine."""
+
+    server: Server
+    versions: Mapping[str, str]
+    """The version of each component."""
+    programs: Mapping[str, Path]
+    """The program of each component."""
+    tools: Mapping[str, Mapping[str, str]]
+    """The paths of each component's other programs, by the names that its commands use for them."""
+    places: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Installed {self.server.name} {self.version}>"
+
+    @property
+    def version(self) -> str:
+        """The frontend's version, which is the server's."""
+        return self.versions[self.server.frontend.name]
+
+    @property
+    def server_version(self) -> str:
+        """Which server this is, as rows name it: `nginx 1.22.1`."""
+        return f"{self.server.name} {self.version}"
+
+    def program_of(self, component: Component) -> str:
+        """Which program a component is, for receipts: `slapd 2.5.13`."""
+        return f"{self.programs[component.name].name} {self.versions[component.name]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A server that is not available here, and what would help."""
+
+    name: str
+    reason: str
+
+
+class NotStarted(Exception):
+    """A server that could not be started: `unsupported` if it cannot do what is asked, else `failed` or `timed-out`."""
+
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        self.outcome = outcome
+        self.reason = reason
+        super().__init__(f"{outcome}: {reason}")
+
+
+def all_servers() -> Mapping[str, Server]:
+    """Every server that a study can name, by name: of those that come with Tollbar or are on the user's search path."""
+    return {name: server for name, server in _folders_here().items() if not server.is_service}
+
+
+def services() -> Mapping[str, Server]:
+    """Every service, by name, from the same places."""
+    return {name: server for name, server in _folders_here().items() if server.is_service}
+
+
+def service(name: str) -> Installed:
+    """The service of this name. Raises NotStarted where it is not available here."""
+    return here(services()[name])
+
+
+def here(server: Server) -> Installed:
+    """The server, found. Raises NotStarted where it is not available here."""
+    found = find(server)
+    if isinstance(found, Unavailable):
+        raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
+    return found
+
+
+def _folders_here() -> Mapping[str, Server]:
+    return {name: _read(folder) for name, folder in folders_with("server.toml", FOLDER).items()}
+
+
+_read = cache(read)
+
+
+@cache
+def find(server: Server) -> Installed | Unavailable:
+    """Looks for the server's programs, once, and asks each component for its version."""
+    programs: dict[str, Path] = {}
+    tools: dict[str, dict[str, str]] = {}
+    versions: dict[str, str] = {}
+    for component in server.components:
+        program = _first_program(component.programs, component) if component.programs else engine()
+        found = {tool: _first_program(names, component) for tool, names in component.tools.items()}
+        missing = [server.title] if program is None else [tool for tool, path in found.items() if path is None]
+        if program is None or missing:
+            return Unavailable(server.name, f"{missing[0]} is not installed; to have it: {server.install}")
+        asked = found[component.version.tool] if component.version.tool else program
+        version = _version(asked, component.version) if asked else None
+        if version is None:
+            reason = f"{asked} does not say its version, and a server without one measures nothing"
+            return Unavailable(server.name, reason)
+        programs[component.name], versions[component.name] = program, version
+        tools[component.name] = {tool: str(path) for tool, path in found.items()}
+    places: dict[str, str] = {}
+    for place, folders in server.places.items():
+        there = next((folder for folder in folders if os.path.isdir(folder)), None)
+        if there is None:
+            return Unavailable(
+                server.name, f"{server.title} has no folder of {place} here; to have it: {server.install}"
+            )
+        places[place] = there
+    return Installed(server, versions, programs, tools, places)
+
+
+def _first_program(names: Sequence[str], component: Component) -> Path | None:
+    candidates = (Path(folder) / name for name in names for folder in _folders(component))
+    # Not `Path.is_file`, which raises for a folder that this user may not search.
+    return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
+def _folders(component: Component) -> Iterator[str]:
+    """Where its programs may be: the user's own path first, then the newest of `/usr/lib/postgresql/*/bin`."""
+    yield from filter(None, os.environ.get("PATH", "").split(os.pathsep))
+    for pattern in component.folders:
+        yield from sorted(glob.glob(pattern), key=lambda path: [*map(int, re.findall(r"\d+", path))], reverse=True)
+
+
+def _version(program: Path, version: Version) -> str | None:
+    try:
+        said = subprocess.run(
+            [program, *version.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=VERSION_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = version.pattern.search(said.stdout.decode(errors="replace"))
+    return match.group(1) if match else None

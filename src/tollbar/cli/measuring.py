@@ -1,0 +1,210 @@
+"""Measuring: a plan measured by the lab, analysed and reported, with a line for what happens.
+
+What `run`, `ask`, `doctor` and the decisions that measure share.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from tollbar import __version__, analysis, lab, results, study
+from tollbar.analysis import Judgement, StudyJudgement
+from tollbar.analysis.so_far import so_far_of
+from tollbar.catalog.servers.places import RoleMachine
+from tollbar.core import machine, moments, units
+from tollbar.core.files import pasted
+from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.words import counted
+from tollbar.decide import compare
+from tollbar.lab.events import (
+    Began,
+    Ended,
+    Estimated,
+    Event,
+    NothingCompared,
+    PrecisionMissed,
+    PrecisionReached,
+    Probed,
+    WidestToll,
+)
+from tollbar.lab.measure import schedule
+from tollbar.lab.tls.url import named_again
+from tollbar.report import terminal
+from tollbar.report.html import write as write_report
+from tollbar.report.numbers import percent, percent_of
+from tollbar.report.terminal.progress import Progress
+from tollbar.results import Store
+from tollbar.study import Study, plan
+from tollbar.study.plan import Plan
+
+# In cores. Above this another program is using one all the time.
+BUSY = 0.7
+# Of the time for what is looked at twice: enough to settle most, and each look costs confidence.
+FIRST_LOOK = 0.25
+
+
+def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> tuple[Plan, Store]:
+    """Take up a run, and say what it has that another one has not. Raises TollbarError where it cannot go on."""
+    found = lab.take_up(directory, asked, places)
+    if found.began_with is not None:
+        words = f"the run began with Tollbar {found.began_with}, and {__version__} goes on with it"
+        terminal.say(f"warning: {words}: its report names both", "yellow")
+    if found.tried_again:
+        terminal.say(f"  resumed    {counted(found.tried_again, 'cell')} that failed too often before: tried again")
+    return found.plan, found.store
+
+
+def carry_out(
+    planned: Plan,
+    store: Store,
+    *,
+    report: bool,
+    within_s: float | None = None,
+    until_s: float | None = None,
+    exactly: bool = False,
+    places: Sequence[RoleMachine] = (),
+) -> Judgement:
+    """Measures, judges and reports a plan into its store, and closes that.
+
+    `within_s` has each study take about so many seconds, by as many blocks as that needs; `until_s` has one study be
+    done at about that moment of the monotonic clock; `exactly`: just as many blocks as were said. What interrupts it
+    (KeyboardInterrupt) is handed on, once it is said how to go on.
+    """
+    try:
+        _say_plan(planned, store)
+        _measure(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places)
+        # While no other process may write the run: what is judged is what the look is noted for.
+        store.note_interim_look()
+    except KeyboardInterrupt:
+        options = map(shlex.quote, named_again([one.study for one in planned.studies]))
+        again = " ".join([pasted(store.directory), *options])
+        terminal.say(f"interrupted; go on with: tollbar run --resume {again}")
+        raise
+    finally:
+        store.close()
+    judged = analysis.judge(results.read(store.directory))
+    compare.keep(judged)
+    if report:
+        terminal.say(f"  report     {write_report(judged)}")
+    return judged
+
+
+def in_two_interim_looks(
+    asked: Sequence[Study],
+    is_settled: Callable[[StudyJudgement], bool],
+    *,
+    within_s: float,
+    command: Sequence[str],
+    runs: Path,
+) -> Judgement:
+    """Measures studies in a new run, for about so many seconds in all: what a quarter of it does not settle has the
+    rest."""
+    began_s = time.monotonic()
+    cores = os.sched_getaffinity(0)
+    planned, store = lab.begin(asked, command=command, runs=runs)
+    judged = carry_out(planned, store, report=False, within_s=FIRST_LOOK * within_s / len(asked))
+    spent_s = time.monotonic() - began_s
+    left = {one.about.name for one in judged.studies if not is_settled(one)}
+    said = results.about(store.directory)["studies"]
+    blocks = {one.name: said[one.name]["blocks"] for one in asked}
+    # As many times what they had by now as each of them has of what is left.
+    more = max(within_s - spent_s, 0.0) / len(left) / (spent_s / len(asked)) if left else 0.0
+    further = {name: count + (int(more * count) if name in left else 0) for name, count in blocks.items()}
+    if further == blocks:
+        return judged
+    terminal.say(f"  measure on {', '.join(sorted(left))}: not settled yet")
+    # While it measured, this process kept off the measuring core.
+    os.sched_setaffinity(0, cores)
+    again = tuple(replace(one, measure=replace(one.measure, blocks=further[one.name])) for one in asked)
+    return carry_out(*take_up(store.directory, again), report=False, exactly=True)
+
+
+def self_test() -> Judgement:
+    """Measures the study `self-test` in a directory that is thrown away."""
+    planned = plan.make(study.load(["self-test"]), seed=0)
+    with tempfile.TemporaryDirectory() as folder:
+        store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
+        _measure(store, planned)
+        store.close()
+        return analysis.judge(results.read(store.directory))
+
+
+def _measure(
+    store: Store,
+    planned: Plan,
+    *,
+    within_s: float | None = None,
+    until_s: float | None = None,
+    exactly: bool = False,
+    places: Sequence[RoleMachine] = (),
+) -> None:
+    """Have the lab measure what the store does not have yet, and show what happens."""
+    events = lab.measured_into(
+        store, planned, so_far_of, within_s=within_s, until_s=until_s, exactly=exactly, places=places
+    )
+    # However it ends, the lab ends its servers.
+    with Progress() as progress, closing(events):
+        for event in events:
+            if isinstance(event, Began):
+                for _ in progress.follow(event.what, _steps(events), event.total, event.names):
+                    pass
+            elif isinstance(event, Probed):
+                found = machine.fingerprint()
+                quiet_ns = analysis.by_chain_ns(found, event.chain_ns)
+                moments.keep_best(lab.probed_machine(found), event.readings, quiet_ns)
+            elif (words := _words(event)) is not None:
+                terminal.say(words)
+
+
+def _steps(events: Iterator[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Ended):
+            return
+        yield event
+
+
+def _words(event: Event) -> str | None:
+    """Return the line for an event; None where it has none."""
+    match event:
+        case Estimated(batches, about_s):
+            return f"  measure    {batches} batches, about {units.show_seconds(about_s)} by what the proofs took"
+        case NothingCompared(name, asked):
+            return f"  precision  {name}: nothing was compared, so that {percent(asked)} means nothing"
+        case PrecisionReached(name, asked, blocks):
+            return f"  precision  {name}: {percent(asked)} reached after {counted(blocks, 'block')}"
+        case PrecisionMissed(name, asked, widest, more, about_s):
+            needs = f"some {counted(more, 'more block')}, about {units.show_seconds(about_s)}, would do"
+            return f"  precision  {name}: {_known(widest)}, where {percent(asked)} was asked for: {needs}"
+        case _:
+            return None
+
+
+def _known(widest: WidestToll) -> str:
+    known = f"± {percent_of(widest.half)}" if math.isfinite(widest.half) else "without an interval"
+    return f"the widest toll, of {widest.title}, is {known}"
+
+
+def _say_plan(planned: Plan, store: Store) -> None:
+    about = units.show_seconds(schedule.of_plan(planned))
+    terminal.say(f"  plan       {len(planned.cells)} cells, about {about}")
+    terminal.say(f"  data       {store.directory}/")
+    for where, reason in planned.broken.items():
+        terminal.say(f"warning: {where} is passed over: {reason}", "yellow")
+    fewest = FEWEST_BLOCKS
+    for one in planned.studies:
+        if one.study.measure.blocks < fewest:
+            blocks = counted(one.study.measure.blocks, "block")
+            said = f"{one.study.name}: {blocks} cannot carry an interval, so that every verdict will be unclear"
+            terminal.say(f"warning: {said}: ask for at least {fewest} (--blocks {fewest})", "yellow")
+    busy = machine.busy_cores()
+    if busy > BUSY:
+        said = f"other programs keep {busy:.1f} of {os.cpu_count()} cores busy"
+        terminal.say(f"warning: {said}; intervals will be wider", "yellow")

@@ -1,0 +1,87 @@
+"""Many machines: a study on each node of a cluster, each node's run brought home while it grows.
+
+`driving` asks a `cluster` for its nodes and has a `node`'s part on each: that starts `tollbar run` there as anywhere,
+and `home` is where its run comes to. `on_ray` alone knows Ray, which is an extra. `namespaces` makes machines up on
+this one, and `simulated` a cluster of such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from tollbar.cluster.driving import FILE, PAGE, SIMULATED, Fleets, begin, chosen, read_labels, take_up
+from tollbar.core.errors import TollbarError
+
+if TYPE_CHECKING:
+    from tollbar.cluster.cluster import Cluster
+
+__all__ = [
+    "FILE",
+    "PAGE",
+    "SIMULATED",
+    "Fleets",
+    "begin",
+    "check_can",
+    "chosen",
+    "connected",
+    "drive",
+    "read_labels",
+    "take_up",
+]
+
+ENGINES = ("ray",)
+
+
+def check_can(on: str, simulate: int | None) -> None:
+    """Raises TollbarError for an engine that is none, or is not installed."""
+    engine, _, _ = on.partition(":")
+    if engine not in ENGINES:
+        raise TollbarError(f"no such engine: `{engine}`", where=f"--cluster {on}", hint=f"known: {', '.join(ENGINES)}")
+    if simulate is not None and not 1 <= simulate <= MOST_SIMULATED:
+        raise TollbarError(f"from 1 to {MOST_SIMULATED} nodes", where=f"--simulate {simulate}")
+    if simulate is not None and on != engine:
+        raise TollbarError(
+            "a simulated cluster has an address of its own", where=f"--cluster {on}", hint=f"--cluster {engine}"
+        )
+    if find_spec("ray") is None:
+        raise TollbarError("Ray is not installed", where=f"--cluster {on}", hint="pip install 'tollbar[ray]'")
+
+
+# Each is a raylet with its agents: a fifth of a gigabyte.
+MOST_SIMULATED = 16
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Cluster]:
+    """A cluster that is there, by Ray. Raises TollbarError."""
+    # Not with the others: Ray is an extra, and takes half a second to import.
+    from tollbar.cluster.on_ray import Cluster
+
+    cluster = Cluster(address)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def drive(fleets: Fleets, labels: dict[str, str]) -> None:
+    """Has every node of the fleet's cluster that qualifies measure what it lacks. Raises TollbarError.
+
+    A fleet that has nodes is gone on with on those, and `labels` tell which of them.
+    """
+    from tollbar.cluster.simulated import simulated
+
+    labels = labels or ({} if fleets.fleet.nodes else fleets.fleet.labels)
+    count = fleets.fleet.simulated
+    if count is None:
+        with connected(fleets.fleet.on.partition(":")[2] or None) as cluster:
+            fleets.drive(cluster, chosen(cluster.places(), labels), at_once=None)
+        return
+    with simulated(count) as made, connected(made.address) as cluster:
+        made.wait_for(cluster.places)
+        # The next node has the same cores.
+        fleets.on_lost = lambda name: made.network.end(made.network.spaces[name])
+        fleets.drive(cluster, chosen(cluster.places(), labels), at_once=1)

@@ -1,0 +1,455 @@
+"""The driver: a study on every node that qualifies, each node's run brought home while it grows.
+
+What was measured is in the nodes' runs, and what is home of each is an ordinary run. `fleet.json` says which is whose,
+so that what one node still lacks can be gone on with alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from tollbar import __version__, analysis, results
+from tollbar.cluster import replies
+from tollbar.cluster.cluster import Cluster, ClusterNode, Lost, Part, Said
+from tollbar.cluster.home import Home
+from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.files import pasted, read_text, write_atomically
+from tollbar.core.wire import Strict, is_plain, read_json
+from tollbar.core.words import counted, enumeration
+from tollbar.decide import compare
+from tollbar.decide.compare.reading import shown
+from tollbar.report import terminal
+from tollbar.report.html import write as write_report
+from tollbar.report.terminal.progress import Progress
+from tollbar.results.directory import LOCK, check_files, open_file, refuse_other_kinds
+
+FILE, PAGE = "fleet.json", "fleet.html"
+SCHEMA = 1
+# With the texts of its own studies, of which a run has 2 MiB. An empty list is a value of 64 bytes in memory.
+MOST_BYTES, MOST_VALUES = 4 << 20, 500_000
+# How often a node is asked how far it is: often enough for a screen, seldom enough to take no core's time.
+POLL_S = 2.0
+# How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
+BROUGHT_S = 10.0
+BROUGHT_LIMIT_S = 120.0
+# The node gives its run half as long.
+STOP_LIMIT_S = 30.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,100}")
+# Of a run there, as `errors.ExitStatus` has them: what there is of it is all that it will be.
+DONE, SOME_FAILED = 0, 1
+SIMULATED = "simulated: all nodes are this one machine, measured one after the other, and nothing of it is a network's"
+
+
+class State(StrEnum):
+    """How far a node's part is."""
+
+    WAITING = "waiting"
+    MEASURING = "measuring"
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+    LOST = "lost"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(slots=True)
+class FleetNode(Strict):
+    """A node's part in a fleet, as `fleet.json` has it."""
+
+    name: str
+    address: str
+    labels: dict[str, str]
+    state: State = State.WAITING
+    reason: str | None = None
+    run: str | None = None
+    """Its run's directory, in the folder of its name."""
+    host: str = ""
+    """Its host name, where that of another node is the same and it is called by its address."""
+
+    @property
+    def host_name(self) -> str:
+        return self.host or self.name
+
+
+@dataclass(slots=True)
+class Fleet(Strict):
+    """What `fleet.json` says."""
+
+    schema: int
+    tollbar: str
+    command: list[str]
+    started: str
+    studies: list[str]
+    """Names of what ships with Tollbar, on the nodes as here."""
+    files: dict[str, str]
+    """The text of studies that do not, by their file's name; they are in no order with those that do."""
+    options: list[str]
+    on: str
+    simulated: int | None
+    nodes: list[FleetNode]
+    labels: dict[str, str] = field(default_factory=dict)
+    """Which nodes were asked for."""
+
+
+@dataclass(slots=True)
+class Driven:
+    """A member with what stands on its node."""
+
+    member: FleetNode
+    place: ClusterNode
+    home: Home
+    part: Part | None = None
+    brought_s: float = 0.0
+    done: int = 0
+    planned: int | None = None
+    said: str = ""
+
+
+@dataclass(slots=True)
+class Fleets:
+    """One fleet's directory, driven by one process at a time."""
+
+    directory: Path
+    fleet: Fleet
+    nodes: list[Driven] = field(default_factory=list)
+    on_lost: Callable[[str], None] = lambda _: None
+    """Told the name of a node that is lost, which may measure on all the same."""
+
+    def write(self) -> None:
+        """Keeps what is known of the nodes. Raises TollbarError."""
+        try:
+            write_atomically(self.directory / FILE, json.dumps(asdict(self.fleet), indent=1) + "\n")
+        except OSError as error:
+            raise TollbarError(f"cannot be written: {error.strerror}", where=str(self.directory / FILE)) from error
+
+    def drive(self, cluster: Cluster, places: Sequence[ClusterNode], at_once: int | None) -> None:
+        """Has every node that is not done measure what it lacks. KeyboardInterrupt is handed on, once all is home."""
+        with self._held():
+            self._join(places)
+            terminal.say(f"  data       {self.directory}/")
+            terminal.say(f"  nodes      {enumeration([one.member.name for one in self.nodes])}")
+            if self.fleet.simulated is not None:
+                terminal.say(f"  {SIMULATED}", "yellow")
+            try:
+                self._measure(cluster, at_once or len(self.nodes))
+            except KeyboardInterrupt:
+                busy = self._under_way()
+                terminal.say(f"interrupted: {counted(len(busy), 'node')} asked to stop")
+                with ThreadPoolExecutor(len(busy) or 1) as pool:
+                    list(pool.map(lambda one: self._end(one, State.INTERRUPTED, None), busy))
+                raise
+            finally:
+                for one in self.nodes:
+                    if one.part is not None:
+                        one.part.end()
+                self.write()
+
+    def _join(self, places: Sequence[ClusterNode]) -> None:
+        """Each node that the fleet has; where it has none yet, each one, and of two of one name each by its address."""
+        members = self._known(places) if self.fleet.nodes else self._new(places)
+        left = [place.name for place, member in zip(places, members, strict=True) if member is None]
+        if left:
+            why = "not of this fleet, not to be told from another of its name, or with a name that is no host's"
+            terminal.say(f"  left out   {enumeration([shown(name) for name in left])}: {why}", "yellow")
+        for place, member in zip(places, members, strict=True):
+            if member is None or member.state is State.DONE:
+                continue
+            member.address, member.labels = place.address, dict(place.labels)
+            member.state, member.reason = State.WAITING, None
+            self.nodes.append(Driven(member, place, Home(self.directory / member.name, member.run)))
+        here = {one.member.name for one in self.nodes}
+        for member in self.fleet.nodes:
+            if member.state is not State.DONE and member.name not in here:
+                member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
+        self.write()
+
+    def _new(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
+        names = [place.name for place in places]
+        # The fleet's once all are: one that has no node has not begun.
+        found: list[FleetNode | None] = []
+        for place in places:
+            is_one_of_several = names.count(place.name) > 1
+            name = place.address if is_one_of_several else place.name
+            if name in {one.name for one in found if one}:
+                hint = "one machine measures one thing at a time: start one node of Ray on it"
+                raise TollbarError(f"two nodes of the cluster are one machine: {shown(name)}", hint=hint)
+            host = place.name if is_one_of_several else ""
+            # A node gives its name itself, and a wrong one ends no other's part.
+            is_usable = _NAME.fullmatch(name) and name not in (FILE, PAGE)
+            found.append(FleetNode(name, place.address, dict(place.labels), host=host) if is_usable else None)
+        if not any(found):
+            raise TollbarError(f"no name of a node: {enumeration([shown(name) for name in names])}")
+        self.fleet.nodes = [one for one in found if one]
+        return found
+
+    def _known(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
+        """Which member each node is: names change with those of other nodes, and addresses from day to day."""
+        names = {one.host_name for one in self.fleet.nodes}
+        ways: tuple[Callable[[ClusterNode, FleetNode], bool], ...] = (
+            lambda place, member: (place.name, place.address) == (member.host_name, member.address),
+            # What has the name of another is that one, with a new address.
+            lambda place, member: place.address == member.address and place.name not in names,
+            lambda place, member: place.name == member.host_name,
+        )
+        found: dict[int, FleetNode] = {}
+        for is_it in ways:
+            places_left = [at for at in range(len(places)) if at not in found]
+            members_left = [one for one in self.fleet.nodes if one not in found.values()]
+            for at in places_left:
+                # Where several of one name are left, none of them can be told from the others.
+                those = [one for one in members_left if is_it(places[at], one)]
+                if len(those) == 1 and sum(is_it(places[other], those[0]) for other in places_left) == 1:
+                    found[at] = those[0]
+        return [found.get(at) for at in range(len(places))]
+
+    def _measure(self, cluster: Cluster, at_once: int) -> None:
+        with Progress() as progress:
+            while left := [one for one in self.nodes if one.member.state in (State.WAITING, State.MEASURING)]:
+                busy = [one for one in left if one.member.state is State.MEASURING]
+                for one in [one for one in left if one.member.state is State.WAITING][: at_once - len(busy)]:
+                    self._guarded(one, partial(self._begin, cluster))
+                for one in self._under_way():
+                    self._guarded(one, self._look_at)
+                progress.several({one.member.name: (one.done, one.planned, one.said) for one in self._under_way()})
+                if self._under_way():
+                    time.sleep(POLL_S)
+
+    def _guarded(self, one: Driven, step: Callable[[Driven], None]) -> None:
+        """What goes wrong with one node ends its part, and no other."""
+        try:
+            step(one)
+        except Lost as error:
+            self._set(one, State.LOST, str(error))
+        except Said as error:
+            self._set(one, State.FAILED, str(error))
+        except TollbarError as error:
+            self._end(one, State.REFUSED, str(error))
+        except OSError as error:
+            self._end(one, State.FAILED, f"its run here cannot be read or written: {error}")
+
+    def _begin(self, cluster: Cluster, one: Driven) -> None:
+        one.part = cluster.start(one.place, one.member.name)
+        version = replies.read(replies.VERSION, one.part.call("version"))
+        if version != __version__:
+            has = f"Tollbar {shown(version)}" if version else "no Tollbar"
+            self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
+            return
+        fleet, run = self.directory.name, one.member.run
+        if (at_home := one.home.whole) is not None:
+            # What the node itself has is newer, if it has any: it went on until it was ended.
+            came = sum(trials for _, trials in results.present(at_home).values())
+            if replies.read(replies.TRIALS, one.part.call("trials", fleet, run)) < came:
+                one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
+        # Whichever it began where that was never said here: its batches are not measured anew.
+        resume = replies.read(replies.TRIALS, one.part.call("trials", fleet, run)) >= 0
+        if not resume and at_home is None:
+            one.home.give_up()
+            one.member.run = None
+        studies = [] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]
+        words = [*studies, *self.fleet.options]
+        made_up = self.fleet.simulated is not None
+        one.part.call("begin", fleet, self.fleet.files, words, resume=resume, simulated=made_up)
+        one.member.state = State.MEASURING
+        self.write()
+
+    def _look_at(self, one: Driven) -> None:
+        assert one.part is not None
+        found = replies.read(replies.PROGRESS, one.part.call("progress", self.directory.name))
+        one.done, one.planned = found.done, found.planned
+        if one.member.run is None and found.run is not None:
+            # Before any of it is home: that is how it is found again.
+            one.home.begin(found.run)
+            one.member.run = one.home.run
+            self.write()
+        lines = [shown(line) for line in found.said.splitlines() if line.strip()]
+        one.said = lines[-1] if lines else ""
+        # The first batches at once: by then a node may be worth going on with.
+        is_first = one.done > 0 and one.home.whole is None
+        if found.status is not None or is_first or time.monotonic() - one.brought_s > BROUGHT_S:
+            self._bring(one)
+        if found.status is None:
+            return
+        if found.status not in (DONE, SOME_FAILED):
+            errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+            self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {found.status}"])[-1])
+        elif one.home.whole is None:
+            self._set(one, State.FAILED, "sends nothing of its run")
+        else:
+            one.part.call("forget", self.directory.name)
+            self._set(one, State.DONE, "some cell failed, or none could be measured" if found.status else None)
+
+    def _bring(self, one: Driven) -> None:
+        """Brings home what is new of its run; asked for anew where it was not what it said."""
+        assert one.part is not None
+        for known, blocks in (one.home.known(), ({}, [])):
+            changed = one.part.call("changed", self.directory.name, known, blocks, limit_s=BROUGHT_LIMIT_S)
+            try:
+                one.home.take(changed)
+                break
+            except OSError as error:
+                raise TollbarError(f"cannot write what {one.member.name} sends: {error.strerror}") from error
+            except TollbarError:
+                if not blocks and not known:
+                    raise
+        if one.member.run != one.home.run:
+            one.member.run = one.home.run
+            self.write()
+        one.brought_s = time.monotonic()
+
+    def _end(self, one: Driven, state: State, reason: str | None) -> None:
+        """Stops a part, and brings home what it has."""
+        if one.part is not None:
+            with suppress(Lost, Said, TollbarError, OSError):
+                one.part.call("stop", limit_s=STOP_LIMIT_S)
+                if state is not State.REFUSED:
+                    self._bring(one)
+        self._set(one, state, reason)
+
+    def _set(self, one: Driven, state: State, reason: str | None) -> None:
+        if one.part is not None:
+            one.part.end()
+            one.part = None
+        if state is State.LOST:
+            self.on_lost(one.member.name)
+        one.member.state, one.member.reason = state, reason and shown(reason)
+        words = f"  {one.member.name:<10} {state}{f': {one.member.reason}' if reason else ''}"
+        terminal.say(words, "yellow" if reason or state is not State.DONE else None)
+        self.write()
+
+    def _under_way(self) -> list[Driven]:
+        return [one for one in self.nodes if one.member.state is State.MEASURING]
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """While this process drives the fleet, no other does."""
+        try:
+            # Never emptied: what is there may not be a lock.
+            lock = os.fdopen(open_file(self.directory / LOCK, os.O_RDWR | os.O_CREAT), "r+b")
+        except OSError as error:
+            raise TollbarError(f"cannot be opened: {error.strerror}", where=str(self.directory / LOCK)) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                hint = "wait for it to end"
+                raise TollbarError("another process drives this fleet", where=str(self.directory), hint=hint) from error
+            yield
+
+    def finished(self, *, report: bool) -> list[Path]:
+        """Return the runs of nodes that are done, with a report each where that is asked for.
+
+        Each was judged on its node, which noted that look. What is not done is not looked at: that would cost it
+        confidence.
+        """
+        done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
+        for found in compare.read(done) if report else ():
+            if isinstance(found, compare.ReadRun):
+                write_report(analysis.judge(results.read(found.directory)))
+        return done
+
+    def discard(self) -> None:
+        """Removes a fleet's directory that has no run in it."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def how_to_go_on(self) -> str:
+        """The command."""
+        return f"tollbar run --resume {pasted(self.directory)}"
+
+
+def begin(
+    runs: Path,
+    label: str,
+    *,
+    command: Sequence[str],
+    studies: Sequence[str],
+    files: Mapping[str, str],
+    options: Sequence[str],
+    on: str,
+    simulated: int | None,
+    labels: Mapping[str, str],
+) -> Fleets:
+    """A new fleet's directory, without a node yet. Raises TollbarError."""
+    started = datetime.now().astimezone()
+    fleet = Fleet(
+        SCHEMA, __version__, [*command], started.isoformat(timespec="seconds"), [*studies], dict(files), [*options], on,
+        simulated, [], dict(labels),
+    )  # fmt: skip
+    for number in range(1, 1000):
+        directory = runs / f"{started:%Y-%m-%d-%H%M%S}-{label}-fleet{f'-{number}' if number > 1 else ''}"
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            hint = "choose another with --runs DIRECTORY"
+            raise TollbarError(f"cannot make the fleet's directory: {error}", where=str(runs), hint=hint) from error
+        return Fleets(directory, fleet)
+    raise TollbarError("has a thousand fleets of this second", where=str(runs))
+
+
+def take_up(directory: Path) -> Fleets:
+    """A fleet to go on with. Raises TollbarError."""
+    path = directory / FILE
+    try:
+        said = read_json(read_text(path, MOST_BYTES, pipes=False), MOST_VALUES)
+        fleet = TypeAdapter(Fleet).validate_python(said)
+    except ValidationError as error:
+        what = error.errors(include_url=False, include_context=False, include_input=False)[0]["msg"]
+        raise TollbarError(f"not as Tollbar writes it: {what}", where=str(path)) from error
+    except ValueError as error:
+        raise TollbarError(f"not as Tollbar writes it: {error}", where=str(path)) from error
+    names = [*(one.name for one in fleet.nodes), *(one.run for one in fleet.nodes if one.run), *fleet.files]
+    if fleet.schema != SCHEMA or not all(map(is_plain, names)):
+        raise TollbarError(f"not a fleet of schema {SCHEMA}", where=str(path), hint="begin a new one")
+    if fleet.tollbar != __version__:
+        raise TollbarError(f"begun by Tollbar {fleet.tollbar}, and this is {__version__}", where=str(directory))
+    _check_files(directory, [one.name for one in fleet.nodes])
+    return Fleets(directory, fleet)
+
+
+def _check_files(directory: Path, nodes: Sequence[str]) -> None:
+    """Raises TollbarError for an entry that is no ordinary file of a fleet or of a node's run in it."""
+    runs = [path for name in nodes for path in (directory / name).glob("*")]
+    for path in [*directory.iterdir(), *runs]:
+        refuse_other_kinds(path.lstat(), str(path.relative_to(directory)), str(directory))
+    for run in runs:
+        check_files(run)
+
+
+def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[ClusterNode]:
+    """The nodes that have all these labels. Raises TollbarError where none has."""
+    found = [one for one in places if all(one.labels.get(label) == value for label, value in wanted.items())]
+    if not found and wanted:
+        there = sorted({f"{label}={value}" for one in places for label, value in one.labels.items()})
+        asked = " ".join(f"{label}={value}" for label, value in wanted.items())
+        hint = nearest(asked, there) or "`ray start --labels=NAME=VALUE` gives a node one"
+        raise TollbarError(
+            f"no node of {counted(len(places), 'node')} has this label", where=f"--nodes {asked}", hint=hint
+        )
+    if not found:
+        raise TollbarError("the cluster has no node that is alive")
+    return sorted(found, key=lambda one: (one.name, one.address))
+
+
+def read_labels(said: Sequence[str]) -> dict[str, str]:
+    """What `--nodes` says. Raises TollbarError."""
+    for one in said:
+        name, equals, value = one.partition("=")
+        if not (name and equals and value):
+            raise TollbarError("a label and its value, as in tollbar.io/role=web", where=f"--nodes {one}")
+    return {one.partition("=")[0]: one.partition("=")[2] for one in said}

@@ -1,0 +1,1 @@
+"""Errors, files, units, statistics, the machine and the contract with runners: nothing here knows of security."""

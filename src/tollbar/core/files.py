@@ -1,0 +1,277 @@
+"""Files that are there whole or not at all, and only for those they are meant for; and where folders of data are."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import shlex
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from tollbar.core.errors import TollbarError
+
+MOST_WRITTEN_BYTES = 1024 * 1024
+"""Limit of a file that a person writes, such as a study: twenty times the largest that ships, and read in 2 s."""
+
+WRITER_WAIT_S = 5.0
+"""Time for the program that writes to a named pipe to open it: more than a shell needs to start it."""
+
+SYSTEM_CACHE = Path("/var/cache/tollbar")
+"""Where root keeps what other users may not change, or have to reach."""
+
+_PIECE_BYTES = 1024 * 1024
+
+SEARCH_PATH = "TOLLBAR_PATH"
+"""The environment variable of folders, colons between them, that hold `families/`, `servers/` and `policies/` of the
+user's own."""
+
+
+def folders_with(file: str, own: Path) -> Mapping[str, Path]:
+    """The folders of data that hold this file, by name, in the order of their names.
+
+    Those beside Tollbar's `own`, and those in a folder of the same name on `TOLLBAR_PATH`, of which the first of a
+    name is taken. Tollbar's own is never replaced.
+    """
+    return _first_of_a_name((one.parent.name, one.parent) for root in _roots(own) for one in root.glob(f"*/{file}"))
+
+
+def named_files(own: Path) -> Mapping[str, Path]:
+    """The TOML files of a folder of data, by their names without `.toml`; found as `folders_with` finds folders."""
+    return _first_of_a_name((one.stem, one) for root in _roots(own) for one in root.glob("*.toml"))
+
+
+def _roots(own: Path) -> list[Path]:
+    path = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
+    given = [full_path(folder) / own.name for folder in dict.fromkeys(path) if folder]
+    return [own, *(folder for folder in given if is_folder(folder))]
+
+
+def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
+    first: dict[str, Path] = {}
+    for name, path in found:
+        first.setdefault(name, path)
+    return dict(sorted(first.items()))
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a folder is there.
+
+    `Path` raises an OSError instead for a name that is too long, and for one in a folder that is closed to this user.
+    """
+    return os.path.isdir(path)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a regular file is there, as `is_folder` does."""
+    return os.path.isfile(path)
+
+
+def full_path(path: Path | str) -> Path:
+    """Return where a file or a folder is, whatever the working directory will be.
+
+    Links that lead to themselves are left in the path. A working directory that is gone leaves it relative.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except OSError:
+        return Path(path)
+
+
+def pasted(path: Path | str) -> str:
+    """Return a path as a shell takes it for one word and a command for a path, whatever it begins with."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def cache_folder() -> Path:
+    """Where what may be made again is kept for this user; root's is the system's where the home is another user's.
+
+    `sudo -E` has root work in such a home. Raises RuntimeError where there is no home directory.
+    """
+    kept = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The specification says that a relative path there is to be ignored.
+    folder = (kept if kept.is_absolute() else Path.home() / ".cache") / "tollbar"
+    return SYSTEM_CACHE if os.geteuid() == 0 and is_replaceable(folder) else folder
+
+
+def is_replaceable(path: Path) -> bool:
+    """Return whether another user than root and this one could change what is in this folder, or put another there.
+
+    A folder like /tmp, where all may write and nobody can take what is another's, is replaceable by nobody.
+    """
+    # In a user namespace, root of the machine is a user without a number.
+    trusted = {0, os.geteuid(), os.stat("/").st_uid}
+    for place in {path.absolute(), full_path(path)}:
+        for folder in (place, *place.parents):
+            with suppress(FileNotFoundError):
+                about = folder.stat()
+                is_open = about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and about.st_gid != 0)
+                if about.st_uid not in trusted or (is_open and not about.st_mode & stat.S_ISVTX):
+                    return True
+    return False
+
+
+def read_bytes(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool = True) -> bytes:
+    """Return the content of a file that a user names or a stranger sends, of at most `most_bytes`.
+
+    A regular file is read, and with `pipes` also a pipe, such as `<(command)`, until its writers close it. A pipe that
+    no program opens for writing within `WRITER_WAIT_S` is refused. Ctrl-C ends each wait. Raises TollbarError for all
+    else: devices, folders, sockets, larger content.
+    """
+    where = str(path)
+    try:
+        _refuse_other_kinds(path.stat().st_mode, where, pipes)
+        # Without O_NONBLOCK, to open a pipe without a writer never ends, nor does the Ctrl-C of the user.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            # Another file may have taken the place of the one that was looked at.
+            mode = os.fstat(handle).st_mode
+            _refuse_other_kinds(mode, where, pipes)
+            pieces = _pieces_of_pipe(handle, where) if stat.S_ISFIFO(mode) else _pieces(handle)
+            return _joined(pieces, most_bytes, where)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:
+        # A ValueError: a path with a NUL byte in it.
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        hint = f"`ls -l {shlex.quote(str(path.parent))}` lists the files there"
+        raise TollbarError(f"cannot be read: {reason}", where=where, hint=hint) from error
+
+
+def read_text(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool = True) -> str:
+    """Return the UTF-8 text of a file as `read_bytes` does, without a byte order mark and with plain line ends."""
+    try:
+        text = read_bytes(path, most_bytes, pipes=pipes).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"cannot be read: byte {error.start} is not UTF-8; the file must be text in UTF-8"
+        hint = f"`iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))}` converts UTF-16, for example"
+        raise TollbarError(what, where=str(path), hint=hint) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _refuse_other_kinds(mode: int, where: str, pipes: bool) -> None:
+    if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
+        return
+    kind = next((name for is_kind, name in _KINDS.items() if is_kind(mode)), "of an unknown kind")
+    wanted = "a regular file or a pipe" if pipes else "a regular file"
+    hint = f"`stat {shlex.quote(where)}` prints its kind"
+    raise TollbarError(f"cannot be read: it is {kind}; it must be {wanted}", where=where, hint=hint)
+
+
+_KINDS = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
+
+
+def _pieces(handle: int) -> Iterator[bytes]:
+    while piece := os.read(handle, _PIECE_BYTES):
+        yield piece
+
+
+def _pieces_of_pipe(handle: int, where: str) -> Iterator[bytes]:
+    """Yield the content of a pipe that was opened without waiting for its writer."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    until = time.monotonic() + WRITER_WAIT_S
+    has_writer = False
+    while True:
+        try:
+            piece = os.read(handle, _PIECE_BYTES)
+        except BlockingIOError:
+            # There is a writer, and it may take its time.
+            has_writer = True
+            poll.poll()
+            continue
+        if piece:
+            has_writer = True
+            yield piece
+        elif has_writer or poll.poll(0):
+            # Each writer has closed it: one that came and went since the last look is seen by poll alone.
+            return
+        elif time.monotonic() < until:
+            poll.poll(100)
+        else:
+            what = f"cannot be read: no program writes to this pipe; one must open it within {WRITER_WAIT_S:.0f} s"
+            hint = "`COMMAND FILE <(WRITER)` starts the writer with the command, for example in bash"
+            raise TollbarError(what, where=where, hint=hint)
+
+
+def _joined(pieces: Iterable[bytes], most_bytes: int, where: str) -> bytes:
+    content = bytearray()
+    for piece in pieces:
+        content += piece
+        if len(content) > most_bytes:
+            size = f"{most_bytes // 1024**2} MiB" if most_bytes >= 1024**2 else f"{most_bytes:,} bytes"
+            hint = f"`head -c 300 {shlex.quote(where)}` shows whether it is the right file"
+            raise TollbarError(f"cannot be read: it is larger than {size}, the limit", where=where, hint=hint)
+    return bytes(content)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError.
+
+    A link or a pipe in its place is replaced, and never followed or written to.
+    """
+    # An ordinary file: who may read it is for the user's mask to say.
+    with _unfinished(path, 0o666) as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_named(path: Path, text: str) -> None:
+    """Write a file that a user names as `write_atomically` does, but for a device or a pipe, such as `/dev/null`.
+
+    Such a one is written to, and never replaced. A pipe that nothing reads from is an OSError, where a plain `open`
+    would wait for ever. Raises OSError.
+    """
+    if path.exists() and not path.is_file():
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "w", encoding="utf-8") as device:
+            device.write(text)
+    else:
+        write_atomically(path, text)
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file that a user names, as the `opener` of `open`. A pipe that nothing reads from is an OSError."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+    os.set_blocking(handle, True)
+    return handle
+
+
+def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> None:
+    """Write a file of this mode, whatever the mask is; others see none of it before. Raises OSError.
+
+    `owner` is the number of the user and of the group that the file is given to; None: it stays the writer's.
+    """
+    with _unfinished(path, mode & 0o700) as file:
+        if owner is not None:
+            os.fchown(file.fileno(), owner, owner)
+        os.fchmod(file.fileno(), mode)
+        file.write(content)
+
+
+@contextmanager
+def _unfinished(path: Path, mode: int) -> Iterator[IO[bytes]]:
+    """A new file beside this one, in whose place it is put at the end."""
+    # Opened anew and with its mode: never a file or a link that was laid there, and never a moment for others to read.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise

@@ -1,0 +1,23 @@
+"""The version of the method that a run was measured by. A change that gives the same work another ratio raises it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tollbar.core.errors import TollbarError
+
+VERSION = 4
+"""METHOD.md has a line for each under "Versions"."""
+FIRST = 1
+"""The version of runs that state none."""
+
+
+def refuse_mixed(versions: Iterable[int], *, across_methods: bool, where: str | None = None) -> None:
+    """Raise TollbarError where figures of more than one version of the method would be set side by side."""
+    several = sorted(set(versions))
+    if len(several) > 1 and not across_methods:
+        raise TollbarError(
+            f"the runs were measured by versions {' and '.join(map(str, several))} of the method",
+            where=where,
+            hint="measure the older again, or take them as they are with --across-methods",
+        )

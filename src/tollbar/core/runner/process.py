@@ -1,0 +1,260 @@
+"""A runner's process: started under the guard, on a core of its own, and ended with all that it started."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from tollbar.core.errors import TollbarError
+from tollbar.core.runner import confined
+from tollbar.core.runner.confined import Account
+
+# A line holds a chunk or a record: some kilobytes. A runner that says more than this is not answering.
+MOST_BYTES = 16 * 1024 * 1024
+# Keys and messages in hexadecimal are some kilobytes.
+PIPE_BYTES = 1024 * 1024
+# The end of what a runner said on standard error, which is where it says why it died.
+KEPT_LOG_BYTES = 2000
+# The guard tells a process that has to end by SIGTERM, and the second one kills: some milliseconds between the two,
+# because two that come at once are one.
+KILL_POLL_S = 0.02
+# A runner that has closed its output ends within a fraction of this.
+END_POLL_S = 0.001
+# A process outlives SIGKILL only while the kernel works for it.
+KILL_LIMIT_S = 12.0
+
+
+@cache
+def engine() -> Path:
+    """Where the engine is. Raises TollbarError with what to do when it is not installed."""
+    name = "tollbar-engine"
+    places = [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
+    for place in places:
+        if os.access(place / name, os.X_OK):
+            return place / name
+    found = shutil.which(name)
+    if found is None:
+        raise TollbarError("the engine is not installed", where=name, hint="`make run` builds and installs it")
+    return Path(found)
+
+
+def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts the engine with these arguments; `options` are Popen's.
+
+    Raises TollbarError where the engine cannot be run any more, and OSError where nothing can.
+    """
+    program = str(engine())
+    try:
+        return subprocess.Popen([program, *words], **options)
+    except OSError as error:
+        if error.filename != program:
+            raise
+        raise _lost(error.strerror) from error
+
+
+def _lost(why: str | None) -> TollbarError:
+    """Every cell of the run needs the engine, so that this is no failure of the one that was about to be measured."""
+    return TollbarError(
+        f"the engine was there when the run began, and cannot be started now: {why}",
+        where=str(engine()),
+        hint="once it is back (`make run` builds and installs it), go on with: tollbar run --resume RUN",
+    )
+
+
+class Ended(Exception):
+    """No line came: the runner ended, said nothing in time, or cannot be understood."""
+
+    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
+        self.reason = reason
+        self.timed_out = timed_out
+        super().__init__(reason)
+
+
+class Process:
+    """A runner that is spoken to line by line. It ends with the lab, and what it started ends with it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        core: int | None = None,
+        account: Account | None = None,
+        is_lab: bool = False,
+    ) -> None:
+        """Start it. Of root's lab it has this account, or else root's, and no capability that it does not need.
+
+        `is_lab`: it starts servers on another machine for the lab, and has all rights of the lab.
+        """
+        pinned = ["--core", str(core)] if core is not None else []
+        reached = [word for word in command if word.startswith("/")]
+        limits = [] if is_lab else confined.words(account, reaches=reached, dies_with_guard=True)
+        guarded = ["guard", "--tree", "--child-of", str(os.getpid()), *pinned, "--", *limits, *command]
+        self._process = start_engine(
+            guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
+        self._stdin: IO[bytes] = self._process.stdin
+        # A runner that never reads cannot block the lab: what it is sent fits into the pipe.
+        fcntl.fcntl(self._stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._heard, self._messages = bytearray(), bytearray()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._process.stdout, selectors.EVENT_READ, self._heard)
+        self._selector.register(self._process.stderr, selectors.EVENT_READ, self._messages)
+
+    @property
+    def pid(self) -> int:
+        """Of the guard, which has the runner below it."""
+        return self._process.pid
+
+    def say(self, line: Mapping[str, Any]) -> None:
+        """Hands it one line. A runner that does not read any more is noticed where its answer is waited for."""
+        with suppress(BrokenPipeError):
+            self._stdin.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._stdin.flush()
+
+    def beat(self) -> None:
+        """Hands it an empty line, from whichever thread: it is still asked."""
+        with suppress(BrokenPipeError):
+            self._stdin.write(b"\n")
+            self._stdin.flush()
+
+    def end_input(self) -> None:
+        """Says that nothing more will come."""
+        with suppress(BrokenPipeError):
+            self._stdin.close()
+
+    def hear(self, limit_s: float) -> bytes:
+        """Its next line. Raises Ended where there is none within so many seconds."""
+        deadline = time.monotonic() + limit_s
+        while b"\n" not in self._heard:
+            if len(self._heard) > MOST_BYTES:
+                raise Ended(f"answered more than {MOST_BYTES // 1024**2} MiB")
+            if not self._has_output():
+                raise Ended(self._how_it_ended(max(0.0, deadline - time.monotonic())))
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise Ended(f"no answer within {limit_s:.0f} s", timed_out=True)
+            self._take_in(left_s)
+        return self._next_line()
+
+    def answers_within(self, limit_s: float) -> bool:
+        """Whether its next line comes within so many seconds, or nothing more will."""
+        deadline = time.monotonic() + limit_s
+        while b"\n" not in self._heard and self._has_output():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._take_in(left_s)
+        return True
+
+    def line_here(self) -> bytes | None:
+        """Return its next line if all of it is here already; a part of one belongs to the next answer."""
+        self._take_in(0)
+        return self._next_line() if b"\n" in self._heard else None
+
+    def how_it_ends(self, limit_s: float) -> str | None:
+        """After its last line: how it failed to end well, or None. Raises Ended if it does not end."""
+        deadline = time.monotonic() + limit_s
+        while self._has_output():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise Ended(f"it did not end within {limit_s:.0f} s of its last line", timed_out=True)
+            self._take_in(left_s)
+        if self._heard.strip():
+            return "it went on after its last line"
+        reason = self._how_it_ended(max(0.0, deadline - time.monotonic()))
+        return None if self._process.returncode == 0 else reason
+
+    def terminate(self) -> None:
+        """Tells it to end, from whichever thread: the one that waits for its next line finds that it has ended."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """Ends it and whatever it started, if that is still there, and reaps it."""
+        deadline = time.monotonic() + KILL_LIMIT_S
+        ended = self._has_ended()
+        while not ended and time.monotonic() < deadline:
+            os.kill(self._process.pid, signal.SIGTERM)
+            ended = self._has_ended(KILL_POLL_S)
+        if not ended:
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._has_ended(KILL_LIMIT_S)
+        self._selector.close()
+        for pipe in (self._stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+    def _next_line(self) -> bytes:
+        line, _, rest = self._heard.partition(b"\n")
+        self._heard[:] = rest
+        return bytes(line)
+
+    def _has_output(self) -> bool:
+        return any(key.data is self._heard for key in self._selector.get_map().values())
+
+    def _take_in(self, limit_s: float) -> None:
+        for key, _ in self._selector.select(limit_s):
+            read = os.read(key.fd, 1 << 16)
+            if not read:
+                self._selector.unregister(key.fileobj)
+            key.data.extend(read)
+        del self._messages[:-KEPT_LOG_BYTES]
+
+    def _has_ended(self, limit_s: float = 0.0) -> bool:
+        """Whether the guard ends within this time; then its status is known, and what it guarded is gone."""
+        deadline = time.monotonic() + limit_s
+        while self._process.returncode is None:
+            found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is not None:
+                if found.si_code != os.CLD_EXITED:
+                    # The guard itself was ended, and saw nothing out. Until it is reaped its group's id is its own.
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+            elif time.monotonic() >= deadline:
+                return False
+            else:
+                time.sleep(END_POLL_S)
+        return True
+
+    def _how_it_ended(self, limit_s: float) -> str:
+        """In words. Raises TollbarError where it is the engine, which its guard could not start any more."""
+        if not self._has_ended(limit_s):
+            raise Ended("it said nothing more and did not end", timed_out=True)
+        status = self._process.returncode
+        # The guard says of a command that a signal ended what a shell would.
+        if status < 0 or status > 128:
+            how = f"the runner was ended by {_signal_name(-status if status < 0 else status - 128)}"
+        else:
+            how = f"the runner ended with status {status}"
+        with suppress(OSError):
+            self._take_in(0)
+        messages = self._messages.decode(errors="replace").strip()
+        if not messages:
+            return how
+        # setpriv starts the runners of root's lab below the guard, and has other words for the same.
+        last = messages.splitlines()[-1].replace("setpriv: failed to execute ", "guard: cannot start ", 1)
+        if last.startswith(without_engine := f"guard: cannot start {engine()}: "):
+            raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
+        return f"{how}: {last}"
+
+
+def _signal_name(number: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"

@@ -1,0 +1,240 @@
+"""A session: a runner that is made ready once, and then advanced a chunk at a time until its input ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tollbar.core.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
+from tollbar.core.runner.confined import Account
+from tollbar.core.runner.process import Ended, Process
+
+Said = TypeVar("Said", bound=BaseModel)
+Meanwhile = tuple[float, Callable[[], object]]
+"""What is done while a chunk is waited for, and every how many seconds."""
+
+# More CPU time than this many cores could give in the time means another clock than the contract asks for.
+MOST_CORES = 1024
+# A runner's clock may be read a little earlier and later than the lab's; and clocks tick.
+CLOCK_SLACK_NS = 1_000_000
+# After its input has ended a runner has nothing left to do but to say how it went.
+END_LIMIT_S = 10.0
+OUT_OF_TURN = "the runner answered out of turn; each line that it reads has one answer"
+
+
+class Stopped(Exception):
+    """A session that will give no further chunk, and why."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        super().__init__(record.reason)
+
+
+def ask(
+    command: Sequence[str],
+    task: Mapping[str, Any],
+    *,
+    limit_s: float,
+    core: int | None = None,
+    account: Account | None = None,
+) -> Record:
+    """Hands a task that is answered by one record to a fresh process of this runner; `limit_s` seconds at most."""
+    process = Process(command, core=core, account=account)
+    try:
+        process.say({"contract": CONTRACT, **task})
+        process.end_input()
+        deadline = time.monotonic() + limit_s
+        record = _read(process.hear(limit_s), Record)
+        fault = process.how_it_ends(max(0.0, deadline - time.monotonic()))
+        return failed(fault) if fault else record
+    except Ended as ended:
+        return _of(ended)
+    except Stopped as stopped:
+        return stopped.record
+    finally:
+        process.kill()
+
+
+class Session:
+    """A runner that measures. A context: outside it nothing of the runner is left.
+
+    Whatever goes wrong is `Stopped` with a record that says why, and from then on the session is of no use.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        task: Mapping[str, Any],
+        *,
+        core: int | None = None,
+        account: Account | None = None,
+    ) -> None:
+        self._process = Process(command, core=core, account=account)
+        self._process.say({"contract": CONTRACT, **task})
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+
+    def terminate(self) -> None:
+        """Ends the runner from another thread than the one that waits for it, where that is Stopped then."""
+        self._process.terminate()
+
+    @property
+    def pid(self) -> int:
+        """The process that guards the runner: the runner, and what that has started, are below it."""
+        return self._process.pid
+
+    def ready(self, limit_s: float) -> Ready:
+        """Waits until it is ready and warm. Raises Stopped."""
+        said = _unless_ended(self._hear(limit_s))
+        if not isinstance(said.get("ready"), dict):
+            raise Stopped(failed("the runner did not say that it is ready"))
+        if not said["ready"].get("provider"):
+            raise Stopped(failed("a runner that cannot say its provider's version measures nothing"))
+        return _validated(said["ready"], Ready)
+
+    def advance(
+        self,
+        seconds: float,
+        operations: int,
+        limit_s: float,
+        meanwhile: Meanwhile | None = None,
+        *,
+        slice_s: float = 0.0,
+    ) -> ChunkRecord:
+        """One chunk of at least so long and at least so many operations. Raises Stopped.
+
+        `slice_s`: about how long its slices are, of a runner that can slice; 0: it has none.
+        `meanwhile` is done again and again until the chunk is answered, each time so many seconds after the last.
+        """
+        if (early := self._process.line_here()) is not None:
+            _chunk(early)
+            raise Stopped(failed(OUT_OF_TURN))
+        asked_ns = time.monotonic_ns()
+        slices = {"slice_seconds": slice_s} if slice_s else {}
+        self._process.say({"advance": {"seconds": seconds, "operations": operations}, **slices})
+        if meanwhile is not None:
+            every_s, do = meanwhile
+            while not self._process.answers_within(every_s) and time.monotonic_ns() - asked_ns < limit_s * 1e9:
+                do()
+        left_s = limit_s - (time.monotonic_ns() - asked_ns) / 1e9
+        chunk = _chunk(self._hear(max(0.0, left_s)))
+        fault = _impossible(chunk, seconds, operations, time.monotonic_ns() - asked_ns)
+        # A runner's own probe is not on the scale of the lab's: one quick reading would make all others disturbed.
+        if chunk.observed.slices and not slice_s:
+            fault = "it answered with slices, which were not asked for"
+        if fault:
+            raise Stopped(failed(fault))
+        return chunk
+
+    def finish(self) -> Record:
+        """Ends its input, and takes its last line: what became of the session."""
+        try:
+            if (early := self._process.line_here()) is not None:
+                return _too_early(_last(early))
+            self._process.end_input()
+            record = _last(self._process.hear(END_LIMIT_S))
+            if record.outcome is not Outcome.OK:
+                return record
+            fault = self._process.how_it_ends(END_LIMIT_S)
+            return failed(fault) if fault else record
+        except Ended as ended:
+            return _of(ended)
+        except Stopped as stopped:
+            return stopped.record
+
+    def _hear(self, limit_s: float) -> bytes:
+        """Return the next line. Raises Stopped where none comes."""
+        try:
+            return self._process.hear(limit_s)
+        except Ended as ended:
+            raise Stopped(_of(ended)) from None
+
+
+# Lines are told apart by their keys alone. A line that arrives before the lab asks for the next one is read in the same
+# way as one that arrives after, so that the reason of a failure does not depend on which of the two was quicker.
+
+
+def _chunk(line: bytes) -> ChunkRecord:
+    """Return a line as a chunk. Raises Stopped where it is another one."""
+    said = _unless_ended(line)
+    if "ready" in said:
+        raise Stopped(failed(OUT_OF_TURN))
+    return _validated(said, ChunkRecord)
+
+
+def _last(line: bytes) -> Record:
+    """Return a line as the outcome of the session. Raises Stopped where it is another one."""
+    said = _document(line)
+    if {"ready", "operations"} & said.keys():
+        raise Stopped(failed(OUT_OF_TURN))
+    return _validated(said, Record)
+
+
+def _unless_ended(line: bytes) -> dict[str, Any]:
+    """Return a line that is no outcome. Raises Stopped where it is one, after which nothing comes."""
+    said = _document(line)
+    if "outcome" in said:
+        raise Stopped(_too_early(_validated(said, Record)))
+    return said
+
+
+def _too_early(record: Record) -> Record:
+    """Return the outcome of a session that the runner ended by itself."""
+    return failed("the runner ended before its input did") if record.outcome is Outcome.OK else record
+
+
+def _impossible(chunk: ChunkRecord, seconds: float, operations: int, elapsed_ns: int) -> str | None:
+    """What cannot be so in a chunk, by the lab's own clock."""
+    # First: a second answer to the request before may also be too small for this one.
+    if chunk.wall_ns > elapsed_ns + CLOCK_SLACK_NS:
+        elapsed = f"a chunk of {chunk.wall_ns / 1e6:.1f} ms came {elapsed_ns / 1e6:.1f} ms after it was asked for"
+        return f"the runner answered out of turn, or with another clock: {elapsed}"
+    if chunk.operations < operations:
+        return f"a chunk of {chunk.operations} operations, where at least {operations} were asked for"
+    if chunk.wall_ns + CLOCK_SLACK_NS < seconds * 1e9:
+        return f"a chunk of {chunk.wall_ns / 1e6:.3f} ms, where at least {seconds * 1e3:.3f} ms were asked for"
+    for what in ("operations", "cpu_ns", "wall_ns") if chunk.observed.slices else ():
+        said, parts = getattr(chunk, what), sum(getattr(one, what) for one in chunk.observed.slices)
+        if said != parts:
+            return f"`{what}` is {said}, and those of its slices are {parts} together"
+    if chunk.observed.background_ns > chunk.cpu_ns:
+        return "more CPU time between chunks than in all of it"
+    if chunk.cpu_ns > (chunk.wall_ns + chunk.observed.background_ns) * MOST_CORES:
+        return "more CPU time than the machine has"
+    return None
+
+
+def _of(ended: Ended) -> Record:
+    return failed(ended.reason, Outcome.TIMED_OUT if ended.timed_out else Outcome.FAILED)
+
+
+def _document(line: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(line)
+    except (RecursionError, ValueError):
+        said = None
+    if not isinstance(said, dict):
+        raise Stopped(failed(f"the runner's answer is no JSON object: {line[:60].decode(errors='replace')!r}"))
+    return said
+
+
+def _read(line: bytes, model: type[Said]) -> Said:
+    return _validated(_document(line), model)
+
+
+def _validated(said: Mapping[str, Any], model: type[Said]) -> Said:
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        what = f"the runner's answer is not what the contract says: {where + ': ' if where else ''}{fault['msg']}"
+        raise Stopped(failed(what)) from None

@@ -1,0 +1,146 @@
+"""Which cells there are to choose from before anything is measured, and which of them to measure.
+
+A choice is a whole cell. What is not given and what policies or threats turn on is varied: a certificate, a key
+exchange. All combinations may be hundreds, so that only those count that differ in a few settings from the cell that
+lacks least: what each setting costs shows in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from tollbar.catalog.families import Setting, Standing, Value, at_defaults
+from tollbar.catalog.policies import Ruling
+from tollbar.core.patterns import is_like
+from tollbar.decide.choosing import Candidate, Wanted, candidate, lacks, turned_on
+
+# In how many settings a cell may differ from the nearest that meets what is wanted.
+MOST_APART = 2
+# Of what is measured so much is kept for what does not qualify, one batch at most: its cost says what a rule asks.
+FOR_OTHERS, MOST_OTHERS = 1 / 3, 4
+
+# An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
+HEAVY_BYTES = 256 << 20
+
+PROVIDER = "provider"
+
+_STANDINGS = tuple(Standing)
+_ORDER = (Ruling.MEETS, Ruling.CANNOT_SAY, Ruling.BREAKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    """Cells to choose from."""
+
+    candidates: tuple[Candidate, ...]
+    """What qualifies first, of each kind the nearest first."""
+    names: tuple[str, ...]
+    """The choice, and the settings by which they are told apart."""
+    refusal: str | None = None
+    """Why one that was found cannot be had, and is none of them; None: all can."""
+
+    def to_measure(self, most: int) -> tuple[Candidate, ...]:
+        """The first that qualify, then what lacks least; so many at most."""
+        qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
+        others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
+        kept = min(len(others), max(min(round(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
+        return (*qualify[: most - kept], *others[:kept])
+
+    def cell(self, one: Candidate) -> Mapping[str, Value]:
+        """By what it is told from the others."""
+        return {name: one.coordinates[name] for name in self.names if name in one.coordinates}
+
+
+Providers = Callable[[Mapping[str, Value]], Sequence[str]]
+"""What could perform a cell that has its choice and its server, in the order in which it would be taken."""
+
+
+def deciding(wanted: Wanted) -> tuple[str, ...]:
+    """The settings that rules of the policies are on, or that a threat depends on, in the family's order."""
+    found = turned_on(wanted)
+    return tuple(name for name, setting in wanted.family.settings.items() if name in found and setting.values)
+
+
+def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Providers | None = None) -> Nearby:
+    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values.
+
+    What the family says cannot be had, as a hybrid in TLS 1.2, is none of it. Where a policy rules on providers and
+    none is given, a cell has the one of `providers` that lacks least.
+    """
+    family = wanted.family
+    patterns = [str(one) for one in given.get("choice", ("*",))]
+    said = {name: tuple(values) for name, values in given.items() if name != "choice"}
+    free = [name for name in deciding(wanted) if name not in said]
+    # What lowers a standing is not varied, and set so that it does not.
+    set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
+    found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
+    turns: Counter[tuple[str, tuple[str, ...], Ruling]] = Counter()
+    refusal: str | None = None
+    names = ["choice", *(turned_on(wanted) & {PROVIDER})]
+    names += [n for n in family.settings if n in free or n in said]
+    for choice in family.choices.values():
+        if choice.standing is Standing.NULL or not any(is_like(choice.name, one) for one in patterns):
+            continue
+        for values in product(*said.values()):
+            fixed: dict[str, Value] = {"choice": choice.name, **dict(zip(said, values, strict=True))}
+            base = _nearest(wanted, _performed(wanted, fixed, providers), [*free, *set_well])
+            names += [n for n in set_well if n not in names and base[n] != family.settings[n].default]
+            for apart in range(MOST_APART + 1):
+                for changed in combinations(free, apart):
+                    for others in product(*(_others(wanted, name, base) for name in changed)):
+                        cell = at_defaults(family, {**base, **dict(zip(changed, others, strict=True))})
+                        at = frozenset(cell.items())
+                        why = family.why_unsupported(cell) or family.contradiction(cell)
+                        refusal = refusal or why
+                        if why is not None or at in found or not all(name in cell for name in changed):
+                            continue
+                        one = candidate(wanted, cell)
+                        # Of each choice and setting the first, then of each the second, so that a few are of all.
+                        kind = choice.name, changed, one.ruling
+                        is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
+                        place = apart + is_heavy, turns[kind], _STANDINGS.index(family.standing_of(cell))
+                        turns[kind] += 1
+                        found[at] = place, one
+    ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
+    return Nearby(tuple(one for *_, one in ordered), tuple(names), refusal)
+
+
+def _lowers(setting: Setting) -> bool:
+    return bool(setting.values) and any(value.standing is not None for value in setting.about.values())
+
+
+def _performed(wanted: Wanted, fixed: Mapping[str, Value], providers: Providers | None) -> Mapping[str, Value]:
+    """These coordinates with what performs them, where a policy rules on that: of several what lacks least."""
+    if providers is None or PROVIDER in fixed or PROVIDER not in turned_on(wanted):
+        return fixed
+    cells = [at_defaults(wanted.family, {**fixed, PROVIDER: one}) for one in providers(fixed)]
+    best = min(cells, key=lambda cell: lacks(candidate(wanted, cell)), default=None)
+    return fixed if best is None else {**fixed, PROVIDER: best[PROVIDER]}
+
+
+def _values(wanted: Wanted, name: str, at: Mapping[str, Value]) -> list[Value]:
+    """What a setting is varied over, its default first: what is then done elsewhere is compared with nothing else."""
+    setting = wanted.family.settings[name]
+    values = dict.fromkeys((setting.default, *(setting.values or ())))
+    return [value for value in values if not wanted.family.done_elsewhere(name, {**at, name: value})]
+
+
+def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]:
+    default = wanted.family.settings[name].default
+    return [value for value in _values(wanted, name, base) if value != base.get(name, default)]
+
+
+def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) -> Mapping[str, Value]:
+    """These coordinates, with each free setting at its default unless only another can be had, or lacks less."""
+    at = dict(fixed)
+
+    def rank(name: str, value: Value) -> tuple[bool, tuple[int, int]]:
+        cell = at_defaults(wanted.family, {**at, name: value})
+        return wanted.family.why_unsupported(cell) is not None, lacks(candidate(wanted, cell))
+
+    for name in free:
+        at[name] = min(_values(wanted, name, at), key=lambda value, name=name: rank(name, value))  # type: ignore[misc]
+    return at

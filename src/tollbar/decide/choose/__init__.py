@@ -1,0 +1,1 @@
+"""`tollbar choose`: the qualifying choices of a family, cheapest first."""

@@ -1,0 +1,399 @@
+"""What `choose` answers: what qualifies from the cheapest, what does not and why, and of what it cannot be said."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+
+from tollbar.analysis import Toll, Verdict
+from tollbar.catalog.families import Degree, Standing
+from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling
+from tollbar.core.words import capitalised, counted, enumeration, few, left_out, more
+from tollbar.decide.answers import ended_words, excepted_words
+from tollbar.decide.choosing import Candidate, Choosing, Reason, Wanted, lacks
+from tollbar.report.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
+from tollbar.report.coordinates import Form, named_value, value_words
+from tollbar.report.costs import COST_WORDS
+from tollbar.report.names import place_of
+from tollbar.report.numbers import NOISY, NOISY_MARK, amount, marked
+from tollbar.report.standings import standing_words
+from tollbar.report.table_cells import has_marks, with_ends
+
+# More would hide the answer; the JSON document has all.
+MOST_PLACES, MOST_ROWS, MOST_NEAREST, MOST_NAMES = 3, 15, 5, 2
+MORE = "`--json` has all"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is answered."""
+
+    wanted: Wanted
+    places: Sequence[Choosing]
+    unmeasured: Sequence[Candidate]
+    """What is judged and was not measured."""
+    source: str
+    """Where the costs are from."""
+    is_of_run: bool = False
+    """Whether they are from a run that was there, to which no time adds anything."""
+    is_unpriced: bool = False
+    """Whether no costs were asked for."""
+
+    @property
+    def qualifies(self) -> bool:
+        """Whether anything does, measured or not."""
+        return any(one.qualifies for one in self.places) or any(one.ruling is Ruling.MEETS for one in self.unmeasured)
+
+    def candidates(self, names: Sequence[str]) -> Mapping[str, tuple[Choosing | None, Candidate]]:
+        """Every cell once, by its name: in the first place that has it, or in none; what was measured first."""
+        found: dict[str, tuple[Choosing | None, Candidate]] = {}
+        for place in self.places:
+            for one in _all(place):
+                found.setdefault(_name(self, one, names), (place, one))
+        for one in self.unmeasured:
+            found.setdefault(_name(self, one, names), (None, one))
+        return found
+
+
+def answer(of: Answered) -> Brief:
+    """The whole answer, in the brief form."""
+    wanted, places = of.wanted, of.places[:MOST_PLACES]
+    names = _names(of)
+    headline = _headline(of, names)
+    listings = [
+        one
+        for one in (
+            *_qualifying(of, places, names),
+            _contradictions(of),
+            _nearest(of, names),
+            _dropping(of, names),
+            _table(of, names, "What does not qualify", Ruling.BREAKS),
+            _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
+            _rules(of),
+            _not_judged(wanted),
+        )
+        if one is not None
+    ]
+    is_marked = NOISY_MARK in headline or any(has_marks(one.tables) for one in listings)
+    marks = [f"{NOISY}."] if is_marked else []
+    return Brief(
+        _question(wanted),
+        headline,
+        how=[*_how(of, names)],
+        listings=listings,
+        notes=[*marks, *_notes(of, names)],
+    )
+
+
+def _question(wanted: Wanted) -> str:
+    asked = [one.name for one in wanted.policies]
+    threats = [f"{name}{'' if degree is Degree.YES else ' in part'}" for name, degree in wanted.threats.items()]
+    under = f" under {enumeration(asked)}" if asked else ""
+    against = f" against {enumeration(threats)}" if threats else ""
+    on = f" on {wanted.on}" if wanted.on != wanted.today else ""
+    return f"Which {wanted.family.name} qualifies{under}{against}{on}, and costs least?"
+
+
+def _headline(of: Answered, names: Sequence[str]) -> str:
+    if not of.qualifies:
+        return "Nothing qualifies."
+    first = next((one for one in of.places if one.priced), None)
+    found = {name: one for name, (_, one) in of.candidates(names).items() if one.ruling is Ruling.MEETS}
+    if first is None and of.places and not any(place.qualifies for place in of.places):
+        were = "was" if len(found) == 1 else "were"
+        return f"Nothing that was measured qualifies; {enumeration(few([*found], MOST_NAMES))} would, and {were} not."
+    if of.is_unpriced:
+        qualify = "qualifies" if len(found) == 1 else "qualify"
+        return f"Of the cells near what was asked {len(found)} {qualify}; nothing was measured."
+    if first is None:
+        reasons = {one.unmeasured for one in found.values() if one.unmeasured}
+        why = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
+        return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
+    cheapest, *others = first.ranks[0].candidates
+    name = _name(of, cheapest, names)
+    cost = marked(amount(cheapest.cost.estimate), cheapest.cost.is_noisy) if cheapest.cost else ""
+    like = [_name(of, one, names) for one in others]
+    shared = (
+        f"; {enumeration(few(like, MOST_NAMES))} {'is' if len(like) == 1 else 'are'} not told apart from it"
+        if like
+        else ""
+    )
+    count = len(first.priced)
+    has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
+    and_measured = "" if has_all else " and were measured"
+    if count == 1:
+        least = "is all that qualifies" if has_all else "is all that qualifies and was measured"
+    else:
+        least = f"{'is among the cheapest' if like else 'costs least'} of the {count} that qualify{and_measured}"
+    at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
+    until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
+    by = f"; it qualifies by an exception, until {until}" if until else ""
+    return f"{name} {least}: {cost} of {COST_WORDS[first.cost].cpu} an operation{shared}{at}{by}."
+
+
+def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
+    first = of.places[0] if of.places else None
+    every = [one for place in of.places for one in _all(place)]
+    if first is not None and len(of.places) == 1 and (where := _place(of, first)):
+        yield f"Costs are of {where}; {of.source}."
+    else:
+        yield f"{capitalised(of.source)}."
+    same = {
+        name: {str(one.coordinates.get(name)) for one in every}
+        for name in of.wanted.family.settings
+        if every and name not in names and not any(name in place.where for place in of.places)
+    }
+    said = [
+        named_value(of.wanted.family, name, every[0].coordinates[name])
+        for name, values in same.items()
+        if len(values) == 1 and name in every[0].coordinates
+    ]
+    if said:
+        yield f"In every row: {', '.join(said)}."
+
+
+def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) -> Iterator[Listing]:
+    tables = []
+    for place in places:
+        rows = [
+            (str(rank.number) if number == 0 else "", one)
+            for rank in place.ranks
+            for number, one in enumerate(rank.candidates)
+        ]
+        rows += [("–", one) for one in place.unpriced]
+        if rows:
+            caption = _place(of, place) if len(of.places) > 1 else ""
+            some = [_row(of, place, one, names, [TableCell(number)]) for number, one in rows[:MOST_ROWS]]
+            tables.append(Table(caption, [Column("place"), *_columns(of, names)], _once(some)))
+    hidden = [max(0, len(place.qualifies) - MOST_ROWS) for place in places]
+    notes = left_out(sum(hidden), "row", MORE)
+    if len(of.places) > len(places):
+        where = f"{MORE}; a coordinate picks one, as in `{_example(of)}`"
+        notes += left_out(len(of.places) - len(places), "place", where)
+    if tables:
+        is_shared = any(len(rank.candidates) > 1 for place in places for rank in place.ranks)
+        notes += ["Choices with one place were not told apart."] if is_shared else []
+        order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
+        yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
+
+
+def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
+    """The rows, each with the text below it only where that is another than below the row before."""
+    said = [next((cell.small for cell in row if cell.small), None) for row in rows]
+    return [
+        [
+            replace(cell, small="as above") if cell.small and number and cell.small == said[number - 1] else cell
+            for cell in row
+        ]
+        for number, row in enumerate(rows)
+    ]
+
+
+def _example(of: Answered) -> str:
+    one, another = of.places[0].where, of.places[-1].where
+    name = next((name for name in one if one[name] != another.get(name)), next(iter(one), "op"))
+    return shlex.quote(named_value(of.wanted.family, name, another.get(name, one[name]), Form.TYPED))
+
+
+def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:
+    """What does not qualify: of each place what no place before it has; what was not measured only if nothing was."""
+    found = [(place, one) for place, one in of.candidates(names).values() if one.ruling is ruling]
+    measured = [(place, one) for place, one in found if place is not None]
+    shown, besides = (measured or found)[:MOST_ROWS], len(found) - len(measured)
+    if not shown:
+        return None
+    tables = []
+    for place, some in groupby(shown, key=itemgetter(0)):
+        caption = _place(of, place) if place is not None and len(of.places) > 1 else ""
+        rows = [_row(of, place, one, names, [], _why(of, one)) for _, one in some]
+        tables.append(Table(caption, _columns(of, names), _once(rows)))
+    unmeasured = f", {besides} of them not measured" if measured and besides else ""
+    notes = left_out(len(found) - len(shown), "row", MORE, unmeasured)
+    return Listing(title, tables=tables, heads="at", notes=notes)
+
+
+def _why(of: Answered, one: Candidate) -> str:
+    """What it breaks, by the ids of rules that stand below with their clauses; or what is missing."""
+    several = len(of.wanted.policies) > 1
+    said = []
+    for reason in one.broken or one.missing:
+        rule = f"{reason.policy}: {reason.rule.id}" if reason.rule and several else reason.rule and reason.rule.id
+        said.append(f"{reason.what} ({rule or reason.policy})" if rule or reason.policy else reason.what)
+        said += [ended_words(reason.ended)] if reason.ended else []
+    return "; ".join(dict.fromkeys(said))
+
+
+def _columns(of: Answered, names: Sequence[str]) -> list[Column]:
+    titles = [Column(name.replace("-", " "), names=True) for name in names]
+    leading = (*titles, *texts("standing", leaves=3))
+    return [*leading, *numbers("cost", "× cheapest"), *texts("interval", leaves=2)]
+
+
+def _row(
+    of: Answered,
+    place: Choosing | None,
+    one: Candidate,
+    names: Sequence[str],
+    before: Sequence[TableCell],
+    small: str = "",
+) -> list[TableCell]:
+    family = of.wanted.family
+    notes = [*([small] if small else [])]
+    notes += map(excepted_words, one.excepted)
+    notes += [f"{threat}: {condition}" for threat, condition in one.conditions.items()]
+    notes += [f"against advice: {reason.rule.clause}" for reason in one.advice if reason.rule]
+    notes += [f"not measured: {one.unmeasured}"] if one.unmeasured else []
+    toll = place.beside_cheapest(one) if place else None
+    standing = family.standing_of(one.coordinates)
+    at = one.row.shown if one.row else one.coordinates
+    words = [value_words(family, name, at.get(name), Form.TABLE) for name in names]
+    cells = [
+        TableCell(text, small="; ".join(notes) or None if number == 0 else None) for number, text in enumerate(words)
+    ]
+    return [
+        *before,
+        *cells,
+        TableCell(standing_words(standing), standing=standing if standing is not Standing.NULL else None),
+        with_ends(one.cost, amount)[0],
+        *_ratio(toll),
+    ]
+
+
+def _ratio(toll: Toll | None) -> tuple[TableCell, TableCell]:
+    ratio, ends = with_ends(toll.ratio if toll else None, missing=TableCell(""))
+    unclear = " unclear" if toll and toll.ratio and toll.verdict is Verdict.UNCLEAR else ""
+    return ratio, TableCell(f"{ends.says}{unclear}")
+
+
+def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
+    if of.qualifies:
+        return None
+    every = [one for _, one in of.candidates(names).values()]
+    fewest = min(map(lacks, every), default=None)
+    found = [one for one in every if lacks(one) == fewest]
+    said = [f"{_name(of, one, names)}: {_why(of, one)}" for one in found[:MOST_NEAREST]]
+    partly = [
+        threat
+        for threat, degree in of.wanted.threats.items()
+        if degree is Degree.YES
+        and any(of.wanted.family.mitigations_of(one.coordinates)[threat].degree is Degree.PARTLY for one in found)
+    ]
+    notes = [
+        f"With `--threat {threat}=partly`, what does so on a condition counts; the condition stands beside it."
+        for threat in partly
+    ]
+    return Listing("The nearest misses", said, notes=notes)
+
+
+def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
+    found = {_name(of, one, names): _reasons(one) for place in of.places for one in place.dropping}
+    if of.wanted.on <= of.wanted.today:
+        return None
+    title = f"What drops out by {of.wanted.on}"
+    if not found:
+        what = "what" if of.is_unpriced else "what was measured and"
+        return Listing(title, [f"Nothing: {what} qualifies today qualifies on {of.wanted.on} too."])
+    said = [f"{name}: {why}" for name, why in [*found.items()][:MOST_ROWS]]
+    return Listing(title, said, notes=left_out(len(found) - MOST_ROWS, "", MORE))
+
+
+def _reasons(one: Candidate) -> str:
+    reasons = (*one.broken, *one.missing)
+    ended = (ended_words(reason.ended) for reason in reasons if reason.ended)
+    return "; ".join(dict.fromkeys((*(f"{reason.what}{_by(reason)}" for reason in reasons), *ended)))
+
+
+def _by(reason: Reason) -> str:
+    return f" ({reason.policy}, {reason.rule.clause})" if reason.rule else ""
+
+
+def _contradictions(of: Answered) -> Listing | None:
+    found = contradictions(of)
+    if not found:
+        return None
+    return Listing(
+        "Policies that contradict each other",
+        [
+            f"{one.policy}: {_rule_words(one.rule)} — {one.other_policy}: {_rule_words(one.other_rule)}."
+            " Nothing meets both."
+            for one in found
+        ],
+    )
+
+
+def contradictions(of: Answered) -> Sequence[Contradiction]:
+    """Those of the policies, which are the same in every place."""
+    return next((place.contradictions for place in of.places), ())
+
+
+def _rule_words(rule: Rule) -> str:
+    read = "" if rule.checked else "; not read, known by what others quote"
+    ours = "; that it means these choices is our reading" if rule.ours else ""
+    return f"`{rule.id}`, {rule.clause}{read}{ours}"
+
+
+def _rules(of: Answered) -> Listing | None:
+    candidates = [*(one for place in of.places for one in _all(place)), *of.unmeasured]
+    reasons = [reason for one in candidates for reason in (*one.broken, *one.missing, *one.excepted)]
+    said = dict.fromkeys(f"{reason.policy}: {_rule_words(reason.rule)}." for reason in reasons if reason.rule)
+    return Listing("The rules that are named", list(said)) if said else None
+
+
+def _not_judged(wanted: Wanted) -> Listing | None:
+    said = [line for policy in wanted.policies for line in _of_policy(policy)]
+    return Listing("What is not judged here", said) if said else None
+
+
+def _of_policy(policy: Policy) -> Iterator[str]:
+    for part in policy.all_of_it:
+        asks = "; ".join(f"{one.what} ({one.clause})" for one in part.not_judged)
+        if asks:
+            yield f"{part.name}, {part.title}: {asks}."
+
+
+def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
+    left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
+    if left and of.is_of_run:
+        some = enumeration(few(left, MOST_NAMES))
+        yield f"Not in the run, and would qualify: {some}; without `--run`, what matters is measured."
+    elif left:
+        yield (
+            f"Not measured: {more(len(left), 'cell')} that would qualify, further from the usual settings;"
+            " a coordinate that is given makes room for them, and so does `--for`."
+        )
+    yield "A verdict is of the choice and its settings, by these rules; it is no audit."
+
+
+def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
+    at = one.row.shown if one.row else one.coordinates
+    said = [named_value(of.wanted.family, name, at[name], Form.QUESTION) for name in names if name in at]
+    return " · ".join(said)
+
+
+def _place(of: Answered, place: Choosing) -> str:
+    shown: Mapping[str, object] = next((one.row.shown for one in _all(place) if one.row), place.where)
+    at = {name: shown[name] for name in place.where}
+    words = place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
+    # Two studies of a run may ask for the same.
+    several = len({one.study for one in of.places}) > 1
+    return f"{place.study} · {words}" if several else words
+
+
+def _all(place: Choosing) -> Iterable[Candidate]:
+    return (*place.qualifies, *place.refused, *place.unsaid)
+
+
+def _names(of: Answered) -> list[str]:
+    """By what candidates are told apart: the choice, and what is not the same of all and no place."""
+    every = [one.coordinates for place in of.places for one in _all(place)]
+    every += [one.coordinates for one in of.unmeasured]
+    wheres = {name for place in of.places for name in place.where}
+    found = dict.fromkeys(name for at in every for name in at)
+    return [
+        name
+        for name in ("choice", *(n for n in found if n != "choice"))
+        if name == "choice" or (name not in wheres and len({str(at.get(name)) for at in every if name in at}) > 1)
+    ]

@@ -1,0 +1,438 @@
+"""Choosing: which cells meet policies and mitigate threats, from the cheapest; and what the others lack.
+
+What qualifies is said by policies and threats alone, and its order by costs as they were judged: what was not told
+apart from the cheapest shares its place. Without a run there is no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property, partial
+from typing import Literal
+
+from tollbar.analysis.decisions import Terms, jointly
+from tollbar.analysis.ledger import Ledger
+from tollbar.analysis.tolls import one_of
+from tollbar.analysis.verdicts import Toll, Verdict
+from tollbar.catalog import families, policies
+from tollbar.catalog.families import Degree, Family, Standing, Value, is_default
+from tollbar.catalog.policies import Contradiction, Except, Judged, Policy, Rule, RuleFinding, Ruling
+from tollbar.core.moments import Quickness
+from tollbar.core.stats import Interval
+from tollbar.results import Row, StudyRun
+from tollbar.study import matches
+
+Coordinates = Mapping[str, Value]
+Compare = Callable[[Row, Row], Toll]
+"""What is judged of one row's cost beside another's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a choice must meet."""
+
+    family: Family
+    policies: tuple[Policy, ...]
+    threats: Mapping[str, Degree]
+    """How far each is to be mitigated at least."""
+    on: date
+    today: date
+    standing: Standing | None = None
+    """What a choice has at least, whatever policies say; None: any."""
+    by_governed: bool = False
+    """Whether a provider that is not given is taken to be one that the policies govern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a candidate does not qualify, or why that cannot be said."""
+
+    what: str
+    """What breaks the rule, or what is missing."""
+    policy: str | None = None
+    rule: Rule | None = None
+    """None: it is about a threat, or no rule is about such cells."""
+    ended: Except | None = None
+    """The exception that it had until that ended."""
+    excepted: Except | None = None
+    """The exception by which the rule need not be met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A cell, what is said of it, and what it costs."""
+
+    coordinates: Coordinates
+    judged: tuple[Judged, ...]
+    """By each policy."""
+    broken: tuple[Reason, ...]
+    missing: tuple[Reason, ...]
+    advice: tuple[Reason, ...]
+    """Advice of a policy that it does not follow, and meets it all the same."""
+    excepted: tuple[Reason, ...]
+    """Rules that it does not meet and need not, by an exception that holds."""
+    conditions: Mapping[str, str]
+    """Of each threat that it mitigates in part, where no more is wanted: on which condition."""
+    row: Row | None = None
+    cost: Interval | None = None
+    """Nanoseconds per operation; None where it was not measured. Quiet, if all of its place are; noisy
+    else, as all of them."""
+    unmeasured: str | None = None
+    """Why not."""
+
+    @property
+    def ruling(self) -> Ruling:
+        """Whether it qualifies."""
+        if self.broken:
+            return Ruling.BREAKS
+        return Ruling.CANNOT_SAY if self.missing else Ruling.MEETS
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Candidates that were not told apart from the cheapest of them."""
+
+    number: int
+    """One and how many stand in places before it."""
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What there is to choose from in one place."""
+
+    wanted: Wanted
+    where: Coordinates
+    """What is asked of all of them and is no choice: the operation, the size, the provider."""
+    priced: tuple[Candidate, ...]
+    """What qualifies and has a cost, from the cheapest."""
+    unpriced: tuple[Candidate, ...]
+    """What qualifies and has none."""
+    refused: tuple[Candidate, ...]
+    """What breaks a rule, or does nothing against a threat; from the cheapest."""
+    unsaid: tuple[Candidate, ...]
+    """What breaks none, and something is missing to say more."""
+    contradictions: tuple[Contradiction, ...]
+    """Of the policies, whatever was measured."""
+    dropping: tuple[Candidate, ...] = ()
+    """What qualifies today and does not on that day, as it is judged then."""
+    nearest: tuple[Candidate, ...] = field(default=())
+    """Where nothing qualifies: what breaks the fewest rules, and of these what lacks the least."""
+    compare: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
+    """Of two that qualify: with the verdict that it has as one of as many comparisons as the cheapest has."""
+    alone: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
+    """Of any two, by itself."""
+    study: str | None = None
+    """By which study its costs are; None: nothing was measured."""
+    cost: Literal["cpu", "server-cpu", "client-cpu"] = "cpu"
+    """Whose CPU time they are, as studies name it."""
+
+    @cached_property
+    def ranks(self) -> tuple[Rank, ...]:
+        """What qualifies and has a cost, by places; compared when it is asked for, as few of dozens are shown.
+
+        Of those that share a place the family's default is first: their order among themselves is noise.
+        """
+        return tuple(replace(rank, candidates=self._default_first(rank.candidates)) for rank in self._ranked)
+
+    @cached_property
+    def _ranked(self) -> tuple[Rank, ...]:
+        """The same with the default in its place; the cost of the first is that of the cheapest of all.
+
+        Pairs may put another candidate first than the least cost, whose interval is wider already.
+        """
+        found = ranked(self.priced, self.compare)
+        if not found or found[0].candidates[0] is self.priced[0]:
+            return found
+        first, *others = found[0].candidates
+        wider = replace(first, cost=jointly(first.cost, len(self.priced)) if first.cost else None)
+        return (replace(found[0], candidates=(wider, *others)), *found[1:])
+
+    def _default_first(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        family = self.wanted.family
+        differ = {name for one in candidates for name in one.coordinates if name == "choice" or name in family.settings}
+        return tuple(sorted(candidates, key=lambda one: not is_default(family, one.coordinates, differ)))
+
+    @property
+    def qualifies(self) -> tuple[Candidate, ...]:
+        return (*self.priced, *self.unpriced)
+
+    def beside_cheapest(self, one: Candidate) -> Toll | None:
+        """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
+        first = self._ranked[0].candidates[0] if self._ranked else None
+        if first is None or first.row is None or one.row is None or one.cost is None or one.row is first.row:
+            return None
+        return (self.compare if one.ruling is Ruling.MEETS else self.alone)(one.row, first.row)
+
+
+def wanted(
+    family: str,
+    policy_names: Iterable[str] = (),
+    threats: Iterable[str] = (),
+    on: str | None = None,
+    *,
+    today: date | None = None,
+    standing: Standing | None = None,
+) -> Wanted:
+    """What is wanted, from words: `THREAT`, or `THREAT=partly` where a condition will do; a day as `2032-01-01`.
+
+    A policy that is named without its edition is the newest.
+
+    Raises TollbarError with the nearest family, policy, threat or day.
+    """
+    known = families.family(family)
+    now = today or date.today()
+    found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy_names)))
+    mitigated = dict(policies.threat_wanted(known, word) for word in threats)
+    return Wanted(known, found, mitigated, now if on is None else policies.day(on), now, standing)
+
+
+def choose(
+    wanted: Wanted, study_run: StudyRun, given: Mapping[str, Value | tuple[Value, ...]], known: Quickness | None = None
+) -> tuple[Choosing, ...]:
+    """The standings and costs of a run's cells, those with the given coordinates or one of each, place by place.
+
+    Cells stand in one place where the same is asked of them: see `Choosing.where`. What cannot be, such as a hybrid in
+    TLS 1.2, is in no run.
+    """
+    terms = Terms.of(study_run)
+    ledger = Ledger(study_run.rows, terms, study_run.study.measure.cost, wanted.family, known)
+    rows = [
+        row
+        for row in study_run.rows
+        # An old run may have choices that the family has no more, of which nothing is known.
+        if row.choice in wanted.family.choices
+        and row.standing is not Standing.NULL
+        and all(
+            matches(row.coordinates.get(name), value if isinstance(value, tuple) else (value,))
+            for name, value in given.items()
+        )
+    ]
+
+    return tuple(
+        replace(
+            _chosen_of(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger),
+            study=study_run.study.name,
+            cost=study_run.study.measure.cost,
+        )
+        for where, some in _by_place(wanted, rows)
+    )
+
+
+def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], ledger: Ledger) -> Choosing:
+    """The candidates of one place, at costs of the same moments: a quiet one is below all noisy ones."""
+    if len({one.cost.moments for one in candidates if one.cost}) > 1:
+        candidates = [replace(one, cost=ledger.all_samples(one.row)) if one.row else one for one in candidates]
+    made = chosen(wanted, where, candidates)
+    number = len(made.priced)
+    # The same data pick the cheapest, so that its cost and its comparisons hold for whichever candidate that is.
+    of_cheapest = [replace(one, cost=jointly(one.cost, number)) for one in made.priced[:1] if one.cost]
+    return replace(
+        made,
+        priced=(*of_cheapest, *made.priced[1:]),
+        compare=partial(_compare, ledger, number * (number - 1) // 2),
+        alone=ledger.compare,
+    )
+
+
+def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
+    """One of the comparisons of all pairs that qualify: any of them may have become one with the cheapest."""
+    toll = ledger.compare(row, against)
+    return replace(toll, verdict=one_of(among, toll, ledger.terms).verdict)
+
+
+def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
+    """The standings of cells, without a run."""
+    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells])
+
+
+def candidate(
+    wanted: Wanted, coordinates: Coordinates, row: Row | None = None, ledger: Ledger | None = None
+) -> Candidate:
+    """What the policies and the threats say of a cell on the day that is asked about."""
+    return _candidate(wanted, coordinates, wanted.on, row, ledger)
+
+
+def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | None, ledger: Ledger | None) -> Candidate:
+    judged = tuple(
+        policies.judged(policy, wanted.family, coordinates, on, by_governed=wanted.by_governed)
+        for policy in wanted.policies
+    )
+    broken = [_reason(one) for said in judged for one in said.broken]
+    missing = [_reason(one) for said in judged for one in said.unknown]
+    missing += [Reason(said.missing, said.policy.name) for said in judged if said.missing]
+    standing = wanted.family.standing_of(coordinates)
+    if wanted.standing and policies.is_worse(standing, wanted.standing):
+        broken.append(Reason(f"{standing.words}, below {wanted.standing.words}"))
+    conditions: dict[str, str] = {}
+    for threat, degree in wanted.threats.items():
+        ruling, why = policies.does(wanted.family, coordinates, threat, degree)
+        if ruling is not Ruling.MEETS:
+            (broken if ruling is Ruling.BREAKS else missing).append(Reason(why))
+        elif condition := wanted.family.mitigations_of(coordinates)[threat].condition:
+            conditions[threat] = condition
+    return Candidate(
+        coordinates,
+        judged,
+        tuple(broken),
+        tuple(missing),
+        advice=tuple(_reason(one) for said in judged for one in said.advice),
+        excepted=tuple(_reason(one) for said in judged for one in said.findings if one.excepted),
+        conditions=conditions,
+        row=row,
+        cost=ledger.best_cost(row) if ledger and row else None,
+        unmeasured=ledger.why_unmeasured(row) if ledger and row else None,
+    )
+
+
+def _reason(of: RuleFinding) -> Reason:
+    return Reason(of.why, of.policy, of.rule, of.ended, of.excepted)
+
+
+def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate]) -> Choosing:
+    """The candidates of one place in their groups."""
+    cheapest_first = sorted(candidates, key=_cost)
+    of = {ruling: tuple(one for one in cheapest_first if one.ruling is ruling) for ruling in Ruling}
+    qualifies = of[Ruling.MEETS]
+    fewest = min((lacks(one) for one in candidates), default=None)
+    return Choosing(
+        wanted,
+        where,
+        priced=tuple(one for one in qualifies if one.cost is not None),
+        unpriced=tuple(one for one in qualifies if one.cost is None),
+        refused=of[Ruling.BREAKS],
+        unsaid=of[Ruling.CANNOT_SAY],
+        contradictions=policies.contradictions(wanted.policies, wanted.family, wanted.on),
+        dropping=tuple(one for one in cheapest_first if _drops(wanted, one)),
+        nearest=() if qualifies else tuple(one for one in cheapest_first if lacks(one) == fewest),
+    )
+
+
+def ruled_on(wanted: Wanted) -> set[str]:
+    """The coordinates that the policies' rules are on, as far as they are about the family."""
+    return {
+        name
+        for policy in wanted.policies
+        for part in policy.all_of_it
+        for rule in part.rules
+        for name in (*rule.where, *rule.only, *rule.never)
+        if wanted.family.name in rule.families
+    }
+
+
+def turned_on(wanted: Wanted) -> set[str]:
+    """The coordinates that the policies' rules are on, or that a threat depends on."""
+    found = ruled_on(wanted)
+    for threat in wanted.threats:
+        said = [one for choice in wanted.family.choices.values() for one in choice.mitigates.get(threat, ())]
+        for setting in wanted.family.settings.values():
+            of_values = [one for value in setting.about.values() for one in value.mitigates.get(threat, ())]
+            found |= {setting.name} if of_values else set()
+            said += of_values
+        found |= {name for one in said for name in one.when}
+    return found
+
+
+def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
+    """Rows of which the same is asked: one operation, server, load, and value of each setting that decides nothing.
+
+    What such a setting means nothing to, as padding to a signature by a curve, stands in the place of each value. Of
+    what is done elsewhere, as the hash of what is signed, nothing is compared with what does it.
+    """
+    settings = wanted.family.settings
+    of_standing = {name for name, setting in settings.items() if setting.about and not setting.how}
+    deciding = {"choice", *wanted.family.parameters, *of_standing, *turned_on(wanted)} - {"op", "server"}
+    names = [name for name in dict.fromkeys(name for row in rows for name in row.coordinates) if name not in deciding]
+    apart: dict[tuple[tuple[str, Value], ...], list[Row]] = {(): []}
+    for row in rows:
+        at = row.coordinates
+        apart.setdefault(tuple((n, at[n]) for n in settings if wanted.family.done_elsewhere(n, at)), []).append(row)
+    places = [some for some in apart.values() if some]
+    # A server or a load that is not there is another place; and what provides a choice is known in one place only.
+    for name in sorted(names, key=lambda one: (one in settings, one == "provider")):
+        places = [part for place in places for part in _parts(place, name, is_setting=name in settings)]
+    # What they have in common is said of them, whether it decides something or not.
+    names = [*dict.fromkeys((*names, "provider", *(name for elsewhere in apart for name, _ in elsewhere)))]
+    differ = [name for name in names if len({row.coordinates[name] for row in rows if name in row.coordinates}) > 1]
+    return [(_common(place, names, differ), place) for place in places if place]
+
+
+def _parts(rows: list[Row], name: str, *, is_setting: bool) -> Iterator[list[Row]]:
+    """The rows by their values of one coordinate; those without a setting in every part."""
+    values = dict.fromkeys(row.coordinates.get(name) for row in rows if not is_setting or name in row.coordinates)
+    if len(values) < 2 or (name == "provider" and _is_each_by_one(rows)):
+        yield rows
+        return
+    for value in values:
+        yield [row for row in rows if row.coordinates.get(name, value if is_setting else None) == value]
+
+
+def _is_each_by_one(rows: Iterable[Row]) -> bool:
+    """Whether each choice is by the one provider that has it: a second one is then no second place."""
+    return len({(row.choice, row.coordinates["provider"]) for row in rows}) == len({row.choice for row in rows})
+
+
+def _common(rows: Sequence[Row], names: Iterable[str], differ: Collection[str]) -> Coordinates:
+    """What all of these rows have in common, and what tells their place from others."""
+    found: dict[str, Value] = {}
+    for name in names:
+        values = [row.coordinates[name] for row in rows if name in row.coordinates]
+        if len(set(values)) == 1 and (name in differ or len(values) == len(rows)):
+            found[name] = values[0]
+    return found
+
+
+def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
+    """Places of candidates that stand from the least cost: all are compared with the cheapest, and those that cost more
+    with the first of the place before them.
+
+    Two costs by themselves may contradict the two side by side, of the blocks that have both; then the pair is right.
+    Where no block has both, costs by themselves are all there is.
+    """
+
+    def verdict(one: Candidate, other: Candidate) -> Verdict:
+        found = compare(one.row, other.row).verdict if one.row and other.row else Verdict.NOT_MEASURED
+        return Verdict.COSTS if found is Verdict.NOT_MEASURED else found
+
+    if not candidates:
+        return ()
+    cheapest, tried = candidates[0], {id(candidates[0])}
+    beside = {id(one): verdict(one, cheapest) for one in candidates[1:]}
+    # Three may each save beside the next: no more than once round.
+    while lower := [one for one in candidates if beside.get(id(one)) is Verdict.SAVES and id(one) not in tried]:
+        cheapest = lower[0]
+        tried.add(id(cheapest))
+        beside = {id(one): verdict(one, cheapest) for one in candidates if one is not cheapest}
+    others = [one for one in candidates if one is not cheapest]
+    places = [[cheapest, *(one for one in others if beside[id(one)] is not Verdict.COSTS)]]
+    for one in others:
+        if beside[id(one)] is not Verdict.COSTS:
+            continue
+        at, found = len(places), Verdict.SAVES
+        while at > 1 and (found := verdict(one, places[at - 1][0])) is Verdict.SAVES:
+            at -= 1
+        if found in (Verdict.COSTS, Verdict.SAVES):
+            places.insert(at, [one])
+        else:
+            places[at - 1].append(one)
+    return tuple(
+        Rank(1 + sum(len(before) for before in places[:number]), tuple(place)) for number, place in enumerate(places)
+    )
+
+
+def _drops(wanted: Wanted, one: Candidate) -> bool:
+    """Whether it qualifies today, and does not on the day that is asked about."""
+    if wanted.on <= wanted.today or one.ruling is Ruling.MEETS:
+        return False
+    return _candidate(wanted, one.coordinates, wanted.today, None, None).ruling is Ruling.MEETS
+
+
+def lacks(one: Candidate) -> tuple[int, int]:
+    """How many rules it breaks, and of how many that cannot be said."""
+    return len(one.broken), len(one.missing)
+
+
+def _cost(one: Candidate) -> tuple[bool, float]:
+    return (one.cost is None, one.cost.estimate if one.cost else 0.0)

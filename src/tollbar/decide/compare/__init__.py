@@ -1,0 +1,30 @@
+"""Gathering: the tolls of many runs side by side, by machine.
+
+What was judged of a run is kept in its directory (`kept`), so that hundreds are read in seconds; a run that keeps no
+current judgement is refused with the command that makes one. `reading` looks at directories that others may have made,
+and refuses with a reason; `gathered` sets tolls side by side. Runs of one machine are observations of one toll:
+`combining` makes one interval of them, next to their range. `patterns` compares processor flags with what chance alone
+gives.
+"""
+
+from tollbar.analysis.kept import keep
+from tollbar.decide.compare.gathered import Gathered, gather
+from tollbar.decide.compare.patterns import Pattern, Patterns
+from tollbar.decide.compare.places import Machine, MachineToll, Observation, TollRow
+from tollbar.decide.compare.reading import ReadRun, Refused, Unusable, read
+
+__all__ = [
+    "Gathered",
+    "Machine",
+    "MachineToll",
+    "Observation",
+    "Pattern",
+    "Patterns",
+    "ReadRun",
+    "Refused",
+    "TollRow",
+    "Unusable",
+    "gather",
+    "keep",
+    "read",
+]

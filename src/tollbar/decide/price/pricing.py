@@ -1,0 +1,455 @@
+"""Pricing: what policies say of an inventory's assets, and what replacing those that break one costs.
+
+Standing comes first: a replacement is the cheapest that was measured of those that meet every policy, and what it costs
+is the judge's comparison of it with the asset's own cell. Nothing is estimated here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from tollbar.catalog import families, policies
+from tollbar.catalog.families import Family, Standing, at_defaults, given_up, settings_at
+from tollbar.catalog.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
+from tollbar.decide.choosing import Candidate, Reason, Wanted, candidate
+from tollbar.decide.price import platforms
+from tollbar.decide.price.mapping import AssetUse, Mapped, mapped
+from tollbar.decide.price.parts import Asset
+from tollbar.decide.price.reading import Inventory
+from tollbar.decide.price.replacing import Cost, FamilyOffer
+from tollbar.decide.price.table import Counts
+from tollbar.decide.price.unmeasured import CHOICE, is_of_list
+from tollbar.results import Run
+
+# Those that a user waits for, where a family has others that are rare.
+_OPERATIONS = {"signature": ("op=sign,verify",), "cipher": ("op=encrypt,decrypt",)}
+# What is chosen by other than the least cost, and how.
+_NOT_BY_COST = {"password-hash": "a password hash is to cost what one can pay: `tollbar tune password-hash` finds it"}
+
+_PLATFORMS = {"java": "Java", "go": "Go", "python": "Python", "node": "Node", "dotnet": ".NET"}
+_WORST_FIRST = (Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS)
+
+
+@dataclass(frozen=True, slots=True)
+class AssetGroup:
+    """Assets that are alike in all that is known of them here."""
+
+    kind: str
+    name: str
+    """Of the first."""
+    names: int
+    """How many there are of them."""
+    count: int
+    places: tuple[str, ...]
+    """Where they occur, each once."""
+    uses: tuple[Priced, ...]
+    """What they are instances of; several where the inventory does not say which."""
+    reason: str | None
+    """Why it cannot be said which choice it is: then the use is the best one that it may be, if even that breaks a
+    policy."""
+    is_bad: bool = False
+    """Whether each choice that it may be is broken or disallowed by its standing, whatever the policies rule on."""
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it is known which choice the assets are."""
+        return bool(self.uses) and self.reason is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the parameters of its choice are known too."""
+        return self.is_mapped and all(_has_parameters(one.use) for one in self.uses)
+
+    @property
+    def ruling(self) -> Ruling:
+        """Of all policies and all uses; where these differ, or one says more than Tollbar knows, it cannot be said."""
+        found = {one.ruling for one in self.uses}
+        return found.pop() if len(found) == 1 else Ruling.CANNOT_SAY
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A use of an asset, what the policies say of it, and what could replace it."""
+
+    use: AssetUse
+    found: Candidate
+    """What the policies that are about its family say."""
+    unasked: bool
+    """Whether policies were named, and none has a rule on its family."""
+    replacements: tuple[Candidate, ...] = ()
+    """The cheapest that was measured of those that meet the policies, and what was not told apart from it."""
+    own: Candidate | None = None
+    """The asset's own cell, as it was measured: what the asset leaves open is the same in the replacements."""
+    costs: tuple[Cost, ...] = ()
+    """Of the first of them over the asset's own cell, by operation."""
+    unpriced: str | None = None
+    """Why there is no cost, where something is to be replaced."""
+    qualifying: tuple[str, ...] = ()
+    """Choices of the family that meet the policies in no bad standing and that the asset's platform has, whatever was
+    measured."""
+    instead: str | None = None
+    """The way to meet the rules that it breaks without replacing it."""
+
+    @property
+    def ruling(self) -> Ruling:
+        """What is beyond the family may break what the rest meets; and what no policy judged meets none."""
+        if self.found.ruling is Ruling.MEETS and (self.use.beyond or not self.found.judged):
+            return Ruling.CANNOT_SAY
+        return self.found.ruling
+
+    @property
+    def is_standing_sure(self) -> bool:
+        """Whether no setting that is not given could lower its standing, or is one that its choice's rests on."""
+        family, cell = self.use.family, self.use.coordinates
+        worst = STANDINGS.index(family.standing_of(cell))
+        open_ = [one for name, one in settings_at(family, cell).items() if name not in cell]
+        values = [value.standing for one in open_ for value in one.about.values() if value.standing]
+        lower = any(STANDINGS.index(standing) < worst for standing in values)
+        return not lower and _has_parameters(self.use)
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The settings that decide its standing, are not given, and that its own cell has not at their defaults."""
+        if self.own is None:
+            return ()
+        settings = settings_at(self.use.family, self.own.coordinates)
+        return tuple(
+            name
+            for name, value in self.own.coordinates.items()
+            if name in settings
+            and settings[name].about
+            and name not in self.use.coordinates
+            and value != settings[name].default
+        )
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why it breaks a policy, or why that cannot be said."""
+        if self.found.broken:
+            return self.found.broken
+        beyond = tuple(Reason(one) for one in self.use.beyond)
+        none = (Reason(f"no policy here has a rule on the family {self.use.family.name}"),) if self.unasked else ()
+        return (*beyond, *none, *self.found.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """What an inventory comes to."""
+
+    inventory: Inventory
+    policies: tuple[Policy, ...]
+    on: date
+    lines: tuple[AssetGroup, ...]
+    """What breaks a policy first."""
+    contradictions: tuple[tuple[Family, Contradiction], ...]
+    runs: tuple[Run, ...]
+
+    def count(self, ruling: Ruling) -> int:
+        """How many assets have it."""
+        return sum(line.count for line in self.lines if line.ruling is ruling)
+
+    @property
+    def mapped(self) -> int:
+        """The number of assets that are instances of a choice whose parameters are all given."""
+        return sum(line.count for line in self.lines if line.is_whole)
+
+    @property
+    def bad_unrefused(self) -> int:
+        """The number of assets in bad standing that no policy here refuses."""
+        return sum(line.count for line in self.lines if line.is_bad and line.ruling is not Ruling.BREAKS)
+
+    @property
+    def of_providers(self) -> tuple[tuple[str, Rule], ...]:
+        """Rules that say of which providers a policy says nothing, with their policy; none of the assets names one."""
+        families = {use.use.family.name for line in self.lines for use in line.uses}
+        parts = {part.name: part for policy in self.policies for part in policy.all_of_it}
+        rules = ((name, rule) for name, part in parts.items() for rule in part.rules if rule.holds(self.on))
+        return tuple((name, rule) for name, rule in rules if rule.is_of_providers and families & {*rule.families})
+
+    @property
+    def broken(self) -> Mapping[tuple[str, str, str], int]:
+        """How many assets break each rule: by policy, rule and clause, the most first."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        for line in self.lines:
+            rules = {
+                (one.policy, one.rule.id, one.rule.clause)
+                for use in line.uses
+                if line.ruling is Ruling.BREAKS
+                for one in use.reasons
+                if one.policy and one.rule
+            }
+            found.update(dict.fromkeys(rules, line.count))
+        return dict(found.most_common())
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyQuestion:
+    """What is to be measured of a family."""
+
+    own: tuple[str, ...]
+    """The choices of assets."""
+    able: tuple[str, ...]
+    """Those that could replace them, in the best standing first."""
+    settings: Mapping[str, tuple[str, ...]]
+    """What assets say of settings."""
+
+    def words(self, family: str, most: int) -> tuple[str, ...]:
+        """The same in words of `tollbar ask`, with so many replacements at most."""
+        said = (f"{name}={','.join(dict.fromkeys(values))}" for name, values in self.settings.items())
+        return (*dict.fromkeys((*self.own, *self.able[:most])), *said, *_OPERATIONS.get(family, ()))
+
+
+def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run] = ()) -> Pricing:
+    """What policies say of an inventory's assets on a day, and what replacing them costs by these runs."""
+    market = _Market(asked, on, today, runs)
+    lines = tuple(_lines(inventory, market))
+    ahead = sorted(lines, key=lambda line: (_WORST_FIRST.index(line.ruling), line.reason is not None))
+    met = {use.use.family.name: use.use.family for line in lines for use in line.uses}
+    contradicting = tuple(
+        (family, one) for family in met.values() for one in policies.contradictions(market.about(family), family, on)
+    )
+    return Pricing(inventory, tuple(asked), on, tuple(ahead), contradicting, tuple(runs))
+
+
+def to_measure(pricing: Pricing) -> Mapping[str, FamilyQuestion]:
+    """What a run would have to measure for the costs that are missing, by family.
+
+    What only servers perform is not among them: a study says how these are asked.
+    """
+    found: dict[str, FamilyQuestion] = {}
+    for line in pricing.lines:
+        for priced in line.uses:
+            family, cell = priced.use.family, priced.use.coordinates
+            is_measured = not priced.use.unmeasured
+            if priced.found.broken and priced.qualifying and not priced.costs and _can_be_asked(family) and is_measured:
+                before = found.get(family.name, FamilyQuestion((), (), {}))
+                settings = dict(before.settings)
+                for name, value in cell.items():
+                    if name != "choice":
+                        settings[name] = (*settings.get(name, ()), str(value))
+                found[family.name] = FamilyQuestion(
+                    (*before.own, str(cell["choice"])),
+                    tuple(dict.fromkeys((*before.able, *priced.qualifying))),
+                    settings,
+                )
+    return found
+
+
+def _can_be_asked(family: Family) -> bool:
+    return not family.servers and family.name not in _NOT_BY_COST
+
+
+def is_named(asset: Asset) -> bool:
+    """Whether it is known by its name: a key or a certificate is one of many of its kind."""
+    return asset.kind not in ("certificate", "related-crypto-material")
+
+
+def _lines(inventory: Inventory, market: _Market) -> Iterator[AssetGroup]:
+    alike: dict[tuple[object, ...], list[int]] = {}
+    found = mapped(inventory)
+    # Of thousands of assets a few are different.
+    keys: dict[int, tuple[object, ...]] = {}
+    for number, (asset, what) in enumerate(zip(inventory.assets, found, strict=True)):
+        if id(what) not in keys:
+            uses = tuple((one.family.name, *one.coordinates.items(), one.beyond) for one in what.uses)
+            best = tuple((one.family.name, *one.coordinates.items()) for one in what.at_best)
+            keys[id(what)] = uses, what.reason, best
+        name = asset.name.casefold() if is_named(asset) else ""
+        alike.setdefault((asset.kind, name, keys[id(what)], asset.platform), []).append(number)
+    for numbers in alike.values():
+        assets = [inventory.assets[number] for number in numbers]
+        first: Mapped = found[numbers[0]]
+        yield AssetGroup(
+            assets[0].kind,
+            assets[0].said.get("name", assets[0].name) if not is_named(assets[0]) else assets[0].name,
+            len({asset.name for asset in assets}),
+            len(assets),
+            tuple(dict.fromkeys(place for asset in assets for place in asset.places)),
+            market.priced_of(first, assets[0].platform),
+            first.reason,
+            _is_bad(first),
+        )
+
+
+def _is_bad(what: Mapped) -> bool:
+    may_be = what.uses or (what.at_best if what.counts is Counts.ALL else ())
+    standings = [one.family.standing_of(one.coordinates) for one in may_be]
+    # A parameter that is not given may have a value in good standing.
+    is_sure = all(map(_has_parameters, may_be))
+    return bool(standings) and is_sure and all(policies.is_worse(one, Standing.DEPRECATED) for one in standings)
+
+
+def _has_parameters(use: AssetUse) -> bool:
+    """Return whether each parameter of a choice is given, such as the passes of Argon2id."""
+    is_by_parameters = use.family.choices[str(use.coordinates[CHOICE])].is_set_by_study
+    return not is_by_parameters or all(
+        name in use.coordinates or name not in use.family.parameters
+        for name in settings_at(use.family, use.coordinates)
+    )
+
+
+def _from_best(priced: Priced) -> tuple[int, int, int]:
+    """The order of uses that break a policy: the fewest rules, then the best standing, then the most strength."""
+    family, cell = priced.use.family, priced.use.coordinates
+    standing, strength = family.standing_of(cell), family.strength_of(cell)
+    return len(priced.found.broken), -STANDINGS.index(standing), -(strength or 0)
+
+
+class _Market:
+    """What there is to choose from, by family, worked out once."""
+
+    def __init__(self, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run]) -> None:
+        self.asked, self.on, self.today = asked, on, today
+        self.runs = runs
+        self._offers: dict[str, FamilyOffer] = {}
+        self._priced: dict[tuple[object, ...], Priced] = {}
+
+    def about(self, family: Family) -> tuple[Policy, ...]:
+        """The policies that have rules on a family."""
+        return tuple(one for one in self.asked if one.is_about(family.name))
+
+    def priced_of(self, what: Mapped, platform: str | None) -> tuple[Priced, ...]:
+        """The uses of an asset; of one whose facts are not all known the best that it may be, if all break a policy."""
+        if what.uses or not self.asked:
+            return tuple(self.priced(use, platform) for use in what.uses)
+        may_be = [self._less_uncounted(self.priced(use, platform), what.counts) for use in what.at_best]
+        if not may_be or any(one.found.ruling is not Ruling.BREAKS for one in may_be):
+            return ()
+        return (min(may_be, key=_from_best),)
+
+    def _asked_instead(self, use: AssetUse) -> str:
+        """Return the words on what the policies ask for that is no choice of the family."""
+        parts = [part for policy in self.about(use.family) for part in policy.all_of_it]
+        rules = ((part.name, rule) for part in parts for rule in part.rules if use.family.name in rule.families)
+        ways = [
+            f"{name} asks for {way} ({rule.id})" for name, rule in rules if (way := platforms.instead(name, rule.id))
+        ]
+        return f"; {ways[0]}" if ways else ""
+
+    def _less_uncounted(self, priced: Priced, counts: Counts) -> Priced:
+        """Return the candidate without the rules that cannot judge an asset with a missing fact."""
+        if counts is Counts.ALL:
+            return priced
+        is_of_strength = counts is Counts.STRENGTH
+        kept = tuple(
+            one for one in priced.found.broken if one.rule and (one.rule.strength is not None) is is_of_strength
+        )
+        return replace(priced, found=replace(priced.found, broken=kept))
+
+    def priced(self, use: AssetUse, platform: str | None) -> Priced:
+        # What is beyond the family has no price. Thousands of assets may differ in that alone.
+        key = (use.family.name, *sorted(use.coordinates.items()), use.unmeasured, platform)
+        if key not in self._priced:
+            self._priced[key] = self._price(use, platform)
+        return replace(self._priced[key], use=use)
+
+    def _price(self, use: AssetUse, platform: str | None) -> Priced:
+        if use.family.name not in self._offers:
+            about = self.about(use.family)
+            measured = families.families().get(use.family.name, use.family)
+            # An inventory names no provider: that some are not governed keeps none of its assets from being judged.
+            wanted = Wanted(measured, about, {}, self.on, self.today, Standing.ACCEPTABLE, by_governed=True)
+            self._offers[use.family.name] = FamilyOffer(wanted, self.runs)
+        offer = self._offers[use.family.name]
+        # Of an asset it is the policies that decide; what replaces it is in no bad standing whatever they say.
+        found = _found(replace(offer.wanted, standing=None), use)
+        unasked = bool(self.asked) and not offer.wanted.policies
+        if not found.broken:
+            return Priced(use, found, unasked)
+        if instead := _instead(found):
+            return Priced(use, found, unasked, instead=instead)
+        able = tuple(one for one in offer.qualifying if platforms.has(platform, use.family.name, one))
+        why = _NOT_BY_COST.get(use.family.name)
+        if why and able and (absent := _absent_default(offer.wanted.family, able, platform)):
+            able = _nearest_first(offer.wanted.family, able)
+            why = f"{why}; {absent}"
+        if not able and (why is None or (platform and offer.qualifying)):
+            of = f" that {_PLATFORMS.get(platform, platform)} has" if platform and offer.qualifying else ""
+            why = f"nothing of the family {use.family.name}{of} is known to meet the policies{self._asked_instead(use)}"
+        if why:
+            return Priced(use, found, unasked, unpriced=why, qualifying=able)
+        place, why = offer.replacement(use, platform)
+        if place is None:
+            return Priced(use, found, unasked, unpriced=why, qualifying=able)
+        return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, able)
+
+
+def _absent_default(family: Family, able: Sequence[str], platform: str | None) -> str | None:
+    """Return the sentence about a family's default that a platform does not have; None: it has it."""
+    if family.default is None or platform is None or platforms.has(platform, family.name, family.default.choice):
+        return None
+    titles = {_algorithm(family, one) for one in able}
+    default = _algorithm(family, family.default.choice)
+    has = f"only {titles.pop()}" if len(titles) == 1 else f"no {default}"
+    return f"{_PLATFORMS.get(platform, platform)} itself has {has}: {default} needs a separate package"
+
+
+def _algorithm(family: Family, name: str) -> str:
+    """Return the title of a choice without its parameters: PBKDF2 for `pbkdf2-sha-256-600k`."""
+    choice = family.choices[name]
+    return family.choices[str(choice.setting.get("algorithm", name))].title.partition("-SHA")[0]
+
+
+def _nearest_first(family: Family, able: Sequence[str]) -> tuple[str, ...]:
+    """Return the choices in order: those that give up the fewest of the default's threats first.
+
+    Of two with as many, the first is the one that keeps the threats which the family names first.
+    """
+    assert family.default is not None
+    default = at_defaults(family, {CHOICE: family.default.choice, **family.default.setting})
+    threats = list(family.threats)
+
+    def order(name: str) -> tuple[int, list[int], bool]:
+        given = given_up(family, at_defaults(family, {CHOICE: name}), default)
+        return len(given), [-threats.index(one) for one in given], not family.choices[name].setting
+
+    return tuple(sorted(able, key=order))
+
+
+def _instead(found: Candidate) -> str | None:
+    """Return the way to meet all rules that are broken without another choice; None: there is none."""
+    ways = [platforms.instead(one.policy or "", one.rule.id) if one.rule else None for one in found.broken]
+    return " and ".join(dict.fromkeys(way for way in ways if way)) if ways and all(ways) else None
+
+
+def _found(wanted: Wanted, use: AssetUse) -> Candidate:
+    """What the policies say of a use: of what no lab measures also what they say of the choice that it is no better
+    than."""
+    found = candidate(replace(wanted, family=use.family), use.coordinates)
+    broken = [one for one in found.broken if not _is_unlisted(one, use)]
+    for one in use.unmeasured:
+        if one.no_better_than is None:
+            continue
+        near = {**use.coordinates, one.coordinate: one.no_better_than}
+        known = settings_at(wanted.family, near) if one.coordinate == CHOICE else use.family.settings
+        cell = {name: value for name, value in near.items() if name == CHOICE or name in known}
+        if cell[CHOICE] not in wanted.family.choices:
+            continue
+        seen = {(reason.policy, reason.rule.id) for reason in broken if reason.rule}
+        broken += [
+            replace(reason, what=reason.what.replace(one.no_better_than, one.value))
+            for reason in candidate(wanted, cell).broken
+            if reason.rule
+            and (reason.policy, reason.rule.id) not in seen
+            # Its own strength was judged above.
+            and (one.strength is None or reason.rule.strength is None)
+        ]
+    return replace(found, broken=tuple(broken))
+
+
+def _is_unlisted(reason: Reason, use: AssetUse) -> bool:
+    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it.
+
+    A list without any choice of the algorithm refuses all of it.
+    """
+    lists = reason.rule.only if reason.rule else {}
+    absent = reason.rule.absent if reason.rule else ()
+    return any(
+        one.is_listed
+        and one.coordinate in lists
+        and is_of_list(one, lists[one.coordinate], families.families()[use.family.name], absent)
+        for one in use.unmeasured
+    )

@@ -1,0 +1,192 @@
+"""What could replace an asset that breaks a policy: what a family offers, what was measured of it, and the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tollbar.analysis.probes import readings
+from tollbar.analysis.verdicts import Toll
+from tollbar.catalog.families import Family, Value, at_defaults, cells_of
+from tollbar.catalog.policies import STANDINGS, Ruling
+from tollbar.core.moments import quickness_of
+from tollbar.decide.candidates import PROVIDER
+from tollbar.decide.choosing import Candidate, Choosing, Wanted, candidate, choose, ranked
+from tollbar.decide.price import platforms
+from tollbar.decide.price.mapping import AssetUse
+from tollbar.results import Run, StudyRun
+
+Coordinates = Mapping[str, Value]
+
+# What is done most often of a family's operations decides what is cheapest, as far as it was measured.
+_DECIDES = ("sign", "server", "connect", "encrypt", "round-trip")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a replacement costs beside the asset, in one operation."""
+
+    where: Coordinates
+    toll: Toll
+
+
+class FamilyOffer:
+    """What a family offers under the policies, and what was measured of it."""
+
+    def __init__(self, wanted: Wanted, runs: Sequence[Run]) -> None:
+        self.wanted = wanted
+        self.has_runs = bool(runs)
+        of_family = [(run, one) for run in runs for one in run.studies if one.study.family.name == wanted.family.name]
+        # What a load client spends is no cost of what its server does.
+        own = [(run, one) for run, one in of_family if one.study.measure.cost != "client-cpu"]
+        self.is_of_clients = bool(of_family) and not own
+        self.studies = [_MeasuredStudy(wanted, run, one) for run, one in own]
+
+    @cached_property
+    def qualifying(self) -> tuple[str, ...]:
+        """Choices that meet the policies with some values of their settings, in the best standing first."""
+        family = self.wanted.family
+        deciding = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
+        best_first = sorted(
+            cells_of(family, deciding), key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True
+        )
+        # Of thousands of cells the few that are asked about: the first that meets the policies settles its choice.
+        found: dict[str, None] = {}
+        for cell in best_first:
+            if cell["choice"] not in found and candidate(self.wanted, cell).ruling is Ruling.MEETS:
+                found[str(cell["choice"])] = None
+        return tuple(found)
+
+    def replacement(self, use: AssetUse, platform: str | None) -> tuple[StudyPlace | None, str | None]:
+        """Return where what replaces it on this platform is next to it, and why there is no cost, or no such place."""
+        if not self.studies:
+            if self.is_of_clients:
+                return None, f"of the family {self.wanted.family.name} the runs have the load client's CPU time alone"
+            missing = "no run here has" if self.has_runs else "nothing was measured of"
+            return None, f"{missing} the family {self.wanted.family.name}"
+        places = [place for study in self.studies for place in study.places(use, platform)]
+        if not places:
+            return None, "nothing that meets the policies is in the runs"
+        best = max(places, key=lambda place: place.rank)
+        if best.own:
+            return best, None
+        if best.not_given:
+            verb = "is" if len(best.not_given) == 1 else "are"
+            return best, f"{' and '.join(f'`{name}`' for name in best.not_given)} {verb} not given"
+        return best, f"{_words(use)} is not in the runs"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPlace:
+    """One place of a study: where a use stands beside what could replace it."""
+
+    own: Candidate | None
+    cheapest: tuple[Candidate, ...]
+    costs: tuple[Cost, ...]
+    not_given: tuple[str, ...]
+    """In what the use's cell differs from all that meets the policies, though the asset does not say it."""
+    rank: tuple[bool, bool, bool, int]
+    """Whether it is beside the use, or the use was measured there, whether its operation decides, how usual it is."""
+
+
+class _MeasuredStudy:
+    """A study of a run, and what is chosen of it."""
+
+    def __init__(self, wanted: Wanted, run: Run, study_run: StudyRun) -> None:
+        self.wanted, self.run, self.study_run = wanted, run, study_run
+
+    @cached_property
+    def _chosen(self) -> tuple[Choosing, ...]:
+        rows = [row for one in self.run.studies for row in one.rows]
+        known = quickness_of(readings(rows), self.run.best_probe_ns)
+        return choose(self.wanted, self.study_run, {}, known)
+
+    def places(self, use: AssetUse, platform: str | None) -> Iterator[StudyPlace]:
+        """Return those in which something that meets the policies, and that the platform has, was measured."""
+        family = self.wanted.family
+        for choosing in self._chosen:
+            measured = [
+                one for one in choosing.priced if platforms.has(platform, family.name, str(one.coordinates["choice"]))
+            ]
+            if not measured:
+                continue
+            alike = self._own(use, choosing)
+            # What the asset leaves open is no reason for a difference: its replacement has the same.
+            beside = [(own, [one for one in measured if not _not_given(use, own, one)]) for own in alike]
+            if len({one.coordinates.get(PROVIDER) for one in alike}) > 1:
+                # Where a policy rules on them several stand in one place, and none is beside another.
+                beside = [(own, [one for one in some if _is_by_same(own, one)]) for own, some in beside] + beside
+            own, same = next(((own, same) for own, same in beside if same), (None, measured))
+            cheapest = ranked(_in_best_standing(family, same), choosing.compare)[0].candidates
+            yield StudyPlace(
+                own,
+                cheapest,
+                tuple(self._costs(choosing, own, cheapest[0])) if own else (),
+                _not_given(use, alike[0], cheapest[0]) if alike and own is None else (),
+                (own is not None, bool(alike), choosing.where.get("op") in (None, *_DECIDES), self._usual(choosing)),
+            )
+
+    def _own(self, use: AssetUse, choosing: Choosing) -> list[Candidate]:
+        """The use's cells in a place: all that is said of it, and first what has at its default what is not said."""
+        wanted = at_defaults(self.wanted.family, {**choosing.where, **use.coordinates})
+        alike = [
+            one for one in _all(choosing) if one.cost is not None and use.coordinates.items() <= one.coordinates.items()
+        ]
+        return sorted(alike, key=lambda one: _agree(one.coordinates, wanted), reverse=True)
+
+    def _costs(self, choosing: Choosing, own: Candidate, best: Candidate) -> Iterator[Cost]:
+        """What the replacement costs beside the use there, and in the other operations."""
+        others = (one for one in self._chosen if one is not choosing)
+        for other in (choosing, *others):
+            if _but_operation(other.where) != _but_operation(choosing.where):
+                continue
+            of = {frozenset(_but_operation(one.coordinates).items()): one for one in _all(other)}
+            found = (of.get(frozenset(_but_operation(one.coordinates).items())) for one in (best, own))
+            rows = [one.row for one in found if one and one.row and one.cost]
+            if len(rows) == 2:
+                yield Cost(other.where, other.alone(*rows))
+
+    def _usual(self, choosing: Choosing) -> int:
+        """How many of a place's coordinates are those of a study that says nothing of them."""
+        settings = {name: one.default for name, one in self.wanted.family.settings.items() if name in choosing.where}
+        is_usual = choosing.where.get("provider") in self.wanted.family.providers
+        return is_usual + _agree(choosing.where, settings)
+
+
+def _in_best_standing(family: Family, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the recommended candidates, or where there is none the next best: a lower cost is no reason for less."""
+    standings = [STANDINGS.index(family.standing_of(one.coordinates)) for one in candidates]
+    return [one for one, standing in zip(candidates, standings, strict=True) if standing == max(standings)]
+
+
+def _all(choosing: Choosing) -> tuple[Candidate, ...]:
+    return (*choosing.qualifies, *choosing.refused, *choosing.unsaid)
+
+
+def _not_given(use: AssetUse, own: Candidate, other: Candidate) -> tuple[str, ...]:
+    """The settings that an asset does not say, and that its cell has otherwise than another, or than by default."""
+    return tuple(
+        name
+        for name, setting in use.family.settings.items()
+        if name in own.coordinates
+        and name not in use.coordinates
+        and own.coordinates[name] != other.coordinates.get(name, setting.default)
+    )
+
+
+def _is_by_same(one: Candidate, other: Candidate) -> bool:
+    return one.coordinates.get(PROVIDER) == other.coordinates.get(PROVIDER)
+
+
+def _agree(one: Coordinates, other: Coordinates) -> int:
+    return sum(one.get(name) == value for name, value in other.items())
+
+
+def _but_operation(coordinates: Coordinates) -> Coordinates:
+    return {name: value for name, value in coordinates.items() if name != "op"}
+
+
+def _words(use: AssetUse) -> str:
+    choice, *settings = use.coordinates.items()
+    return " ".join([str(choice[1]), *(f"{name}={value}" for name, value in settings)])

@@ -1,0 +1,274 @@
+"""What an inventory of cryptography comes to: what breaks which rule, what replaces it, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tollbar.analysis import Toll, Verdict
+from tollbar.catalog.families import Degree, Value
+from tollbar.catalog.policies import Ruling
+from tollbar.core.words import counted, enumeration, few, more
+from tollbar.decide.answers import ended_words, excepted_words
+from tollbar.decide.choosing import Reason
+from tollbar.decide.price.pricing import AssetGroup, Priced, Pricing
+from tollbar.decide.price.replacing import Cost
+from tollbar.decide.price.unmeasured import CHOICE
+from tollbar.report.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
+from tollbar.report.names import place_of
+from tollbar.report.numbers import NOISY, bracket, marked, times
+from tollbar.report.standings import standing_words
+from tollbar.report.table_cells import has_marks
+
+# Rules, rows, places and names beyond these hide the rest; the JSON document has all.
+MOST_RULES = 8
+MOST_ROWS = 100
+MOST_PLACES = 1
+MOST_REPLACEMENTS = 3
+TITLES = {
+    Ruling.BREAKS: "Breaks a policy",
+    Ruling.CANNOT_SAY: "Cannot be said",
+    Ruling.MEETS: "Meets every policy that has a rule on it",
+}
+COLUMNS = (*row_names("asset"), *numbers("assets"), *texts("is", leaves=1), *texts("standing", leaves=2))
+OF_COST = (*texts("replaced by"), *numbers("× its cost"))
+
+
+def brief(pricing: Pricing) -> Brief:
+    """The whole answer."""
+    inventory = pricing.inventory
+    named = [one.name for one in pricing.policies]
+    of = inventory.of or inventory.path.name
+    to_go = f"What of the cryptography of {of} is to be replaced under {enumeration(named)}, and what does that cost?"
+    return Brief(
+        question=to_go if named else f"What is the cryptography of {of}, and what is its standing?",
+        headline=_headline(pricing),
+        how=tuple(_how(pricing)),
+        listings=tuple(_listings(pricing)),
+        notes=tuple(_notes(pricing)),
+    )
+
+
+def _headline(pricing: Pricing) -> str:
+    total = len(pricing.inventory.assets)
+    if not total:
+        others = counted(pricing.inventory.others, "component")
+        return f"No cryptographic asset among {others}: was the inventory made with cryptography in it?"
+    in_rows = f"{counted(total, 'asset')} in {counted(len(pricing.lines), 'row')}"
+    mapped = f"{pricing.mapped:,} {'is' if pricing.mapped == 1 else 'are'} known here with all that a choice needs"
+    of_bad = pricing.bad_unrefused
+    bad = f"; {of_bad:,} more {'is' if of_bad == 1 else 'are'} broken or disallowed by standing" if of_bad else ""
+    if not pricing.policies:
+        return f"{in_rows}, no policy was named{bad.replace(' more', '')}; {mapped}."
+    breaks, meets, unsaid = (pricing.count(one) for one in (Ruling.BREAKS, Ruling.MEETS, Ruling.CANNOT_SAY))
+    of_all = f"{meets:,} {'meets' if meets == 1 else 'meet'} each that has a rule on it"
+    broken = f"{breaks:,} {'breaks' if breaks == 1 else 'break'} a policy"
+    return f"{in_rows}: {broken}, {of_all}, of {unsaid:,} it cannot be said{bad}; {mapped}."
+
+
+def _how(pricing: Pricing) -> Iterator[str]:
+    if pricing.policies:
+        yield f"Judged as on {pricing.on}."
+    for policy, rule in pricing.of_providers:
+        yield (
+            "No provider is named in an inventory: each asset is judged as by one that the policies govern. Of others"
+            f" {policy} ({rule.id}) cannot say: {rule.cannot_say}."
+        )
+    if pricing.runs:
+        runs = enumeration([run.name for run in pricing.runs])
+        yield (
+            "What replaces an asset is the cheapest that meets the policies, of what was measured; what was not told"
+            f" apart stands with it. × 0.50 is half of the asset's CPU time, as measured in {runs}."
+        )
+
+
+def _listings(pricing: Pricing) -> Iterator[Listing]:
+    rules = [
+        f"{policy}, {clause} ({rule}): {counted(count, 'asset')}"
+        for (policy, rule, clause), count in pricing.broken.items()
+    ]
+    if rules:
+        left = len(rules) - MOST_RULES
+        notes = [f"{more(left, 'rule')} in the JSON document."] if left > 0 else []
+        yield Listing("Which rules are broken", sentences=rules[:MOST_RULES], notes=notes)
+    if pricing.contradictions:
+        said = [
+            f"{family.name}: {one.policy} ({one.rule.clause}) and {one.other_policy} ({one.other_rule.clause}): nothing"
+            " meets both"
+            for family, one in pricing.contradictions
+        ]
+        yield Listing("Where the policies contradict each other", sentences=said)
+    groups: dict[str, list[AssetGroup]] = {}
+    for line in pricing.lines:
+        # Without a policy all that is known meets all of them, which says nothing.
+        title = TITLES[line.ruling] if pricing.policies or not line.is_mapped else "Known here"
+        groups.setdefault(title, []).append(line)
+    for title, lines in groups.items():
+        is_priced = title == TITLES[Ruling.BREAKS]
+        columns = (*COLUMNS, *OF_COST) if is_priced else COLUMNS
+        rows = [cells[: len(columns)] for cells in _rows(lines[:MOST_ROWS])]
+        tables = [Table("", columns, rows)]
+        notes = [f"{NOISY}."] if has_marks(tables) else []
+        rest = lines[MOST_ROWS:]
+        if rest:
+            of_them = counted(sum(line.count for line in rest), "asset")
+            notes.append(f"{more(len(rest), 'row')} of {of_them} in the JSON document (`--json`).")
+        yield Listing(title, tables=tables, notes=notes)
+
+
+def _rows(lines: Sequence[AssetGroup]) -> Iterator[tuple[TableCell, ...]]:
+    for line in lines:
+        if not line.uses:
+            yield _row(line, [TableCell(""), TableCell("")], why=line.reason)
+        for number, use in enumerate(line.uses):
+            if_ = use if len(line.uses) > 1 else None
+            yield _row(line, _use_cells(use), if_=if_, first=number == 0, why=line.reason)
+
+
+def _row(
+    line: AssetGroup,
+    cells: Sequence[TableCell],
+    *,
+    if_: Priced | None = None,
+    first: bool = True,
+    why: str | None = None,
+) -> tuple[TableCell, ...]:
+    others = f" and {counted(line.names - 1, 'other name')}" if line.names > 1 else ""
+    left = len(line.places) - MOST_PLACES
+    beside = f" and {more(left, 'place')}" if left > 0 else ""
+    where = f"in {enumeration(line.places[:MOST_PLACES])}{beside}" if line.places and first else None
+    role = f" (if for {if_.use.family.name})" if if_ else ""
+    kind = "" if line.kind == "algorithm" or line.kind in line.name else f"{line.kind.replace('-', ' ')} "
+    said = "; ".join(filter(None, (why, where))) or None
+    return TableCell(f"{kind}{line.name}{others}{role}", small=said), count_cell(line.count), *cells
+
+
+def _use_cells(priced: Priced) -> list[TableCell]:
+    family, cell = priced.use.family, priced.use.coordinates
+    what = place_of(family, cell, cell)
+    standing = family.standing_of(cell)
+    words = standing_words(standing) if priced.is_standing_sure else _open(priced)
+    replaced = [
+        str(place_of(family, one.coordinates, _differing(one.coordinates, priced))) for one in priced.replacements
+    ]
+    cost, others = (priced.costs[0], priced.costs[1:]) if priced.costs else (None, ())
+    return [
+        TableCell(what, small=_unprotected(priced), stays=what),
+        TableCell(words, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=words),
+        TableCell(
+            enumeration(few(replaced, MOST_REPLACEMENTS), "or") or _none(priced), small=_also(priced, cost, others)
+        ),
+        TableCell(_times(cost.toll) if cost else "", verdict=_verdict(cost)),
+    ]
+
+
+def _open(priced: Priced) -> str:
+    """Its standing, where what is not given may lower it, or decides it."""
+    family, cell = priced.use.family, priced.use.coordinates
+    choice = family.choices[str(cell["choice"])]
+    return choice.standing_text if choice.is_set_by_study else f"at best {standing_words(family.standing_of(cell))}"
+
+
+def _verdict(cost: Cost | None) -> Verdict | None:
+    return cost.toll.verdict if cost else None
+
+
+def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
+    """What of a cell is said: its choice, and what is not as by default or stands in the asset or its own cell too."""
+    family, shown = priced.use.family, {*priced.use.coordinates, *priced.open}
+    said = [
+        name
+        for name, one in family.settings.items()
+        if one.about and name in coordinates and (coordinates[name] != one.default or name in shown)
+    ]
+    return ["choice", *said]
+
+
+def _unprotected(priced: Priced) -> str | None:
+    """The threats that it does nothing against, or only on a condition."""
+    if any(one.coordinate == CHOICE for one in priced.use.unmeasured):
+        # Nobody wrote down what it protects.
+        return None
+    said = priced.use.family.mitigations_of(priced.use.coordinates)
+    nothing = [threat for threat, what in said.items() if what.degree is Degree.NO]
+    return f"nothing against {enumeration(nothing)}" if nothing else None
+
+
+def _why(priced: Priced) -> str | None:
+    """Return the reasons for its ruling, exceptions that hold and those that ended, and advice it does not follow."""
+    against = (f"against advice: {one.rule.clause} ({one.policy})" for one in priced.found.advice if one.rule)
+    held = map(excepted_words, priced.found.excepted)
+    ended = (ended_words(one.ended, f" to {one.policy} {one.ended.rule}") for one in priced.reasons if one.ended)
+    return "; ".join(filter(None, (_reasons(priced.reasons), *held, *ended, *against))) or None
+
+
+def _reasons(reasons: Sequence[Reason]) -> str | None:
+    """Each rule by its id with what breaks it; without a rule, what is missing."""
+    said: dict[str, list[str]] = {}
+    for one in reasons:
+        rule = " ".join(filter(None, (one.policy, one.rule.id if one.rule else None)))
+        said.setdefault(one.what, []).append(rule)
+    return "; ".join(f"{what} ({', '.join(by)})" if any(by) else what for what, by in said.items()) or None
+
+
+def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | None:
+    """Where the cost is from, what it is in other operations, and why there is none."""
+    if cost is None:
+        if priced.instead:
+            return f"{priced.instead} would meet the rule"
+        if not priced.unpriced:
+            return None
+        would = priced.qualifying if not priced.replacements else ()
+        able = f"; {enumeration(few(would, MOST_REPLACEMENTS), 'or')} would meet them" if would else ""
+        return f"not priced: {priced.unpriced}{able}"
+    family = priced.use.family
+    names = [name for name in ("op", "bytes", "users", "server", "provider") if name in cost.where]
+    places = [place_of(family, cost.where, names), *(str(other.where.get("op")) for other in others)]
+    said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
+    if priced.own and priced.open:
+        # The asset does not say all of this.
+        said.append(f"beside {place_of(family, priced.own.coordinates, _differing(priced.own.coordinates, priced))}")
+    return "; ".join(said)
+
+
+def _none(priced: Priced) -> str:
+    """The text where nothing replaces an asset and the reason is below: a column without a text is left out."""
+    return "–" if priced.instead or priced.unpriced else ""
+
+
+def _told(cost: Cost) -> str:
+    return cost.toll.reason or TOLD[cost.toll.verdict]
+
+
+TOLD = {
+    Verdict.COSTS: "costs more",
+    Verdict.SAVES: "costs less",
+    Verdict.FREE: "costs the same within the threshold",
+    Verdict.UNCLEAR: "not told apart",
+    Verdict.NOT_MEASURED: "not measured",
+}
+
+
+def _ratio(cost: Cost) -> str:
+    return f"{_times(cost.toll)} {bracket(cost.toll.ratio)}" if cost.toll.ratio else "no ratio"
+
+
+def _times(toll: Toll) -> str:
+    return marked(times(toll.ratio.estimate), toll.ratio.is_noisy) if toll.ratio else ""
+
+
+def _notes(pricing: Pricing) -> Iterator[str]:
+    if not pricing.policies:
+        yield "`--policy NAME` says what must go, and what replaces it; `docs/policies.md` lists them."
+    elif not pricing.runs and pricing.count(Ruling.BREAKS):
+        yield "Nothing was measured: `--run RUN` prices it by a run, `--for 20s` by measuring now."
+    if any(line.reason and line.uses for line in pricing.lines):
+        yield "Of an asset with a missing fact the best choice that it may be is judged: even that breaks a policy."
+    if pricing.inventory.others:
+        others = pricing.inventory.others
+        verbs = ("is no cryptographic asset", "is") if others == 1 else ("are no cryptographic assets", "are")
+        yield f"{counted(others, 'component')} that {verbs[0]} {verbs[1]} not judged."
+    if pricing.inventory.unread:
+        places = enumeration([f"`{one}`" for one in pricing.inventory.unread])
+        yield f"Cryptographic assets in {places} are not read: they are no part of what the inventory is of."
+    if any(line.kind == "certificate" for line in pricing.lines):
+        yield "A certificate is judged by its own key; what signed it has a row of its own, where the inventory has it."

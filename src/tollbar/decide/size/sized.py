@@ -1,0 +1,286 @@
+"""How many cores a mix takes, by the costs that runs measured: sums of rates times costs, with their intervals.
+
+A cost is the CPU time of all that takes part, quiet; where a load client asks a server, of the server's side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from statistics import median
+from typing import Any
+
+from tollbar.analysis.ledger import Quantity
+from tollbar.catalog.families import Value, at_defaults
+from tollbar.catalog.libraries import normal
+from tollbar.catalog.policies import Policy
+from tollbar.core import machine
+from tollbar.core.errors import TollbarError
+from tollbar.core.stats import Interval, Moments
+from tollbar.decide.choosing import Candidate, Wanted, candidate
+from tollbar.decide.size.mix import Mix, Part, Term, every_part
+from tollbar.decide.size.summing import Cell, Source, summed
+from tollbar.decide.size.swapping import PLACES, Swap, in_order, swaps
+from tollbar.results import Row, Run
+from tollbar.study import USUAL_USERS, default_load, is_paced
+
+_USUAL_SERVER = "embedded"
+# What users ask and how, which is no coordinate; by what a study's file calls it. Another of it is another cost.
+_REQUESTS = {
+    "get": "load.request.get",
+    "unique_query": "load.request.unique",
+    "status": "load.expect.status",
+    "connection": "load.connection",
+    "think_s": "load.think",
+}
+
+
+@dataclass(frozen=True)
+class SizedTerm:
+    """What a term takes."""
+
+    term: Term
+    cells: tuple[Cell, ...]
+    cores: Interval
+    judged: Candidate
+    """What the mix's policies say of its cell."""
+    memory_bytes: float | None
+    """Of all that are under way at once; None where an operation's is not known."""
+    swaps: tuple[Swap, ...]
+    """The measured ones, as `swapping.in_order` has them."""
+    is_at_load: bool
+    """Whether its servers, if it has any, had as much time to spare as the mix's will, and no client beside them."""
+
+    @property
+    def cell(self) -> Cell:
+        return self.cells[0]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """What a mix takes, or which of its cells were not measured."""
+
+    mix: Mix
+    runs: tuple[Run, ...]
+    terms: tuple[SizedTerm, ...] = ()
+    cores: Interval | None = None
+    """Of all terms, at the mix's utilisation; None where a cell was not measured."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """By term: the row of these runs that comes nearest, or why there is none."""
+
+    def share(self, of: SizedTerm) -> float | None:
+        """A term's part of all cores, both of the same moments; None where a cell was not measured."""
+        if self.cores is None:
+            return None
+        if of.cores.moments is self.cores.moments is Moments.QUIET:
+            return of.cores.estimate / self.cores.estimate
+        cells = [cell for one in self.terms for cell in one.cells]
+        own, every = (summed(some, Moments.ALL) for some in (of.cells, cells))
+        return own.estimate / every.estimate
+
+    def machines(self, cores: float) -> int | None:
+        """How many of the mix's machines have so many cores, those that may fail included."""
+        each = self.mix.cores_each
+        if each is None or not math.isfinite(cores):
+            return None
+        return max(1, math.ceil(cores / each)) + self.mix.survive
+
+
+def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
+    """What a mix takes by these runs.
+
+    Raises TollbarError where they are of different machines, or one of unlike ones, have a term by several providers of
+    which none is its family's, or say that it costs nothing.
+    """
+    _refuse_other_machines(runs)
+    sources = [Source(run, one) for run in runs for one in run.studies if one.study.measure.cost != "client-cpu"]
+    percent = round(100 * mix.utilisation)
+    terms = tuple(_by_one_provider(mix, sources, term, percent) for term in mix.terms)
+    wanted = [*every_part(terms)]
+    # What one study has is summed block by block: the study that has most of the mix's cells comes first.
+    held = {id(one): sum(1 for term, part in wanted if _rows(one, term, part, percent)) for one in sources}
+    sources.sort(key=lambda one: -held[id(one)])
+    found: list[SizedTerm] = []
+    missing: dict[str, str] = {}
+    for term in terms:
+        cells = [_cell(mix, sources, term, part) for part in term.parts]
+        there = [cell for cell in cells if cell is not None]
+        if len(there) < len(cells):
+            part = next(part for part, cell in zip(term.parts, cells, strict=True) if cell is None)
+            missing[term.name] = _nearest(sources, term, part)
+        else:
+            found.append(_sized(mix, term, there, today))
+    if missing:
+        return Sized(mix, tuple(runs), tuple(found), None, missing)
+    return Sized(mix, tuple(runs), tuple(found), summed(cell for one in found for cell in one.cells))
+
+
+def _refuse_other_machines(runs: Sequence[Run]) -> None:
+    for run in runs[1:]:
+        found = _machines_differ(runs[0], run)
+        if found:
+            raise TollbarError(
+                f"a run of another machine than {runs[0].name}: {'; '.join(found)}",
+                where=str(run.directory),
+                hint="cores of two machines cannot be summed: size each by its own runs",
+            )
+    for run in runs:
+        (name, first), *others = _machines_of(run).items()
+        for other, about in others:
+            if found := machine.differences(first, about):
+                raise TollbarError(
+                    f"{run.name} has costs of unlike machines, of {name} and of {other}: {'; '.join(found)}",
+                    where=str(run.directory),
+                    hint="cores of two machines cannot be summed: size by a run that has all on one, or on like ones",
+                )
+
+
+def _machines_of(run: Run) -> dict[str, Mapping[str, Any]]:
+    """What each machine of a run is that has a part of its costs.
+
+    The lab's own has none where all is asked of web servers on a machine of their own, with all that they need.
+    """
+    found = {f"the role {role}": node["fingerprint"] for role, node in run.nodes.items()}
+    is_elsewhere = "web" in run.nodes and all("server" in row.coordinates for one in run.studies for row in one.rows)
+    return found if is_elsewhere else {"the lab": run.fingerprint, **found}
+
+
+def _machines_differ(one: Run, other: Run) -> list[str]:
+    """In what the machines of two runs differ, a line each; a role without one of its own is on the run's."""
+    found = machine.differences(one.fingerprint, other.fingerprint)
+    for role in dict.fromkeys((*one.nodes, *other.nodes)):
+        of_role = [run.nodes[role]["fingerprint"] if role in run.nodes else run.fingerprint for run in (one, other)]
+        found += [f"{role}: {line}" for line in machine.differences(*of_role)]
+    return found
+
+
+def _by_one_provider(mix: Mix, sources: Sequence[Source], term: Term, percent: int) -> Term:
+    """The term with a provider that has all its cells: the mix's, else its family's, else the only one."""
+    if "provider" in term.main.wanted:
+        return term
+    of_parts = [
+        {str(row.coordinates["provider"]) for source in sources for row in _rows(source, term, part, percent)}
+        for part in term.parts
+    ]
+    found = sorted(set.intersection(*of_parts) or of_parts[0])
+    usual = [name for name in map(normal, term.family.providers) if name in found]
+    if len(found) > 1 and not usual:
+        where = f"{mix.path}: term.{term.name}.provider"
+        raise TollbarError("which provider?", where=where, hint=f"measured here: {', '.join(found)}")
+    if not found:
+        return term
+    said = {"provider": (*usual, *found)[0]}
+    return replace(term, parts=tuple(replace(part, wanted={**part.wanted, **said}) for part in term.parts))
+
+
+def _rows(source: Source, term: Term, part: Part, percent: int) -> list[Row]:
+    """The rows of a study that are this cell and have a cost, those of the mix's load first, then the most usual."""
+    if source.study_run.study.family.name != term.family.name:
+        return []
+    rows = [row for row in source.study_run.rows if not _differences(source, term, part, row)]
+    measured = (row for row in rows if source.ledger.why_unmeasured(row) is None)
+    return sorted(measured, key=lambda row: (not _is_as_meant(row, percent), *_unusual(row)))
+
+
+def _is_as_meant(row: Row, percent: int) -> bool:
+    """Whether its server had as much time to spare as the mix's, and was woken for what came."""
+    return row.coordinates.get("utilisation") == percent and row.coordinates.get("client") == "apart"
+
+
+def _differences(source: Source, term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Value]]:
+    """In what a row is another cell: what it has, and what is wanted. How many users ask, how often, is no matter."""
+    there: Mapping[str, Value] = {"threads": 1, **row.coordinates}
+    wanted: Mapping[str, Value] = {"threads": 1, **part.wanted}
+    found = {name: (there.get(name, "–"), value) for name, value in wanted.items() if there.get(name) != value}
+    found |= _other_requests(source, term)
+    if row.choice not in term.family.choices or term.is_served != ("server" in there):
+        return {"choice": (row.choice, part.wanted["choice"]), "server": (there.get("server", "–"), "–"), **found}
+    usual = at_defaults(term.family, {**{n: there[n] for n in PLACES if n in there}, **part.wanted})
+    return found | {
+        name: (there[name], value)
+        for name, value in usual.items()
+        if name in term.family.settings and name not in part.wanted and name in there and there[name] != value
+    }
+
+
+def _other_requests(source: Source, term: Term) -> dict[str, tuple[Value, Value]]:
+    """In what a study's users ask otherwise than those of a question do."""
+    load, usual = source.study_run.study.load, default_load(term.family)
+    if load is None:
+        return {}
+    both = {key: (getattr(load, name), getattr(usual, name)) for name, key in _REQUESTS.items()}
+    return {key: (has or "–", wanted or "–") for key, (has, wanted) in both.items() if has != wanted}
+
+
+def _unusual(row: Row) -> tuple[bool, ...]:
+    at = row.coordinates
+    return (
+        is_paced(at),
+        at.get("client") == "apart",
+        at.get("server", _USUAL_SERVER) != _USUAL_SERVER,
+        at.get("users", USUAL_USERS) != USUAL_USERS,
+    )
+
+
+def _cell(mix: Mix, sources: Sequence[Source], term: Term, part: Part) -> Cell | None:
+    weight = term.rate_per_s * part.share * 1e-9 / mix.utilisation
+    percent = round(100 * mix.utilisation)
+    found = [(source, rows[0]) for source in sources if (rows := _rows(source, term, part, percent))]
+    source, row = min(found, key=lambda one: not _is_as_meant(one[1], percent), default=(None, None))
+    return Cell(source, row, weight) if source and row else None
+
+
+def _nearest(sources: Sequence[Source], term: Term, part: Part) -> str:
+    """Return why a cell has no cost: its own failure, or else the differences of the nearest measured row, in words."""
+    rows = [
+        (_differences(source, term, part, row), source.ledger.why_unmeasured(row))
+        for source in sources
+        if source.study_run.study.family.name == term.family.name
+        for row in source.study_run.rows
+    ]
+    failure = next((why for differing, why in rows if not differing and why is not None), None)
+    if failure is not None:
+        return f"its measurement failed: {failure}"
+    found = [differing for differing, why in rows if why is None]
+    if not found:
+        return f"no run here has the family {term.family.name}" if sources else "no run is named"
+    differing = min(found, key=len)
+    return "the nearest that was measured has " + ", ".join(
+        f"`{name}={has}` for `{wanted}`" for name, (has, wanted) in differing.items()
+    )
+
+
+def _sized(mix: Mix, term: Term, cells: Sequence[Cell], today: date) -> SizedTerm:
+    cores = summed(cells)
+    if cores.estimate <= 0:
+        what = "its cost, less what is taken off, is not above nought"
+        hint = "measure both in one question, and for longer (`--for`)"
+        raise TollbarError(what, where=f"{mix.path}: term.{term.name}", hint=hint)
+    wanted = _wanted(mix.policies, term, today)
+    judged = candidate(wanted, cells[0].row.coordinates)
+    found = in_order(swaps(wanted, term, cells))
+    percent = round(100 * mix.utilisation)
+    is_at_load = not term.is_asked or all(_is_as_meant(cell.row, percent) for cell in cells)
+    return SizedTerm(term, tuple(cells), cores, judged, _memory(term, cells[0]), found, is_at_load)
+
+
+def _wanted(asked: Sequence[Policy], term: Term, today: date) -> Wanted:
+    about = tuple(one for one in asked if one.is_about(term.family.name))
+    return Wanted(term.family, about, {}, today, today)
+
+
+def _memory(term: Term, cell: Cell) -> float | None:
+    """What all that are under way hold: a server's grows by itself, and what an operation adds is not known."""
+    if term.is_served:
+        return None
+    each = [float(trial.memory_bytes) for trial in cell.row.trials if trial.memory_bytes]
+    if not each:
+        return None
+    at_once = term.at_once
+    if at_once is None:
+        wall = cell.source.ledger.value(cell.row, Quantity("wall"))
+        # Little's law: as many are under way as arrive while one takes.
+        at_once = term.rate_per_s * wall[0] * 1e-9 if wall else None
+    return None if at_once is None else median(each) * max(1.0, at_once)

@@ -1,0 +1,65 @@
+"""Costs that are summed: a study's ledger, its cells, and a sum of rates times costs with its interval.
+
+Cells of one study are summed block by block; what was measured in different studies is independent, and its variances
+add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tollbar.analysis import quickness
+from tollbar.analysis.decisions import Terms
+from tollbar.analysis.ledger import Ledger
+from tollbar.core import stats
+from tollbar.core.stats import Interval, Moments
+from tollbar.results import Row, Run, StudyRun
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A study of a run, and its costs."""
+
+    run: Run
+    study_run: StudyRun
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        study = self.study_run.study
+        return Ledger(
+            self.study_run.rows, Terms.of(self.study_run), study.measure.cost, study.family, quickness(self.run)
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measured cell, and how many cores each of its operations takes a share of."""
+
+    source: Source
+    row: Row
+    weight: float
+    """What a nanosecond of it adds to the cores: operations a second over 10⁹ and the utilisation."""
+
+
+def summed(cells: Iterable[Cell], moments: Moments | None = None) -> Interval:
+    """The sum of these cells' costs, each times its weight: of these moments, or of the best that there were."""
+    by_source: dict[int, list[Cell]] = {}
+    for cell in cells:
+        by_source.setdefault(id(cell.source), []).append(cell)
+    return stats.total([part for some in by_source.values() for part in _of_one_source(some, moments)])
+
+
+def _of_one_source(cells: Sequence[Cell], moments: Moments | None) -> list[Interval]:
+    """One sum over the blocks that all have; each by itself where there is none."""
+    weights: dict[str, float] = {}
+    for cell in cells:
+        weights[cell.row.key] = weights.get(cell.row.key, 0.0) + cell.weight
+    rows = [*{cell.row.key: cell.row for cell in cells}.values()]
+    ledger = cells[0].source.ledger
+    together = ledger.added(rows, [weights[row.key] for row in rows], moments)
+    if together is not None:
+        return [together]
+    alone = [ledger.added([row], [weights[row.key]], moments) for row in rows]
+    return [one for one in alone if one is not None]

@@ -1,0 +1,277 @@
+"""What `tune` answers: parameters that take as long as may be, and what an attacker gets of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tollbar.catalog.families import Family
+from tollbar.core import units
+from tollbar.core.words import counted, enumeration
+from tollbar.decide.answers import excepted_words, reason_words
+from tollbar.decide.tune import (
+    ALGORITHMS,
+    NEAR,
+    Asked,
+    Elapsed,
+    Measured,
+    Missed,
+    Parameters,
+    Rate,
+    Tuned,
+    Tuning,
+    attackers,
+    pasted,
+)
+from tollbar.report.blocks import DASH, Brief, Column, Listing, Table, TableCell, row_names
+from tollbar.report.coordinates import Form, named_value
+from tollbar.report.numbers import figure_words, percent_of
+from tollbar.report.standings import standing_words
+
+# Of the cores that the hashes could have had: below this other programs were at work as well.
+QUIET = 0.9
+
+
+def tune_answer(found: Tuning) -> Brief:
+    """All that is said of a tuning."""
+    asked = found.asked
+    names = enumeration([f"`{policy.name}`" for policy in asked.wanted.policies])
+    tables = [_table(asked, "meets" if found.unsaid else "", found.tuned), _table(asked, "cannot say", found.unsaid)]
+    return Brief(
+        f"Which password hash takes at most {_time(asked.within_s)}, {_at_once(asked)}, and meets {names}?",
+        _headline(found),
+        how=tuple(_how(found)),
+        listings=tuple(_listings(found, [table for table in tables if table.rows])),
+        notes=tuple(_notes(asked)),
+        warnings=tuple(_warnings(found)),
+    )
+
+
+def parameter_words(family: Family, parameters: Parameters) -> str:
+    """`memory 46 MiB, passes 1, lanes 1`."""
+    return ", ".join(named_value(family, name, value, Form.QUESTION) for name, value in parameters.items())
+
+
+def rate_words(rate: Rate) -> str:
+    """Who published a rate, and how it was seen."""
+    dated = f", {rate.dated}" if rate.dated else ""
+    return f"{rate.source}{dated}; {'read' if rate.checked else 'seen'} {rate.seen}"
+
+
+def _time(seconds: float) -> str:
+    return units.show_nanoseconds(seconds * 1e9)
+
+
+def _at_once(asked: Asked) -> str:
+    return "one at a time" if asked.at_once == 1 else f"{asked.at_once} at once"
+
+
+def _headline(found: Tuning) -> str:
+    asked = found.asked
+    if found.tuned:
+        first = found.tuned[0]
+        words = parameter_words(asked.family, first.measured.parameters)
+        took = f"{first.choice.title} with {words} takes {_time(first.measured.elapsed.median_s)}, {_at_once(asked)}"
+        rate = first.guesses.published
+        if rate is None:
+            return f"{took}."
+        guesses = (
+            f"{figure_words(rate)} guesses" if len(found.tuned) == 1 else f"the fewest guesses, {figure_words(rate)}"
+        )
+        card = first.guesses.card.title
+        said = f"{took}, and leaves an attacker {guesses} a second on a {card}, by what was published"
+        other = _first_by_memory(found)
+        # Where the first is bounded by memory too: what is not would be told by what it was not held to.
+        if other is not None and other is not first and first.guesses.by_memory:
+            return f"{said}; by memory bandwidth {other.choice.title} leaves the fewest."
+        return f"{said}."
+    said = f"Nothing is found that meets them within {_time(asked.within_s)}"
+    if found.unsaid:
+        return f"{said}; of {enumeration([one.choice.title for one in found.unsaid])} it cannot be said."
+    if found.nearest and found.nearest.measured:
+        one = found.nearest
+        took_s = found.nearest.measured.elapsed.median_s
+        words = parameter_words(asked.family, found.nearest.measured.parameters)
+        return f"{said}. The nearest is {one.choice.title} with {words}: {_time(took_s)}."
+    needs = min((one.needs_bytes for one in found.missed if one.needs_bytes), default=None)
+    more = f" and in less memory than {units.show_bytes(needs)}" if needs else ""
+    return f"{said}{more}."
+
+
+def _first_by_memory(found: Tuning) -> Tuned | None:
+    """What leaves the fewest guesses by what a card's memory could feed; None where that bounds fewer than two."""
+    fed = [(one.guesses.by_memory, one) for one in found.tuned if one.guesses.by_memory]
+    return min(fed, key=lambda pair: pair[0])[1] if len(fed) > 1 else None
+
+
+def _how(found: Tuning) -> Iterator[str]:
+    asked = found.asked
+    cores, memory = asked.limits.cores, asked.limits.memory
+    waits = ", so each waits for others" if asked.at_once > cores.amount else ""
+    yield (
+        f"The time is elapsed time of one hash while {asked.at_once} are under way on {figure_cores(cores.amount)}"
+        f" ({cores.by}){waits}: the median. What is proposed was found first and then measured again, and the second"
+        " time is printed."
+    )
+    if asked.memory_by == memory.by:
+        yield f"All at once may take {units.show_bytes(memory.amount)} ({memory.by})."
+    else:
+        yield (
+            f"All at once may take {units.show_bytes(asked.memory_bytes)}, {asked.memory_by}, of"
+            f" {units.show_bytes(memory.amount)} ({memory.by})."
+        )
+    card = attackers().card[asked.card]
+    if found.tuned or found.unsaid:
+        yield (
+            f"Guesses a second are those of a {card.title}: as published, scaled by the work; and what its memory could"
+            f" feed, {card.bytes_per_second / 1e9:,.0f} GB a second, were that the only limit."
+        )
+
+
+def figure_cores(cores: float) -> str:
+    """`2 cores`, `1.5 cores`."""
+    return counted(int(cores), "core") if cores == int(cores) else f"{cores:.2g} cores"
+
+
+def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
+    tuned = [*found.tuned, *found.unsaid]
+    missed = Listing("What is found with no parameters", [_missed(found.asked, one) for one in found.missed])
+    if not tuned:
+        yield missed
+        return
+    yield Listing("From what an attacker gets least of, as published", tables=tables, heads="the policies")
+    if found.missed:
+        yield missed
+    yield Listing(
+        "To paste",
+        tables=[
+            Table(
+                one.choice.title,
+                (*row_names("where"), Column("what")),
+                [
+                    [TableCell(place), TableCell(f"`{text}`" if text else "has no such hash")]
+                    for place, text in pasted(one.choice.name, one.measured.parameters).items()
+                ],
+            )
+            for one in tuned
+        ],
+        heads="hash",
+        notes=[
+            "It was measured with the code that is named above; where another performs it, such as Bouncy Castle in"
+            " Spring and Keycloak, it takes another time."
+        ],
+    )
+    rates = [(one, one.guesses.rate) for one in tuned if one.guesses.rate]
+    yield Listing(
+        "What was published",
+        tables=[
+            Table(
+                "",
+                (*row_names("hash"), Column("guesses/s", True), Column("with"), Column("tool", leaves=1)),
+                [_published(found.asked, one, rate) for one, rate in rates],
+            )
+        ],
+    )
+
+
+def _published(asked: Asked, one: Tuned, rate: Rate) -> list[TableCell]:
+    with_ = {name: int(asked.family.settings[name].read(value)) for name, value in rate.parameters.items()}
+    return [
+        TableCell(one.choice.title, small=f"scaled by {ALGORITHMS[one.choice.name].rule}; {rate_words(rate)}"),
+        TableCell(f"{rate.per_second:,.0f}", rate.per_second),
+        TableCell(parameter_words(asked.family, with_)),
+        TableCell(rate.tool),
+    ]
+
+
+def _table(asked: Asked, caption: str, tuned: Sequence[Tuned]) -> Table:
+    columns = (
+        *row_names("hash"),
+        Column("parameters", names=True),
+        Column("one takes", True),
+        Column("95 % within", True, leaves=2),
+        Column("memory of all", True, leaves=3),
+        Column("guesses/s, published", True),
+        Column("by memory", True),
+    )
+    return Table(caption, columns, [_row(asked, one) for one in tuned])
+
+
+def _row(asked: Asked, one: Tuned) -> list[TableCell]:
+    elapsed, memory = one.measured.elapsed, one.measured.memory_bytes * asked.at_once
+    return [
+        TableCell(one.choice.title, small="; ".join(_remarks(asked, one)), standing=one.standing),
+        TableCell(parameter_words(asked.family, one.measured.parameters)),
+        TableCell(_time(elapsed.median_s), elapsed.median_s),
+        TableCell(_time(elapsed.p95_s), elapsed.p95_s),
+        TableCell(units.show_bytes(memory), memory) if memory else DASH,
+        _guesses(one.guesses.published),
+        _guesses(one.guesses.by_memory),
+    ]
+
+
+def _guesses(rate: float | None) -> TableCell:
+    return DASH if rate is None else TableCell(figure_words(rate), rate)
+
+
+def _remarks(asked: Asked, one: Tuned) -> Iterator[str]:
+    yield f"{standing_words(one.standing)}; by {one.provider.name}"
+    yield from (reason_words(reason) for reason in one.candidate.missing)
+    yield from map(excepted_words, one.candidate.excepted)
+    yield from (f"advice not followed: {reason_words(reason)}" for reason in one.candidate.advice)
+    if one.guesses.published is None:
+        yield "no rate of guessing it was found"
+    if one.guesses.by_memory is None:
+        yield "a guess needs no memory to speak of"
+    if not one.is_near:
+        if one.measured.elapsed.median_s < (1 - NEAR) * asked.within_s:
+            yield f"{percent_of(1 - one.measured.elapsed.median_s / asked.within_s)} less than may be"
+        if one.beyond:
+            yield _took(asked, one.beyond)
+        elif one.choice.name == "bcrypt":
+            cost, took_s = one.measured.parameters["cost"], one.measured.elapsed.median_s
+            yield f"cost {cost + 1} would take twice as long, about {_time(2 * took_s)}"
+
+
+def _took(asked: Asked, one: Measured) -> str:
+    return f"{parameter_words(asked.family, one.parameters)} takes {_time(one.elapsed.median_s)}"
+
+
+def _missed(asked: Asked, one: Missed) -> str:
+    name = one.choice.title
+    if one.reason:
+        return f"{name}: {one.reason}"
+    least = "the least that is not refused"
+    if one.measured:
+        times = units.show_ratio(one.measured.elapsed.median_s / asked.within_s)
+        words = parameter_words(asked.family, one.measured.parameters)
+        return f"{name}: {least}, {words}, takes {_time(one.measured.elapsed.median_s)}, ×\u00a0{times} of what may be."
+    if one.needs_bytes:
+        needs, most = units.show_bytes(one.needs_bytes), units.show_bytes(asked.memory_bytes)
+        return f"{name}: {least} takes {needs} of memory, {_at_once(asked)}, and {most} may be taken."
+    broken = [reason_words(reason) for reason in one.candidate.broken] if one.candidate else []
+    return f"{name}: {'; '.join(broken) or 'with no parameters is it in better standing than disallowed'}."
+
+
+def _notes(asked: Asked) -> Iterator[str]:
+    for policy in asked.wanted.policies:
+        what = "; ".join(one.what for one in policy.not_judged)
+        if what:
+            yield f"`{policy.name}` also asks what is not judged here: {what}."
+
+
+def _warnings(found: Tuning) -> Iterator[str]:
+    measured = [(one.choice.title, one.measured.elapsed) for one in (*found.tuned, *found.unsaid)]
+    measured += [(one.choice.title, one.measured.elapsed) for one in found.missed if one.measured]
+    could = min(found.asked.at_once, found.asked.limits.cores.amount)
+    noisy = [(name, elapsed) for name, elapsed in measured if was_contended(found.asked, elapsed)]
+    if noisy:
+        least = min(elapsed.cores for _, elapsed in noisy)
+        yield (
+            f"other programs were at work: {enumeration([name for name, _ in noisy])} had {least:.2g} of"
+            f" {figure_cores(could)} at the least, and would take less time without them"
+        )
+
+
+def was_contended(asked: Asked, elapsed: Elapsed) -> bool:
+    """Whether the hashes had fewer cores than they could have had."""
+    return elapsed.cores < QUIET * min(asked.at_once, asked.limits.cores.amount)

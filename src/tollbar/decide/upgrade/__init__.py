@@ -1,0 +1,21 @@
+"""Upgrades: two builds of one thing, found or fetched; what is asked of both; and what became dearer, cheaper or new.
+
+It measures nothing itself, and takes its ratios from the judge.
+"""
+
+from tollbar.decide.upgrade.changed import Change, Kind, Upgrade, upgrade
+from tollbar.decide.upgrade.questions import LIBSSL_HINT, not_asked, shared_settings, studies
+from tollbar.decide.upgrade.things import Thing, both
+
+__all__ = [
+    "LIBSSL_HINT",
+    "Change",
+    "Kind",
+    "Thing",
+    "Upgrade",
+    "both",
+    "not_asked",
+    "shared_settings",
+    "studies",
+    "upgrade",
+]

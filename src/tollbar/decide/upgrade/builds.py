@@ -1,0 +1,171 @@
+"""Other builds of servers and runtimes: each a server or a platform that stands beside the one of the system."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tollbar.catalog import runners, servers
+from tollbar.catalog.runners import Platform
+from tollbar.catalog.servers import Server
+from tollbar.core import wire
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import SEARCH_PATH, write
+from tollbar.decide.upgrade.fetching import kept_folder
+
+_PROGRAM_FOLDERS = ("bin", "sbin")
+RUNNERS = "runners"
+# By its own libraries, where it has any; and of Go the toolchain that was asked for, not one that a setting names.
+STARTED = """#!/bin/sh
+libraries={libraries}
+export GOTOOLCHAIN=local ${{libraries:+"LD_LIBRARY_PATH=$libraries"}}
+exec {program} "$@"
+"""
+# Where a package has the libraries that its own programs are linked with.
+_LIBRARY_FOLDERS = ("usr/lib", "usr/lib/*-linux-gnu*")
+# Of a path, its end: sockets lie in folders that have a server's name, and the path of one has at most 107 letters.
+_MOST_LETTERS = 32
+
+Build = TypeVar("Build", Server, Platform)
+
+
+def server_in(place: Path, said: str) -> Server | None:
+    """The server that this file is, or that lies in this folder, as a server of its own; None where there is none.
+
+    It has its own programs and folders; what does not lie there is what the system has. Raises TollbarError.
+    """
+    for server in servers.all_servers().values():
+        program = _program(place, [name for one in server.components for name in one.programs])
+        if program is None or server.build_of or len(server.components) > 1:
+            continue
+        made = _described(server.folder / "server.toml")
+        (component,) = made["component"]
+        tools = component.get("tools", {})
+        component["program"] = [str(program)]
+        component["tools"] = {tool: _beside(program, names) for tool, names in tools.items()}
+        root = _root(program, place)
+        places = {name: [*_moved(folders, root), *folders] for name, folders in server.places.items()}
+        name = _slug(said)
+        _stand_beside(server.folder, name, "server.toml", {**made, "build-of": server.name, "places": places})
+        return _of(server.name, servers.all_servers()[name], said)
+    return None
+
+
+def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
+    """The runtime that this file is, or that lies in this folder: its platform, the spec of its build, and its program.
+
+    None where there is none. Its runner is built by it, by what lies beside it, and by the system's other programs.
+    Raises TollbarError.
+    """
+    for platform in runners.all_platforms().values():
+        program = _program(place, [platform.runtime]) if platform.runtime else None
+        if program is None or platform.runtime is None or platform.build_of:
+            continue
+        name = f"{platform.name}@{_slug(said).removeprefix(f'{platform.name}@')}"
+        started = kept_folder("builds", name) / RUNNERS / name / platform.runtime
+        by_it = {one: _beside(program, [one])[0] for one in platform.programs} | {platform.runtime: str(started)}
+        made = {
+            **_described(platform.folder / "runner.toml"),
+            "build-of": platform.name,
+            "programs": [*by_it.values()],
+            **{key: [by_it.get(word, word) for word in getattr(platform, key)] for key in ("versions", "command")},
+            "build": [[by_it.get(word, word) for word in step] for step in platform.build],
+        }
+        _stand_beside(platform.folder, name, "runner.toml", made)
+        libraries = _libraries(_root(program, place))
+        write(
+            started, STARTED.format(libraries=shlex.quote(libraries), program=shlex.quote(str(program))).encode(), 0o755
+        )
+        _of(platform.name, runners.all_platforms()[name], said)
+        return platform.name, name, program
+    return None
+
+
+def side_by_side(*libraries: Path) -> Path:
+    """Return the first of these libraries in a folder of the cache that has copies of all of them.
+
+    CMake puts libcrypto and libssl into folders of their own, where the loader finds neither by the other. The copies
+    are made again where a library has changed.
+    """
+    described = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in libraries]
+    folder = kept_folder("builds", f"pair-{hashlib.sha256(repr(described).encode()).hexdigest()[:16]}")
+    folder.mkdir(exist_ok=True)
+    for path in libraries:
+        if not (folder / path.name).exists():
+            write(folder / path.name, path.read_bytes(), 0o755)
+    return folder / libraries[0].name
+
+
+def _of(name: str, found: Build, said: str) -> Build:
+    """The build, which is one of the server or platform of this name. Raises TollbarError where its own name is
+    taken."""
+    if found.build_of != name:
+        what = f"a build of {name} would be called `{found.name}`, as what is in {found.folder}"
+        raise TollbarError(what, where=said, hint="name the build by its path, or leave that folder off TOLLBAR_PATH")
+    return found
+
+
+def _described(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text("utf-8"))
+
+
+def _stand_beside(source: Path, name: str, file: str, made: Mapping[str, Any]) -> None:
+    """A copy of a folder of data under this name, with another description, on the search path of this process."""
+    root = kept_folder("builds", name)
+    folder = root / source.parent.name / name
+    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    tables = {key: value for key, value in made.items() if isinstance(value, dict) or key == "component"}
+    text = wire.text_of({"": {key: value for key, value in made.items() if key not in tables}, **tables})
+    (folder / file).write_text(text, "utf-8")
+    paths = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
+    os.environ[SEARCH_PATH] = os.pathsep.join(dict.fromkeys([*filter(None, paths), str(root)]))
+
+
+def _program(place: Path, names: Sequence[str]) -> Path | None:
+    """The program of one of these names, or with a version after it, that this file is or that lies in this folder."""
+    alike = re.compile(rf"({'|'.join(map(re.escape, names)) or '(?!)'})[\d.]*")
+    if os.path.isfile(place):
+        return place.absolute() if alike.fullmatch(place.name) and os.access(place, os.X_OK) else None
+    found = (path for folder in _PROGRAM_FOLDERS for path in place.rglob(f"{folder}/*") if alike.fullmatch(path.name))
+    here = [path.absolute() for path in found if os.path.isfile(path)]
+    # The nearest, and of a runtime that has several names the plain one.
+    return min(here, key=lambda path: (len(path.parts), len(path.name)), default=None)
+
+
+def _beside(program: Path, names: Sequence[str]) -> list[str]:
+    """These programs by their paths where they lie beside this one; else by their names."""
+    found = [str(program.parent / name) for name in names if os.path.isfile(program.parent / name)]
+    return found or [*names]
+
+
+def _root(program: Path, place: Path) -> Path:
+    """What stands for `/`, or for the prefix, of what this program was built with."""
+    return place.absolute() if os.path.isdir(place) else program.parent.parent
+
+
+def _moved(folders: Sequence[str], root: Path) -> list[str]:
+    """Those of these folders that are there with this root, or by the last of their names in it."""
+    tried = [root / end for folder in folders for end in (folder.lstrip("/"), Path(folder).name)]
+    return [str(path) for path in dict.fromkeys(tried) if path.is_dir()]
+
+
+def _libraries(root: Path) -> str:
+    """The folders of libraries that an unpacked package has, as the loader takes them."""
+    found = [path for pattern in _LIBRARY_FOLDERS for path in sorted(root.glob(pattern)) if any(path.glob("lib*.so*"))]
+    return os.pathsep.join(map(str, found))
+
+
+def _slug(said: str) -> str:
+    """What was said, as the name of a folder; of what is named by its path, another for each place that it may mean."""
+    readable = re.sub(r"[^A-Za-z0-9.+~=@_-]+", "-", said).strip("-.")
+    if os.sep not in said:
+        return readable
+    digest = hashlib.sha256(os.path.realpath(said).encode()).hexdigest()[:8]
+    return f"{readable[-_MOST_LETTERS:]}-{digest}".lstrip("-.")

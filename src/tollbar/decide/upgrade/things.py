@@ -1,0 +1,252 @@
+"""The two sides of an upgrade: a library by its name, a file or folder, or a package by its version."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tollbar.catalog import runners, servers
+from tollbar.catalog.libraries import Provider, libcryptos, look_up, normal
+from tollbar.catalog.servers import Installed
+from tollbar.core.errors import TollbarError, nearest
+from tollbar.decide.upgrade import builds, fetching
+from tollbar.lab.servers.loading import libssl_beside, name_end
+
+LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
+"""What may be upgraded, by which it is known what to ask of it, beside servers and runtimes, which have names of their
+own: those of their servers and platforms."""
+WAYS = (
+    "name a libcrypto (`libcrypto:psycopg`), a file or folder (`./lib/libcrypto.so.3`), a Debian package"
+    " (`libssl3=3.0.20-1~deb12u2`), a wheel (`pycurl==7.49.0`), or a build of Node or Go (`node@22.11.0`, `go@1.24.0`)"
+)
+# No conditions and no patterns, which apt and pip would understand: one build is named.
+_VERSION = "([A-Za-z0-9.+!~:_-]+)"
+# In this order: a version of a wheel begins with the sign of a package's.
+_FETCHED: Mapping[re.Pattern[str], Callable[..., Path]] = {
+    re.compile(f"([A-Za-z0-9][A-Za-z0-9._-]*)=={_VERSION}"): fetching.wheel,
+    re.compile(f"([a-z0-9][a-z0-9+.-]+(?::[a-z0-9-]+)?)={_VERSION}"): fetching.package,
+    re.compile(r"node@(\d+\.\d+\.\d+)"): fetching.node,
+    re.compile(r"go@(\d+\.\d+(?:\.\d+|rc\d+)?)"): fetching.go,
+}
+# Of several files of one library, the one that programs are linked with.
+_LIBRARY = "libcrypto*.so*"
+_TLS_LIBRARY = "libssl[.-]*so*"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One side of an upgrade."""
+
+    said: str
+    """As the command names it."""
+    kind: str
+    """What is asked of it: `LIBCRYPTO`, `PACKAGE`, or the name of a server or a platform."""
+    provider: Provider
+    """Of a server, what it runs on: the system's libcrypto, or its own."""
+    server: Installed | None = None
+    program: Path | None = None
+    """Of a runtime."""
+
+    @property
+    def name(self) -> str:
+        """With its version: `openssl 3.0.19`."""
+        return self.provider.name if self.server is None else self.said.replace("=", " ")
+
+    @property
+    def file(self) -> str:
+        """What is measured."""
+        if self.server:
+            return str(self.server.programs[self.server.server.frontend.name])
+        return str(self.program or self.provider.where)
+
+    def default(self, op: str) -> tuple[str, Mapping[str, int]]:
+        """What it takes by itself for this operation: the choice, and its parameters, as its runner says them."""
+        said = dict(self.provider.receipt["defaults"][op])
+        return str(said.pop("choice")), said
+
+    @property
+    def what(self) -> str:
+        """What is upgraded, in a word."""
+        if self.server:
+            return "server"
+        return "runtime" if self.kind in runners.all_platforms() else "library"
+
+    @property
+    def title(self) -> str:
+        """What it is, beside which another build of the same can be set."""
+        return _title(self.kind)
+
+
+_TITLES = {LIBCRYPTO: "libcrypto", PACKAGE: "package of Python", PASSWORDS: "package of password hashes"}
+# By the beginning of a Debian package's name. Another name is known by its files, once it is fetched.
+_DEBIAN = {
+    "libssl": LIBCRYPTO,
+    "nginx": "nginx",
+    "apache2": "httpd",
+    "postgresql": "postgresql",
+    "openjdk": "java",
+    "nodejs": "node",
+    "golang": "go",
+    "python3": "python",
+}
+
+
+def _title(kind: str) -> str:
+    if kind in _TITLES:
+        return _TITLES[kind]
+    platform = runners.all_platforms().get(kind)
+    return f"build of {platform.title if platform else servers.all_servers()[kind].title}"
+
+
+def both(old: str, new: str) -> tuple[Thing, Thing]:
+    """The two sides, of one kind, each found or fetched. Raises TollbarError for what cannot be had or compared.
+
+    What is here is looked at before anything is fetched, and two kinds are refused as soon as both are known.
+    """
+    found: dict[str, Thing] = {}
+    kinds = {said: kind for said in (old, new) if (kind := _kind_by_name(said)) is not None}
+    _refuse_two_kinds(kinds)
+    for said in sorted((old, new), key=_is_fetched):
+        found[said] = _found(said)
+        kinds[said] = found[said].kind
+        _refuse_two_kinds({said: kinds[said] for said in (old, new) if said in kinds})
+    one, other = found[old], found[new]
+    files = [os.path.realpath(side.file) for side in (one, other)]
+    if files[0] == files[1]:
+        raise TollbarError("the same file twice: nothing to compare", where=files[0], hint="name two builds")
+    if one.program and one.name == other.name:
+        # By their packages, which may be the same ones on both.
+        return _told_apart(one), _told_apart(other)
+    return one, other
+
+
+def _refuse_two_kinds(kinds: Mapping[str, str]) -> None:
+    titles = {said: _title(kind) for said, kind in kinds.items()}
+    if len(set(titles.values())) > 1:
+        (old, one), (new, other) = titles.items()
+        what = f"{old} is a {one}, and {new} a {other}: nothing to compare"
+        raise TollbarError(what, hint="name two builds of the same thing, as in `node@20.18.0 node@22.11.0`")
+
+
+def _is_fetched(said: str) -> bool:
+    return any(named.fullmatch(said) for named in _FETCHED)
+
+
+def _kind_by_name(said: str) -> str | None:
+    """Return what a build is by its name alone; None where its files decide."""
+    for named, fetch in _FETCHED.items():
+        if words := named.fullmatch(said):
+            return _kind_fetched(fetch, words[1])
+    return LIBCRYPTO if said.partition(":")[0] == LIBCRYPTO else None
+
+
+def _kind_fetched(fetch: Callable[..., Path], name: str) -> str | None:
+    if fetch is fetching.package:
+        return next((kind for start, kind in _DEBIAN.items() if name.startswith(start)), None)
+    if fetch is fetching.wheel:
+        package = name.lower()
+        if package not in fetching.python_packages():
+            return None
+        return PASSWORDS if package in fetching.password_packages() else PACKAGE
+    return fetch.__name__
+
+
+def _told_apart(thing: Thing) -> Thing:
+    return replace(thing, provider=replace(thing.provider, name=f"{thing.provider.name} ({thing.said})"))
+
+
+def _found(said: str) -> Thing:
+    for named, fetch in _FETCHED.items():
+        if words := named.fullmatch(said):
+            place = fetch(*words.groups())
+            return (
+                _in(place, said) or _package(said, *words.groups()) if fetch is fetching.wheel else _here(place, said)
+            )
+    kind, _, label = said.partition(":")
+    if "/" in said or (kind != LIBCRYPTO and os.path.exists(said)):
+        # `libcrypto:./lib/libcrypto.so.3` names the same file.
+        place = Path(said.removeprefix(f"{LIBCRYPTO}:"))
+        # Not `Path.exists`, which raises for a name that is too long.
+        if not os.path.exists(place):
+            raise TollbarError("no such file or folder", where=said)
+        # As a path, whatever server of this name there is: of that the build is another.
+        return _here(place, said if "/" in said else f"./{said}")
+    if kind != LIBCRYPTO:
+        near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
+        raise TollbarError("names nothing that can be upgraded", where=said, hint=near if "mean" in near else WAYS)
+    if "*" in label:
+        raise TollbarError("two builds are compared, and not what a pattern stands for", where=said, hint=WAYS)
+    return _opened(said, LIBCRYPTO, normal(said))
+
+
+def _here(place: Path, said: str) -> Thing:
+    """What this file is, or what lies in this folder. Raises TollbarError where that is nothing to upgrade."""
+    return _in(place, said) or _libcrypto(said, _library_in(place, said))
+
+
+def _in(place: Path, said: str) -> Thing | None:
+    """The server, the runtime or the library of this file or folder; None: it is or holds none."""
+    if server := builds.server_in(place, said):
+        found = servers.find(server)
+        if isinstance(found, servers.Unavailable):
+            raise TollbarError(found.reason, where=said)
+        return replace(_opened(said, str(server.build_of), server.runs_on[0]), server=found)
+    if runtime := builds.runtime_in(place, said):
+        kind, spec, program = runtime
+        thing = replace(_opened(said, kind, spec), program=program)
+        if thing.provider.fault:
+            raise TollbarError(thing.provider.fault[1], where=said)
+        return thing
+    if os.path.isdir(place) and not any(place.rglob(_LIBRARY)):
+        return None
+    return _libcrypto(said, _library_in(place, said))
+
+
+def _package(said: str, name: str, version: str) -> Thing:
+    """A package of Python that is driven by its own calls. Raises TollbarError for another one."""
+    package, known = name.lower(), fetching.python_packages()
+    if package not in known:
+        raise TollbarError(
+            "the wheel holds no libcrypto of its own that can be called",
+            where=said,
+            hint=f"by their own calls Tollbar drives {', '.join(known)}",
+        )
+    thing = _opened(said, PACKAGE, f"runner:{fetching.python_runner(package, version)}")
+    return replace(thing, kind=PASSWORDS) if "defaults" in thing.provider.receipt else thing
+
+
+def _libcrypto(said: str, path: Path) -> Thing:
+    return _opened(said, LIBCRYPTO, f"{LIBCRYPTO}:{path}")
+
+
+def _opened(said: str, kind: str, spec: str) -> Thing:
+    """Raises TollbarError for what cannot be loaded: of another architecture, for example."""
+    try:
+        (provider,), _ = look_up((spec,))
+    except TollbarError as error:
+        raise TollbarError(error.what, where=said, hint=error.hint) from error
+    return Thing(said, kind, provider)
+
+
+def _library_in(path: Path, said: str) -> Path:
+    """The libcrypto that this is or that lies somewhere in it. Raises TollbarError where there is none, or several."""
+    if path.is_file():
+        return path.resolve()
+    found = _files(path, _LIBRARY)
+    if not found:
+        raise TollbarError("holds no libcrypto", where=said, hint=WAYS)
+    if len(found) > 1:
+        several = ", ".join(sorted(str(one.relative_to(path.resolve())) for one in found))
+        raise TollbarError(f"holds several: {several}", where=said, hint="name one of these files")
+    (library,) = found
+    others = [one for one in _files(path, _TLS_LIBRARY) if name_end(one) == name_end(library)]
+    if libssl_beside(library) is None and len(others) == 1:
+        return builds.side_by_side(library, others[0])
+    return library
+
+
+def _files(folder: Path, pattern: str) -> set[Path]:
+    return {Path(os.path.realpath(one)) for one in folder.rglob(pattern) if one.is_file()}

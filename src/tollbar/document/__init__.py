@@ -1,7 +1,0 @@
-"""The documents that other programs read: JSON by the forms of each module, and a flat row for each cell."""
-
-from tollbar.document.cells import cell_rows
-from tollbar.document.comparison import of_comparison
-from tollbar.document.run import of_run, of_source
-
-__all__ = ["cell_rows", "of_comparison", "of_run", "of_source"]

@@ -1,6 +1,0 @@
-"""Inventories of cryptography: what a CycloneDX document lists, as choices that are judged and priced."""
-
-from tollbar.inventory.pricing import FamilyQuestion, price, to_measure
-from tollbar.inventory.reading import STANDARD_INPUT, read
-
-__all__ = ["STANDARD_INPUT", "FamilyQuestion", "price", "read", "to_measure"]

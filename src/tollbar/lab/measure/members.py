@@ -1,0 +1,221 @@
+"""Members of a batch: trials that are started, become ready and warm, are advanced, and end, each on its cores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from tollbar.catalog.libraries import built_in
+from tollbar.catalog.servers import NotStarted
+from tollbar.core import machine, proc
+from tollbar.core.records import Chunk, ChunkRecord, Outcome, Ready, Record, failed
+from tollbar.core.runner import Session, Stopped
+from tollbar.core.runner.session import Meanwhile
+from tollbar.lab import workloads
+from tollbar.lab.measure.schedule import CHUNK_LIMIT_S, READY_LIMIT_S, Pace
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Work
+from tollbar.study.plan.batches import Visit
+
+# Requests a second and response times want a load that has settled, and a client that does not take the server's core
+# from it: chunks have neither.
+PHASE_S = 0.05
+
+
+@dataclass(slots=True)
+class Member:
+    """One trial of the batch, as far as it has come."""
+
+    visit: Visit
+    session: Session | None = None
+    work: Work | None = None
+    ready: Ready | None = None
+    turns: range = range(0)
+    """The rounds in which it has its turn."""
+    chunks: list[Chunk] = field(default_factory=list)
+    seen: list[ChunkRecord] = field(default_factory=list)
+    filling: int = 0
+    """The most requests that filled a chunk's time so far, for a load: later chunks have at least as many."""
+    phase: ChunkRecord | None = None
+    fault: Record | None = None
+    """Why it will give no further chunk."""
+    last: Record | None = None
+    """Its runner's last line."""
+
+    @property
+    def is_up(self) -> bool:
+        return self.session is not None and self.fault is None
+
+    @property
+    def pace(self) -> Pace:
+        """How long a chunk of it takes, as far as its warm-up showed."""
+        operation_ns = self.ready.operation_ns if self.ready else 0.0
+        if self.work is None:
+            return Pace(0.0, operation_ns / 1e9)
+        return Pace(0.0, self.work.least_s(operation_ns), self.work.is_counted)
+
+
+def bring_up(members: Sequence[Member], stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
+    """Has all members ready and warm, and on the core that is measured on.
+
+    They become so on two cores at once, where there are: nothing is measured yet, and it takes as long as all rounds.
+    """
+    places = machine.starting_cores(core)
+    if sum(sorted(member.visit.cell.memory_bytes for member in members)[-2:]) > machine.available_memory_bytes():
+        places = places[:1]
+    for number, member in enumerate(members):
+        if number >= len(places):
+            _become_ready(members[number - len(places)], core)
+        begins_on = places[number % len(places)]
+        _start(member, stack, seed, core, None if begins_on == core else begins_on, sandbox)
+    for member in members[-len(places) :]:
+        _become_ready(member, core)
+
+
+def _start(
+    member: Member,
+    stack: ExitStack,
+    seed: int,
+    core: int | None,
+    begins_on: int | None,
+    sandbox: Sandbox | None,
+) -> None:
+    """Starts a member's servers and runner, which then becomes ready by itself."""
+    cell = member.visit.cell
+    try:
+        workload = workloads.of(cell)
+        member.work = work = stack.enter_context(workload.up(cell, seed, sandbox, core, begins_on=begins_on))
+        at_first = work.core if work.begins_on is None else work.begins_on
+        member.session = stack.enter_context(Session(work.command, work.task, core=at_first, account=work.account))
+    except NotStarted as error:
+        member.fault = failed(error.reason, error.outcome)
+    except Stopped as stopped:
+        _stop(member, stopped)
+
+
+def _become_ready(member: Member, core: int | None) -> None:
+    """Waits until a member is warm, and moves it from where it began."""
+    if not member.is_up:
+        return
+    assert member.session is not None
+    assert member.work is not None
+    try:
+        member.ready = member.session.ready(READY_LIMIT_S)
+    except Stopped as stopped:
+        _stop(member, stopped)
+        return
+    if core is not None and member.work.begins_on is not None and _is_moved(member, member.work.core):
+        _are_moved(member, [*member.work.components.values()], core)
+
+
+def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_s: float = 0.0) -> ChunkRecord | None:
+    """The chunk of one round, of as many operations as fill so many seconds on a quiet core; None if it failed.
+
+    `slice_s`: about how long its slices are, where its runner can slice; 0: it has none.
+    How many is decided before the chunk. Chunks that end by time have more operations in quick moments, and long
+    operations do not: their ratio would weigh the moments differently on its two sides. And of work that varies, the
+    last operation of such a chunk is a long one more often than not.
+    """
+    assert member.work is not None
+    if not member.work.fills_time:
+        return chunk_of(member, seconds, meanwhile=meanwhile)
+    by_warm_up = _filling_by_warm_up(member, seconds)
+    operations = by_warm_up or member.filling
+    slice_s = slice_s if can_slice(member, seconds) else 0.0
+    # A reading of the lab's probe takes the core from the chunk, which would lose its slices for that.
+    meanwhile = None if slice_s else meanwhile
+    record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile, slice_s)
+    if record is not None and record.wall_ns and not by_warm_up:
+        member.filling = max(member.filling, math.ceil(record.operations * seconds * 1e9 / record.wall_ns))
+    return record
+
+
+def can_slice(member: Member, seconds: float) -> bool:
+    """Whether its runner probes the core as the lab does, which only the engine can, and an operation fits the chunk.
+
+    Next to a longer operation the lab probes the core while it lasts.
+    """
+    ready = member.ready
+    if ready is None or not ready.slices or ready.operation_ns > seconds * 1e9:
+        return False
+    return member.visit.cell.provider.kind in ("libcrypto", *built_in())
+
+
+def _filling_by_warm_up(member: Member, seconds: float) -> int:
+    """How many operations fill so many seconds, as far as the warm-up showed; 0 if it does not say.
+
+    A load's warm-up tells what a request costs the server, which is not how long it takes.
+    """
+    assert member.work is not None
+    operation_ns = member.ready.operation_ns if member.ready and not member.work.components else 0.0
+    return math.ceil(seconds * 1e9 / operation_ns) if operation_ns else 0
+
+
+def chunk_of(
+    member: Member,
+    seconds: float,
+    operations: int = 0,
+    meanwhile: Meanwhile | None = None,
+    slice_s: float = 0.0,
+) -> ChunkRecord | None:
+    """A chunk of at least so many seconds and operations; None if the runner failed."""
+    assert member.session is not None
+    assert member.work is not None
+    try:
+        at_least_s = 0.0 if member.work.is_counted else seconds
+        fewest = max(member.work.fewest, operations)
+        record = member.session.advance(at_least_s, fewest, CHUNK_LIMIT_S, meanwhile, slice_s=slice_s)
+        contradiction = member.work.contradiction(record)
+        if contradiction is not None:
+            raise Stopped(failed(contradiction))
+        return record
+    except Stopped as stopped:
+        _stop(member, stopped)
+        return None
+
+
+def phase_of(member: Member) -> ChunkRecord | None:
+    """A longer chunk, for which the load client moves to a core of its own where there is one; and its waits there."""
+    assert member.session is not None
+    assert member.work is not None
+    if not _is_moved(member, member.work.phase_core):
+        return None
+    before_ns = proc.run_queue_wait_ns(member.session.pid)
+    record = chunk_of(member, PHASE_S)
+    waited_ns = max(0, proc.run_queue_wait_ns(member.session.pid) - before_ns)
+    if record is None or not _is_moved(member, member.work.core):
+        return None
+    observed = record.observed.model_copy(update={"client_run_queue_wait_ns": waited_ns})
+    return record.model_copy(update={"observed": observed})
+
+
+def _is_moved(member: Member, core: int | None) -> bool:
+    """Whether its runner is on this core from here on; if it cannot be, that is the trial's failure."""
+    assert member.session is not None
+    return core is None or _are_moved(member, (member.session.pid,), core)
+
+
+def _are_moved(member: Member, roots: Sequence[int], core: int) -> bool:
+    try:
+        for root in roots:
+            proc.keep_on(root, core)
+    except OSError as error:
+        _stop(member, Stopped(failed(f"its processes cannot be moved to core {core}: {error.strerror}")))
+    return member.fault is None
+
+
+def finish(member: Member) -> None:
+    """Ends a member's session, and hears how it went."""
+    if member.session is None or member.fault is not None:
+        return
+    member.last = member.session.finish()
+    if member.last.outcome is not Outcome.OK:
+        _stop(member, Stopped(member.last))
+    elif member.work is not None and (reason := member.work.lacks(member.last)) is not None:
+        member.fault = failed(reason)
+
+
+def _stop(member: Member, stopped: Stopped) -> None:
+    member.fault = member.work.with_fault(stopped.record) if member.work else stopped.record

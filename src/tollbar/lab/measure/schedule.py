@@ -1,0 +1,198 @@
+"""The schedule: in which rounds a trial has its turn, and how long trials, batches, blocks and plans take.
+
+Beforehand it is known by what is usual; after the proofs, by what one operation of each kind of cell took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tollbar.catalog.families import Value
+from tollbar.catalog.libraries import built_in
+from tollbar.catalog.servers import NotStarted
+from tollbar.core.runner import Session, Stopped
+from tollbar.lab import workloads
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.study import Measure
+from tollbar.study.definition import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROUNDS
+from tollbar.study.plan import Cell, Plan, StudyPlan
+from tollbar.study.plan.batches import Batch, blocks
+
+# As measured, in seconds: with a server, which is started, ready and stopped for each trial, that takes so long, and a
+# chunk so much longer than was asked; without one, only the chunk has a usual length.
+SERVED_READY_S, SERVED_CHUNK_S = 0.25, 0.004
+CHUNK_S = 0.001
+# Servers are asked for a throughput phase in some of the blocks; so long on average over all of them.
+PHASE_S = 0.02
+# A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
+# machine's states, so that fewer of them do.
+MOST_SPENT = 2
+# An operation that takes longer than so many chunks would drive the others of its round apart.
+SLOW_CHUNKS = 4
+# A proof performs a few operations in a few processes. One that takes so many times what it takes to be ready is of a
+# cell that starts or works slowly.
+SLOW_PROOF = 3
+# Making ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
+READY_LIMIT_S = 120.0
+# A chunk of one slow operation, or of requests of which each may take its limit; beyond this a runner hangs.
+CHUNK_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long what makes up a trial takes."""
+
+    ready_s: float
+    """From nothing to ready, its end included."""
+    operation_s: float
+    """The least that a chunk can take: as many operations as a chunk must have."""
+    is_counted: bool = False
+    """Whether a chunk has just so many, and every round has one."""
+
+    def chunk_s(self, how: Measure) -> float:
+        """How long a chunk takes."""
+        return self.operation_s if self.is_counted else max(how.chunk_s, self.operation_s)
+
+    def is_slow(self, how: Measure) -> bool:
+        """Whether its chunks would come between those of the others, and drive them apart."""
+        return self.chunk_s(how) > SLOW_CHUNKS * how.chunk_s
+
+    def turns(self, how: Measure) -> range:
+        """The rounds in which a trial has its turn: all; or every second, fourth or eighth, where its chunks are long.
+
+        Powers of two, so that two slow trials meet in all rounds of the slower one. One chunk that takes as long as all
+        rounds of a quick trial has averaged over as many of the machine's states.
+        """
+        stride = 1
+        while (
+            not self.is_counted
+            and stride < how.rounds
+            and self.chunk_s(how) * len(range(0, how.rounds, stride)) > MOST_SPENT * how.chunk_s * how.rounds
+        ):
+            stride *= 2
+        return range(0, how.rounds, stride)
+
+
+def adapted(how: Measure, cells: Sequence[Cell], paces: Sequence[Pace]) -> Measure:
+    """Return how the trials of a batch are measured: with short chunks where each performs a quick operation.
+
+    Both sides of a ratio are in one batch, so that they have the same chunks. A server's requests take longer, and a
+    platform's runtime works between chunks of its own accord: these keep the usual ones.
+    """
+    are_quick = all(0 < pace.operation_s < QUICK_OPERATION_S and not pace.is_counted for pace in paces)
+    are_plain = all(
+        cell.server is None
+        and cell.provider.kind in ("libcrypto", *built_in())
+        and cell.coordinates.get("threads", 1) == 1
+        for cell in cells
+    )
+    if not (how.is_adapted and paces and are_quick and are_plain):
+        return how
+    return replace(how, chunk_s=QUICK_CHUNK_S, rounds=QUICK_ROUNDS)
+
+
+Paces = Mapping[tuple[str, str], Pace]
+"""By study and key of a cell."""
+
+
+def of_plan(plan: Plan, paces: Paces | None = None) -> float:
+    """Seconds that proving and measuring a plan takes; without the proofs once there are `paces`."""
+    return sum(of_study(one, plan.seed, paces) for one in plan.studies)
+
+
+def of_study(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
+    """The same of one of its studies."""
+    proofs_s = 0.0 if paces is not None else sum(proof_s(cell) for cell in planned.cells)
+    return proofs_s + planned.study.measure.blocks * of_block(planned, seed, paces)
+
+
+def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
+    """Seconds that one block takes: each batch has baselines besides its cells, and each baseline has its repeat."""
+    visits: Counter[str] = Counter()
+    for batches in blocks(planned, seed, 1):
+        visits.update(visit.cell.key for batch in batches for visit in batch.visits)
+    measure, known = planned.study.measure, paces or {}
+    return sum(
+        visits[cell.key] * trial_s(cell, measure, known.get((cell.study, cell.key)))
+        for cell in planned.cells
+        # What could not be proved is not measured.
+        if paces is None or (cell.study, cell.key) in paces
+    )
+
+
+def of_batches(plan: Plan, batches: Iterable[Batch], paces: Paces) -> float:
+    """Seconds that these batches take, of cells that were proved."""
+    measures = {one.study.name: one.study.measure for one in plan.studies}
+    visits = (visit for batch in batches for visit in batch.visits)
+    return sum(trial_s(v.cell, measures[v.cell.study], paces.get((v.cell.study, v.cell.key))) for v in visits)
+
+
+def trial_s(cell: Cell, how: Measure, pace: Pace | None = None) -> float:
+    """Seconds that one trial takes, in all of its rounds."""
+    pace = pace or usual(cell)
+    besides_s, phase_s = (SERVED_CHUNK_S, PHASE_S) if cell.server else (CHUNK_S, 0.0)
+    return pace.ready_s + (pace.chunk_s(how) + besides_s) * len(pace.turns(how)) + phase_s
+
+
+def proof_s(cell: Cell) -> float:
+    """Seconds that a proof usually takes, which warms nothing: a runner or a server is started for it."""
+    return usual(cell).ready_s / 2
+
+
+def usual(cell: Cell) -> Pace:
+    """What is usual for such a cell: quick operations, on a server or a provider that is known."""
+    return Pace(SERVED_READY_S if cell.server else cell.provider.ready_s, 0.0)
+
+
+def blocks_within(planned: StudyPlan, seed: int, seconds: float, fewest: int, paces: Paces | None = None) -> int:
+    """How many blocks fit into so many seconds, the proofs included where they are still to come; at least `fewest`."""
+    proofs_s = 0.0 if paces is not None else sum(proof_s(cell) for cell in planned.cells)
+    block_s = of_block(planned, seed, paces)
+    return max(fewest, int((seconds - proofs_s) / block_s)) if block_s else fewest
+
+
+def with_blocks(planned: StudyPlan, count: int) -> StudyPlan:
+    """The same study, with this many blocks."""
+    study = planned.study
+    return replace(planned, study=replace(study, measure=replace(study.measure, blocks=count)))
+
+
+@dataclass(slots=True)
+class Tried:
+    """Tries the first cell of each choice and operation, by provider and server, and each whose proof was slow.
+
+    The others are like the first: trying all of them would take as long as a block does.
+    """
+
+    seed: int
+    sandbox: Sandbox | None
+    core: int | None
+    _first: dict[tuple[Value | None, ...], Pace] = field(default_factory=dict)
+
+    def pace(self, cell: Cell, proof_s: float) -> Pace:
+        """What a trial of the cell takes, whose proof took so many seconds."""
+        kind = cell.provider.spec, cell.server_version, cell.choice.name, cell.coordinates.get("op")
+        first = self._first.get(kind)
+        if first is not None and proof_s <= SLOW_PROOF * first.ready_s:
+            return first
+        try:
+            found = self._trial(cell)
+        except (NotStarted, Stopped):
+            # Its trials will say why.
+            return first or usual(cell)
+        self._first.setdefault(kind, found)
+        return found
+
+    def _trial(self, cell: Cell) -> Pace:
+        started_s = time.monotonic()
+        up = workloads.of(cell).up(cell, self.seed, self.sandbox, self.core)
+        with up as work, Session(work.command, work.task, core=work.core, account=work.account) as session:
+            session.ready(READY_LIMIT_S)
+            ready_s = time.monotonic()
+            session.advance(0.0, work.fewest, CHUNK_LIMIT_S)
+            operation_s = time.monotonic() - ready_s
+            session.finish()
+        return Pace(time.monotonic() - started_s - operation_s, operation_s, work.is_counted)

@@ -1,0 +1,1 @@
+"""Servers as processes: rendered, started, asked, accounted and stopped."""

@@ -1,0 +1,92 @@
+"""Which OpenSSL a server runs on: laid before the system's for it to load, and proved from what it has mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tollbar.catalog.libraries import Provider
+from tollbar.catalog.servers import Installed, NotStarted
+from tollbar.core import proc
+from tollbar.core.records import Outcome
+from tollbar.lab.servers.sandbox import Sandbox
+
+_SONAME_END = re.compile(r"\.so(?:\.\d+)*$")
+
+
+def environment(found: Installed, provider: Provider, sandbox: Sandbox) -> dict[str, str]:
+    """What makes programs that are linked with OpenSSL load this provider's: a folder of links to it.
+
+    Raises NotStarted where the provider has no libssl.
+    """
+    if provider.kind != "libcrypto" or provider.spec == "libcrypto" or provider.path is None:
+        return {}
+    if not any(component.programs and component.on_provider for component in found.server.components):
+        # The engine binds its library by itself.
+        return {}
+    with sandbox.starting:
+        return _linked(provider.path, sandbox.folder_of(provider.spec))
+
+
+def _linked(path: str, folder: Path) -> dict[str, str]:
+    libcrypto = Path(path)
+    libssl = libssl_beside(libcrypto)
+    if libssl is None:
+        raise NotStarted(Outcome.UNSUPPORTED, f"there is no libssl beside {libcrypto}")
+    if not folder.exists():
+        folder.mkdir()
+        folder.chmod(0o711)
+        # Wheels give their libraries names of their own, and libssl asks for its libcrypto by that name.
+        for library, name in ((libcrypto, "libcrypto"), (libssl, "libssl")):
+            for link in {library.name, name + name_end(library)}:
+                (folder / link).symlink_to(library)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def libssl_beside(libcrypto: Path) -> Path | None:
+    """The libssl that belongs to this libcrypto."""
+    beside = sorted(libcrypto.parent.glob("libssl*.so*"))
+    return next((path for path in beside if name_end(path) == name_end(libcrypto)), None)
+
+
+def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
+    """The libssl and libcrypto that the server's processes have mapped, for its receipt.
+
+    Raises NotStarted if they are not the provider's: what is measured would not be what the row says.
+    """
+    mapped = proc.tls_libraries(proc.tree(pid))
+    crypto = mapped["crypto"]
+    if provider.kind != "libcrypto":
+        wanted: tuple[str, ...] = ()
+    elif provider.path is not None and (encrypted or crypto):
+        wanted = (os.path.realpath(provider.path),)
+    else:
+        # In clear, a server that loads its cryptography when it needs it has none.
+        wanted = crypto
+    if crypto != wanted:
+        has = " and ".join(crypto) or "no libcrypto"
+        raise NotStarted(
+            Outcome.UNSUPPORTED,
+            f"{found.server.title} {found.version} runs on {has}, and not on {' and '.join(wanted) or 'none'}",
+        )
+    paths: Mapping[str, str] = {f"lib{name}": " and ".join(files) for name, files in mapped.items() if files}
+    return dict(paths)
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file, in hexadecimal; empty where it cannot be read, or is no ordinary file, and may not end."""
+    with suppress(OSError):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+    return ""
+
+
+def name_end(library: Path) -> str:
+    """What follows the name of a library: `.so.3`."""
+    match = _SONAME_END.search(library.name)
+    return match.group() if match else ""

@@ -1,0 +1,298 @@
+"""Machines that have a role: how they are reached, and had start what the lab has them run."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+from tollbar import __version__
+from tollbar.catalog.libraries import Provider, engine_build
+from tollbar.catalog.servers import Component, Installed, NotStarted
+from tollbar.catalog.servers.places import CLIENT, RoleMachine
+from tollbar.core import machine, proc
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import write
+from tollbar.core.records import Outcome
+from tollbar.core.runner.process import Ended, Process
+from tollbar.lab.servers import answers, handing, loading, shipping
+from tollbar.lab.servers.configuration import LOOPBACK, Endpoint, Location, Request, render
+from tollbar.lab.servers.running import PortTaken
+from tollbar.lab.servers.sandbox import Sandbox
+
+# Starting Python, and finding the engine, on a machine that is busy.
+HELLO_LIMIT_S = 60.0
+# A directory's preparation takes minutes, and says by itself when it is too long.
+START_LIMIT_S = 600.0
+ANSWER_LIMIT_S = 60.0
+# An agent that hears nothing for a minute ends: a few may come late.
+BEAT_S = 15.0
+# Of a TCP connection to the account agent, when something has failed and it may be the network.
+REACHED_LIMIT_S = 3.0
+TOKEN_BYTES = 32
+
+
+@dataclass(slots=True)
+class Node:
+    """A machine that starts components for the lab. A failure of the machine itself is a TollbarError."""
+
+    place: RoleMachine
+    sandbox: Sandbox
+    _process: Process
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Event = field(default_factory=threading.Event)
+    _beating: threading.Thread | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
+    token_file: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Node {self.where}>"
+
+    @property
+    def where(self) -> str:
+        """Its role and address, for people."""
+        return f"{self.place.role} ({self.place.address})"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a run keeps of it."""
+        own = {"address": self.place.address, "host": self.said["host"], "fingerprint": self.said["fingerprint"]}
+        return {**own, "is_simulated": self.said["boot_id"] == proc.boot_id()}
+
+    @property
+    def probe(self) -> tuple[str, ...]:
+        """The command of the probe of its measuring core."""
+        return (*self.place.agent, "probe")
+
+    @property
+    def measured_on(self) -> tuple[str, int | None]:
+        """Which core of which machine: made-up machines on one may have the same."""
+        return self.said["boot_id"], self.said["core"]
+
+    def hello(self, token: str) -> None:
+        """Begins. Raises TollbarError where the machine is not what was named."""
+        asked = {"version": __version__, "build": engine_build(), "addresses": self.place.addresses}
+        directory = str(self.sandbox.directory)
+        self.said = self._ask("hello", limit_s=HELLO_LIMIT_S, **asked, directory=directory, token=token)
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Has the agent know from now on that the lab and the network between them are there, whatever it waits for."""
+
+        def beat() -> None:
+            machine.keep_off(machine.measuring_core())
+            while not self._closing.wait(BEAT_S):
+                self._process.beat()
+
+        self._beating = threading.Thread(target=beat, daemon=True)
+        self._beating.start()
+
+    def ask(self, what: str, *, limit_s: float = ANSWER_LIMIT_S, **arguments: Any) -> Any:
+        """Has it do one thing. Raises NotStarted and PortTaken as that does, and TollbarError if the machine fails."""
+        return self._ask(what, limit_s=limit_s, **arguments)
+
+    def _ask(self, what: str, *, limit_s: float, **arguments: Any) -> Any:
+        with self._lock:
+            try:
+                self._process.say({what: arguments})
+                said = json.loads(self._process.hear(limit_s))
+            except (Ended, ValueError, RecursionError) as error:
+                raise self._lost(getattr(error, "reason", str(error)).replace("the runner", "its agent")) from None
+        try:
+            # A text may have these words in it.
+            said = dict(said)
+            if "not_started" in said:
+                outcome, reason = answers.why_not(said["not_started"])
+                raise NotStarted(outcome, f"on {self.where}: {reason}")
+            if "port_taken" in said:
+                raise PortTaken
+            if "error" in said:
+                raise TollbarError(f"the machine of the role {self.where}: {answers.printable(said['error'])}")
+            return answers.answer(what, said["done"], f"the machine of the role {self.where}")
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise self._lost(f"it answers what no agent answers to `{what}`") from None
+
+    def check(self) -> None:
+        """Raises TollbarError where the machine, or the network to it, is not there any more."""
+        if not self._process.answers_within(0.0):
+            address, _, port = self.said["accounts"].rpartition(":")
+            try:
+                socket.create_connection((address, int(port)), REACHED_LIMIT_S).close()
+                return
+            except OSError as error:
+                raise self._lost(f"it cannot be reached: {error}") from None
+        raise self._lost("its agent has ended")
+
+    def found(self, found: Installed) -> Installed:
+        """The same server, as it is installed there. Raises NotStarted, also where its programs are of other versions:
+        rows name the lab's."""
+        said = self.ask("find", server=found.server.name)
+        for component, version in found.versions.items():
+            if (there := said["versions"].get(component)) != version:
+                program = found.programs[component].name
+                raise NotStarted(
+                    Outcome.UNSUPPORTED, f"on {self.where}: {program} is of version {there}, and of {version} here"
+                )
+        programs = {name: Path(path) for name, path in said["programs"].items()}
+        return Installed(found.server, said["versions"], programs, said["tools"], said["places"])
+
+    def start(
+        self, request: Request, component: Component, locations: Mapping[str, Location], environment: Mapping[str, str]
+    ) -> Elsewhere:
+        """Starts a component there. Raises NotStarted, and PortTaken where another endpoint will do."""
+        server = request.found.server.name
+        of_lab = request
+        request = replace(request, found=self.found(request.found))
+        endpoint = self._endpoint(component, self.ask("endpoint", server=server, component=component.name))
+        # Its directory has the same name here, where nothing is in it, and there, where it runs.
+        work_dir = self.sandbox.work_dir(f"{server}-{component.name}")
+        store = self.sandbox.given_by(work_dir)
+        locations = {**locations, component.name: Location(work_dir, endpoint, store)}
+        configured = render(request, component, locations)
+        texts = [*shipping.texts_of(asdict(configured)), *environment.values()]
+        try:
+            files = shipping.packed(shipping.named(texts, self.sandbox.directory), self.sandbox.directory)
+        except TollbarError as error:
+            raise NotStarted(Outcome.UNSUPPORTED, f"{component.name} on another machine: {error}") from error
+        said = self.ask(
+            "start",
+            limit_s=START_LIMIT_S,
+            server=server,
+            component=component.name,
+            name=work_dir.name,
+            settings=dict(request.settings),
+            provider=_said_of(request.provider),
+            rendered=asdict(configured),
+            environment=dict(environment),
+            endpoint=asdict(endpoint),
+            files=files,
+        )
+        # A krb5.conf can name modules to load: what others read of its configuration is the lab's own, and stays.
+        rendered = render(of_lab, component, locations).files
+        handing.collect(work_dir, rendered, component.gives, store)
+        shipping.take(said["files"], store, component.gives, self.said["directory"])
+        return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
+
+    def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
+        """Raises TollbarError for what is on none of the machine's addresses: others' configuration names it."""
+        endpoint = Endpoint(**said)
+        ports = (endpoint.port, *endpoint.ports.values())
+        is_right = endpoint.address in self.place.addresses and endpoint.ports.keys() == set(component.ports)
+        if not is_right or not all(0 < port < 65536 for port in ports):
+            raise TollbarError(f"the machine of the role {self.where}: {component.name} would be at {said}")
+        return endpoint
+
+    def prove(self, request: Request, pid: int) -> Mapping[str, str]:
+        """What the frontend has loaded. Raises NotStarted where that is not what the cell says."""
+        said = self.ask(
+            "prove",
+            pid=pid,
+            server=request.found.server.name,
+            provider=_said_of(request.provider),
+            encrypted=request.is_encrypted,
+            cpu=str(request.settings.get("cpu", "native")),
+        )
+        proved: Mapping[str, str] = said["proved"]
+        needs_one = request.is_encrypted and request.provider.kind == "libcrypto"
+        if lacking := answers.lacks_digest(proved, said["digests"], needs_one=needs_one):
+            raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {lacking} is not told by its digest")
+        for path, digest in said["digests"].items():
+            if not digest or digest != loading.digest(path):
+                raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {path} is another file than here")
+        return proved
+
+    def close(self) -> None:
+        """Ends the agent, and with it all that it started."""
+        self._closing.set()
+        if self._beating is not None:
+            self._beating.join(ANSWER_LIMIT_S)
+        self._process.end_input()
+        try:
+            self._process.how_it_ends(ANSWER_LIMIT_S)
+        except Ended:
+            pass
+        finally:
+            self._process.kill()
+
+    def _lost(self, why: str) -> TollbarError:
+        return TollbarError(
+            f"the machine of the role {self.where} is lost: {why}",
+            hint="what was kept of the run stays; once the machine is back, go on with `tollbar run --resume`",
+        )
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """A component that runs on another machine; to the driver what `running.Running` is."""
+
+    node: Node
+    name: str
+    work_dir: Path
+    """Here, for what it gives to others."""
+    endpoint: Endpoint
+    pid: int
+    """There."""
+    said: Mapping[str, Any]
+
+    @property
+    def log(self) -> Path:
+        """A copy of the end of its log."""
+        path = self.node.sandbox.log_of(self.work_dir, self.name)
+        write(path, str(self.node.ask("log", name=self.work_dir.name)).encode(), 0o600)
+        return path
+
+    def fault(self) -> str | None:
+        """How it ended, if it did."""
+        fault: str | None = self.node.ask("fault", name=self.work_dir.name)
+        return fault and f"on {self.node.where}: {fault}"
+
+    def complaint(self) -> str | None:
+        """Why it could not serve a request."""
+        said: str | None = self.node.ask("complaint", name=self.work_dir.name)
+        return said
+
+    def end(self) -> str | None:
+        """Ends it."""
+        left: str | None = self.node.ask("end", name=self.work_dir.name)
+        return left
+
+    def stop(self) -> str | None:
+        """Ends it and removes its directory, there and here."""
+        left: str | None = self.node.ask("stop", name=self.work_dir.name)
+        for folder in (self.work_dir, self.node.sandbox.given_by(self.work_dir)):
+            shutil.rmtree(folder, ignore_errors=True)
+        return left
+
+
+@contextmanager
+def reached(places: Sequence[RoleMachine], sandbox: Sandbox) -> Iterator[None]:
+    """Has an agent on each of these machines, for as long as this context lasts. Raises TollbarError."""
+    token = secrets.token_hex(TOKEN_BYTES)
+    token_file = sandbox.directory / "account.token"
+    with ExitStack() as stack:
+        if places:
+            write(token_file, token.encode(), 0o600)
+            sandbox.peers = (LOOPBACK, *(str(ip_network(one)) for place in places for one in place.addresses))
+        for place in places:
+            if place.role == CLIENT:
+                continue
+            node = Node(place, sandbox, Process(place.agent, is_lab=True), token_file=str(token_file))
+            stack.callback(node.close)
+            node.hello(token)
+            sandbox.nodes[place.role] = node
+        try:
+            yield
+        finally:
+            sandbox.nodes.clear()
+
+
+def _said_of(provider: Provider) -> dict[str, Any]:
+    return {name: getattr(provider, name) for name in ("spec", "name", "kind", "path")}

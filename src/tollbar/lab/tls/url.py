@@ -1,0 +1,238 @@
+"""Servers that the user has: the study that is made of their URLs, and whose servers they are."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+from urllib.parse import SplitResult, urlsplit
+
+from tollbar.catalog.servers.remote import Remote, accounted
+from tollbar.core import wire
+from tollbar.core.errors import TollbarError
+from tollbar.core.records import Outcome
+from tollbar.core.runner import ask, confined, engine
+from tollbar.study import Study, read
+
+# As many connections at once as an idle and a busy moment of a small service have.
+DEFAULT_USERS = (1, 8)
+# How long a connection, and then the few requests of a proof, may take before nothing is said to answer.
+CONNECT_LIMIT_S, ANSWER_LIMIT_S = 5.0, 30.0
+PLAINTEXT = "plaintext"
+Resumption = Literal["none", "ticket"]
+"""Whether clients offer the session that the server gave them on an earlier connection."""
+# The highest first: it is what a server that speaks both agrees on with a client that does.
+VERSIONS = ("tls-1.3", "tls-1.2")
+SCHEMES = {"https": VERSIONS, "http": (PLAINTEXT,)}
+
+
+def of_urls(
+    urls: Sequence[str],
+    users: Sequence[int] = DEFAULT_USERS,
+    owned: Collection[str] = (),
+    pids: Sequence[int] = (),
+    resumption: Resumption = "none",
+) -> Study:
+    """The study of one URL, or of several beside each other; the first is what the others are compared with.
+
+    With `resumption` clients offer the session that a server gave them. Asks each server once, for what it negotiates
+    by itself. Raises TollbarError for one that may not be asked or does not answer, and for a process that is not a
+    server's.
+    """
+    if len(set(urls)) < len(urls):
+        raise TollbarError("the same URL twice: a server is compared with itself already", where=urls[0])
+    if resumption != "none" and not any(_parts(url).scheme == "https" for url in urls):
+        hint = "name an https URL, or leave `--resumption` out"
+        raise TollbarError(f"`--resumption {resumption}` needs TLS", where=urls[-1], hint=hint)
+    remotes = found(urls, owned, pids)
+    by_itself = {remote.url: _negotiated(remote) for remote in remotes}
+    text = text_of(by_itself, users, counts_server=all(remote.components for remote in remotes), resumption=resumption)
+    return replace(read("url", text, where=urls[0]), remotes=remotes)
+
+
+def text_of(
+    by_itself: Mapping[str, str],
+    users: Sequence[int],
+    *,
+    counts_server: bool = False,
+    resumption: Resumption = "none",
+) -> str:
+    """The study of these URLs as TOML: connections and requests, over each version of TLS where it is `https`.
+
+    `by_itself` has what each server negotiates where it is left the choice.
+    """
+    first, *others = by_itself
+    beside = f", beside {first}" if others else ""
+    asked, side = " and ".join(others or [first]), "server" if counts_server else "client"
+    # Alone a server is compared with itself; beside another, each operation with the same one there.
+    baseline = {"choice": by_itself[first]} | ({"server": first} if others else {"op": "request"})
+    schemes = {url: _parts(url).scheme for url in by_itself}
+    choices = [choice for scheme in SCHEMES if scheme in schemes.values() for choice in sorted(SCHEMES[scheme])]
+    leave_out = [
+        {
+            "where": {
+                "server": [url for url in schemes if schemes[url] == scheme],
+                "choice": [choice for choice in choices if choice not in SCHEMES[scheme]],
+            },
+            "because": OTHERWISE[scheme],
+        }
+        for scheme in (SCHEMES if len({*schemes.values()}) > 1 else ())
+    ]
+    return wire.text_of(
+        {
+            "": {
+                "question": f"What does a request to {asked} cost its {side}{beside}?",
+                "family": "tls",
+                "url": [*by_itself],
+                "providers": ["aws-lc"],
+                "choices": choices,
+                "baseline": baseline,
+                "notes": [COUNTED if counts_server else NOT_COUNTED],
+            },
+            "vary": {"resumption": [resumption]} if resumption != "none" else {},
+            "load": {"users": [*users]},
+            "leave-out": leave_out,
+            "measure": {"cost": "server-cpu"} if counts_server else {},
+        }
+    )
+
+
+NOT_COUNTED = "Cost is what the client pays for a request: what the server pays is no part of it."
+COUNTED = (
+    "The server ran as it was found: Tollbar neither started it nor kept it to a core, and what it did meanwhile for"
+    " others, or by itself, is in its cost."
+)
+OTHERWISE = {"https": "an https address is not asked in clear text", "http": "an http address is not asked over TLS"}
+
+
+def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequence[int]) -> tuple[Study, ...]:
+    """The studies, each with the addresses and processes of its servers. Raises TollbarError as `of_urls` does."""
+    urls = dict.fromkeys(remote.url for study in studies for remote in study.remotes)
+    if pids and not urls:
+        raise TollbarError("`--server-pid` is of a server that a `--url` or a study's `url` names")
+    known = {remote.url: remote for remote in found([*urls], owned, pids)}
+    asked = tuple(replace(study, remotes=tuple(known[remote.url] for remote in study.remotes)) for study in studies)
+    for study in asked:
+        unknown = [remote.url for remote in study.remotes if not remote.components]
+        if unknown and study.measure.cost == "server-cpu":
+            raise TollbarError(
+                f"the cost is the server's CPU time, and no process of {unknown[0]} is named",
+                where=study.name,
+                hint="name it: --server-pid PID",
+            )
+    return asked
+
+
+def named_again(studies: Sequence[Study]) -> tuple[str, ...]:
+    """The options that say of these studies' servers what only the command line can: whose they are, and which."""
+    remotes = [remote for study in studies for remote in study.remotes]
+    hosts = [_parts(remote.url).hostname or "" for remote in remotes if not _is_loopback(remote.address)]
+    pids = [str(pid) for remote in remotes for pid in remote.components.values()]
+    said = {"--i-own-this-server": dict.fromkeys(hosts), "--server-pid": dict.fromkeys(pids)}
+    return tuple(word for option, values in said.items() for value in values for word in (option, value))
+
+
+def found(urls: Sequence[str], owned: Collection[str], pids: Sequence[int] = ()) -> tuple[Remote, ...]:
+    """The servers of these URLs, each with its address and those of the processes that are its own.
+
+    Raises TollbarError for one that is not this machine's loopback, unless the user named its host again, and for one
+    that does not listen. The name is looked up here and nowhere else: asked again, it might have another address than
+    the one that was checked.
+    """
+    checked = {url: _own(url, owned) for url in urls}
+    return accounted([Remote(url, _listening(url, addresses)) for url, addresses in checked.items()], pids)
+
+
+def client_of(remote: Remote, version: str, *, resumes: bool = False) -> Mapping[str, str | bool | None] | None:
+    """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear.
+
+    Where it `resumes` it offers the session of its last connection, if the server gave it one.
+    """
+    if remote.parts.scheme != "https":
+        return None
+    return {"protocol": version, "name": remote.parts.hostname, **({"resume": True} if resumes else {})}
+
+
+def addresses_of(url: str) -> tuple[str, ...]:
+    """`address:port` for each address of a URL's host. Raises TollbarError where there is none."""
+    parts = _parts(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        # A UnicodeError: a label of the name is empty or longer than 63 letters.
+        raise TollbarError(f"the host `{host}` has no address: {error}", where=url) from error
+    # IPv4 first, as most servers that listen on `localhost` by that name do.
+    addresses = [str(one[4][0]) for one in sorted(looked_up, key=lambda one: one[0] != socket.AF_INET)]
+    return tuple(dict.fromkeys(f"[{one}]:{port}" if ":" in one else f"{one}:{port}" for one in addresses))
+
+
+def _own(url: str, owned: Collection[str]) -> tuple[str, ...]:
+    """The addresses of a host that may be asked."""
+    host, addresses = _parts(url).hostname, addresses_of(url)
+    others = [_number(address) for address in addresses if not _is_loopback(address)]
+    if others and host not in owned:
+        raise TollbarError(
+            f"{host} ({others[0]}) is not this machine: a load test of a server that is not yours is an attack",
+            where=url,
+            hint=f"if it is yours, name it again: --i-own-this-server {host}",
+        )
+    return addresses
+
+
+def _listening(url: str, addresses: Sequence[str]) -> str:
+    """The first of these addresses that takes a connection: some servers have IPv6 alone."""
+    said = []
+    for address in addresses:
+        try:
+            socket.create_connection((_number(address), int(address.rpartition(":")[2])), CONNECT_LIMIT_S).close()
+            return address
+        except OSError as error:
+            said.append(f"{address}: {error.strerror or error}")
+    raise TollbarError(f"nothing answers on {'; '.join(said)}", where=url)
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(_number(address)).is_loopback
+
+
+def _number(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]").partition("%")[0]
+
+
+def _negotiated(remote: Remote) -> str:
+    """What a server agrees on where the client leaves it the choice. Raises TollbarError for one that gives no page.
+
+    The load client asks, as it will when it measures.
+    """
+    for choice in SCHEMES[remote.parts.scheme]:
+        load = {
+            "address": remote.address,
+            "host": remote.host,
+            "clients": [{"share": 100, "tls": client_of(remote, choice)}],
+            "users": 1,
+            "connection": "new",
+            "request": {"paths": [remote.path]},
+            "is_lab": False,
+        }
+        task = {"mode": "verify", "load": load}
+        with confined.one_account() as account:
+            record = ask((str(engine()), "load"), task, limit_s=ANSWER_LIMIT_S, account=account)
+        if record.outcome is Outcome.OK:
+            return choice
+        if record.outcome is not Outcome.UNSUPPORTED:
+            break
+    raise TollbarError(record.reason or "gives no answer", where=remote.url)
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise TollbarError(f"not a URL: {error}", where=url) from error
+    if parts.scheme not in SCHEMES or not parts.hostname or "@" in parts.netloc:
+        raise TollbarError("not a URL of a server", where=url, hint="as in https://localhost:8443/path")
+    return parts

@@ -1,0 +1,162 @@
+"""The workload of a whole request: one server that signs users in, speaks TLS, and has a table behind its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tollbar.catalog import families, servers
+from tollbar.catalog.families import MadeOf
+from tollbar.catalog.libraries import look_up
+from tollbar.catalog.servers import Installed, NotStarted
+from tollbar.core.records import Outcome, Proven
+from tollbar.lab import workloads
+from tollbar.lab.servers.configuration import Request
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Given, Work
+from tollbar.lab.workloads.by_family.database_sign_on import sign_ons
+from tollbar.lab.workloads.by_family.storage import ANSWER_LIMIT_S, CHOICES, REACHED, USER
+from tollbar.lab.workloads.by_family.web_auth import PROVEN_OTHERWISE_S, PROVEN_S
+from tollbar.lab.workloads.request import Client, RequestWorkload, Target, settings_of
+from tollbar.study.plan import Cell
+
+SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"
+# The server that has the table in its own process, and what stands behind the others.
+EMBEDDED, APPLICATION = "embedded", "application"
+# The component that users ask, and the folder of SQLite's files in that of the server that has them.
+FRONTEND, ROWS = "web", "rows"
+# Who encrypts a row's columns: the database's own build, or beside a server the application.
+ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
+
+
+class FamilyWorkload(RequestWorkload):
+    """A page for those who may see it, with a row of a table."""
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """As it will be measured, but for a time to live that a proof can wait for."""
+        name = f"{SIGN_IN}-time-to-live"
+        if name not in cell.coordinates:
+            return super().prove(cell, seed, given)
+        time_to_live_s = PROVEN_S.get(str(cell.coordinates[SIGN_IN]), PROVEN_OTHERWISE_S)
+        tried = replace(cell, coordinates={**cell.coordinates, name: time_to_live_s})
+        return replace(super().prove(tried, seed, given), cell=cell.key)
+
+    @contextmanager
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
+        """Each page needs all of the servers: one that is idle has not given what was asked for."""
+        # Where a process of the database ends with each page, it takes as many for an exact account as sign-ons do.
+        pages = sign_ons() if "authentication" in cell.coordinates else 1
+        with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
+            yield replace(work, busy=tuple(work.components), fewest=max(pages, work.fewest))
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """The server as its transport asks for it, with the words of its sign-in and of its table."""
+        transport, sign_in = _part(cell, TRANSPORT), _part(cell, SIGN_IN)
+        asked = _requests(transport).request(transport, found, seed, sandbox)
+        signed = _requests(sign_in).request(sign_in, found, seed, sandbox)
+        if signed.services and _database(cell):
+            reason = "the accounts would be in a PostgreSQL of their own beside that of the rows"
+            raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; ask with `{SIGN_IN}-store=file` or `database=sqlite`")
+        words = {name: value for name, value in signed.words.items() if name not in asked.words}
+        words |= {"rows": _rows(cell, seed)}
+        behind = [one for one in (_database(cell), _application(found)) if one]
+        return replace(
+            asked,
+            settings={**signed.settings, **settings_of(cell)},
+            words={**asked.words, **words},
+            shown_words={**(asked.shown_words or asked.words), **words},
+            services=(*signed.services, *behind),
+        )
+
+    def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
+        """Those of its transport."""
+        transport = _part(cell, TRANSPORT)
+        return _requests(transport).clients(transport, sandbox)
+
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
+        """How its users sign in. Raises NotStarted where the server has not made its table."""
+        if sandbox is not None and _database(cell) is None:
+            has_rows = server.work_dirs.get(APPLICATION) or server.work_dirs[FRONTEND]
+            if not any((has_rows / ROWS).glob("*")):
+                raise NotStarted(Outcome.FAILED, "the server that has the rows has made no table")
+        sign_in = _part(cell, SIGN_IN)
+        return _requests(sign_in).exchange(sign_in, server, sandbox)
+
+    def account_like(self, cell: Cell) -> str | None:
+        """As its sign-in needs it."""
+        sign_in = _part(cell, SIGN_IN)
+        return _requests(sign_in).account_like(sign_in)
+
+    def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
+        """What its load client is to find of the rows as well."""
+        task = super()._task(cell, mode, seed, server, sandbox)
+        rows = {"address": server.addresses.get(APPLICATION), "connection": cell.coordinates["connection"]}
+        return {**task, "load": {**task["load"], "rows": rows}}
+
+    def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """The table by itself: each wrong thing that its protection refuses, and the database's files searched."""
+        return workloads.of(_part(cell, STORAGE)).prove(_part(cell, STORAGE), seed, given)
+
+
+def _requests(cell: Cell) -> RequestWorkload:
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    return workload
+
+
+def _part(cell: Cell, name: str) -> Cell:
+    """The cell of one of the families that the whole is made of."""
+    whole = families.family(cell.family)
+    assert isinstance(whole, MadeOf)
+    member = whole.members[name]
+    at = member.cell({**cell.coordinates, **cell.choice.setting})
+    family, server, provider = member.family, cell.server, cell.provider
+    if name == STORAGE:
+        database = str(cell.coordinates["database"])
+        server = servers.all_servers().get(database)
+        at = member.cell({**cell.coordinates, **cell.choice.setting, "server": server.name if server else ""})
+        ((provider,), _) = look_up((ENCRYPTED_BY[database],), ())
+    return replace(
+        cell,
+        family=family.name,
+        choice=family.choices[str(at["choice"])],
+        server=server,
+        provider=provider,
+        coordinates=at,
+        standing=family.standing_of(at),
+    )
+
+
+def _database(cell: Cell) -> Installed | None:
+    """What stands behind the server; None: the table is in the server itself. Raises NotStarted."""
+    storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
+    if storage.choice.name not in CHOICES[database]:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{database} has no {storage.choice.name}")
+    server = servers.all_servers().get(database)
+    return servers.here(server) if server else None
+
+
+def _application(found: Installed) -> Installed | None:
+    """What has the table behind a web server; None: the server has it itself. Raises NotStarted."""
+    return None if found.server.name == EMBEDDED else servers.service(APPLICATION)
+
+
+def _rows(cell: Cell, seed: int) -> dict[str, Any]:
+    """The table's own task; where it lies the server's template says."""
+    storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
+    task = {name: value for name, value in storage.task("measure", seed).items() if name != "contract"}
+    server = None
+    if database in REACHED:
+        _, name = REACHED[database]
+        server = {
+            "kind": database,
+            "user": USER,
+            "database": name,
+            "answer_limit_s": ANSWER_LIMIT_S,
+            "authentication": cell.coordinates.get("authentication", "trust"),
+        }
+    return {**task, "store": {"server": server, "connection": cell.coordinates["connection"]}}

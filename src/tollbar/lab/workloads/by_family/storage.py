@@ -1,0 +1,379 @@
+"""The workload of encrypted storage: a table in a database, and a client that writes and reads it with its keys."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import string
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tollbar.catalog import families, servers
+from tollbar.catalog.families import Degree, Standing
+from tollbar.catalog.servers import Installed, NotStarted, Server, Unavailable
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core import machine
+from tollbar.core.records import CLIENT, RUNNER, Outcome, Proven, Record, failed
+from tollbar.core.runner import engine
+from tollbar.core.runner.confined import Account
+from tollbar.lab import tls
+from tollbar.lab.servers import driver, handing
+from tollbar.lab.servers.configuration import ADDRESS, SHOWN, Request, rendered
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.tls import Certificates
+from tollbar.lab.workloads import Given, Shown, Work, Workload, unproven
+from tollbar.lab.workloads.request import settings_of
+from tollbar.study.plan import Cell
+
+# Some twenty rows are written and read a handful of times, of which the slowest take milliseconds each.
+PROOF_LIMIT_S = 60.0
+# A row costs more in a table of more rows, so that a chunk of inserts is of so many rows and not of so much time: some
+# milliseconds where nothing is encrypted, embedded or in a server. Where each waits for the disk, fewer.
+EMBEDDED_ROWS, SERVER_ROWS, FLUSHED_ROWS = 1000, 250, 50
+# What a server is silent for over one statement at most. The slowest searches decrypt each row of a table; and the lab
+# waits for a chunk no longer than 60 s, and could not say then who stood still.
+ANSWER_LIMIT_S = 50.0
+# So many share a commit at least.
+FEWEST = {"insert-and-read": 20}
+# What is searched for in the files: long enough that it is nowhere by chance.
+MARK_CHARACTERS = 24
+# Files are read in pieces of this, so that the lab holds no table.
+PIECE_BYTES = 1 << 20
+# In the engine's own process.
+EMBEDDED = ("sqlite", "sqlcipher")
+IN_APPLICATION = ("plaintext", "aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
+# What each database can be asked for.
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "sqlite": IN_APPLICATION,
+    "sqlcipher": (*IN_APPLICATION, "sqlcipher"),
+    "postgresql": (*IN_APPLICATION, "pgp-pub-encrypt", "pgp-sym-encrypt", "encrypt-iv", "encrypt-iv-hmac"),
+    "mariadb": (*IN_APPLICATION, "aes-encrypt", "table-encryption"),
+}
+# Of MariaDB, the one that the setting `log` is about.
+REDO_LOG = "data/ib_logfile*"
+# MariaDB asks for the name of the account at the other end of the socket, and of those here only the lab's has one: its
+# client is the lab's user, without the lab's rights.
+BY_NAME = "unix-socket"
+# The user that the servers' files of configuration let in over their sockets.
+USER = "tollbar"
+# Where each server's socket is, in its directory (PostgreSQL takes the folder), and the database in it.
+REACHED = {"postgresql": ("", "postgres"), "mariadb": ("private/mariadb.sock", "tollbar")}
+
+# What PostgreSQL 15 agrees on with a client that leaves it to the server: it has one curve, and OpenSSL's first suite.
+CERTIFICATE = "ecdsa-p256"
+OVER_TLS: Mapping[str, str | int] = {
+    "choice": "tls-1.3",
+    "certificate": CERTIFICATE,
+    "key-exchange": "ecdhe-p256",
+    "cipher": "aes-256-gcm",
+}
+UNMADE = tls.UnmadeCertificates(SHOWN / "certificates")
+
+
+class FamilyWorkload(Workload):
+    """Rows of a table with three columns that are to be kept secret."""
+
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES
+
+    def needs_sandbox(self, cell: Cell) -> bool:
+        """An embedded database has its files there."""
+        return True
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Has a few rows written and read, right and wrong, and searches the files of the database afterwards."""
+        assert given.sandbox is not None, "databases need a sandbox"
+        mark = "".join(secrets.choice(string.ascii_letters) for _ in range(MARK_CHARACTERS))
+        try:
+            with self._database(cell, given.sandbox, None) as database:
+                record = self._proved(cell, seed, given, database, mark=mark)
+                if record.outcome is not Outcome.OK or record.proof is None:
+                    return unproven(cell, record.outcome, record.reason)
+                database.close()
+                found_in = _files_with(database.directory, mark.encode())
+        except NotStarted as error:
+            return unproven(cell, error.outcome, error.reason)
+        accepted, refused = record.proof.accepted, record.proof.refused
+        kept = families.family(cell.family).mitigations_of(cell.coordinates)["stolen-files"].degree is not Degree.NO
+        if cell.coordinates.get("log") == "plain":
+            # It has what was written last, and the cell says so.
+            in_log = [name for name in found_in if fnmatch(name, REDO_LOG)]
+            accepted += (f"the plaintext, found in {', '.join(in_log)}",) if in_log else ()
+            found_in = [name for name in found_in if name not in in_log]
+        if found_in and kept:
+            reason = f"the plaintext is in the database's files: {', '.join(found_in)}"
+            return unproven(cell, Outcome.FAILED, reason)
+        if not found_in and not kept:
+            # Then the search would find nothing anywhere.
+            return unproven(cell, Outcome.FAILED, "the plaintext is in none of the database's files, where it must be")
+        if found_in:
+            accepted += (f"the plaintext, found in {', '.join(found_in)}",)
+        else:
+            refused += ("the plaintext, searched for in all files of the stopped database",)
+        if cell.standing is not Standing.NULL and not refused:
+            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+        return Proven(cell.study, cell.key, Outcome.OK, None, 0, accepted, refused, record.proof.not_tried)
+
+    @contextmanager
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
+        """A fresh database, and the client that fills it before it is ready. Raises NotStarted."""
+        assert sandbox is not None, "databases need a sandbox"
+        with self._database(cell, sandbox, core, begins_on) as database:
+            task, account = self._handed(cell, "measure", seed, database, sandbox)
+            yield StorageWork(
+                _command(),
+                task,
+                # A client in a loop waits for each answer. On a core of its own, both would sleep and be woken for
+                # every row, which costs more than the row, and twice as much in one moment as in the next.
+                core,
+                account=account,
+                paid_on=core,
+                metrics=tuple(families.family(cell.family).metrics),
+                fewest=self.fewest(cell),
+                is_counted=_rows_a_chunk(cell) is not None,
+                begins_on=begins_on,
+                components=database.components,
+                # An embedded database is in the client.
+                component=CLIENT if database.server else RUNNER,
+                database=database,
+            )
+
+    def shown(self, cell: Cell, seed: int) -> Shown:
+        """The client's task, and what the server would be configured with."""
+        try:
+            task = self._task(cell, "measure", seed, _Database(cell, Path("DIRECTORY"), None))
+            return Shown(_command(), task, _configuration(cell))
+        except NotStarted as error:
+            return Shown(_command(), {"impossible": error.reason}, error.reason)
+
+    def fewest(self, cell: Cell) -> int:
+        """Operations that a chunk has at least."""
+        return _rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1)
+
+    def _proved(self, cell: Cell, seed: int, given: Given, database: _Database, **inputs: str) -> Record:
+        """What the engine proves of the cell in a database without a table."""
+        assert given.sandbox is not None, "databases need a sandbox"
+        task, account = self._handed(cell, "verify", seed, database, given.sandbox)
+        task["inputs"] = {**task["inputs"], **inputs}
+        record = given.ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core(), account=account)
+        record = _with_fault(record, database)
+        if record.outcome is Outcome.OK and record.proof is None:
+            return failed("the store verified nothing")
+        return record
+
+    @contextmanager
+    def _database(
+        self, cell: Cell, sandbox: Sandbox, core: int | None, begins_on: int | None = None
+    ) -> Iterator[_Database]:
+        """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
+        self._check(cell)
+        if isinstance(cell.server, Server) and sandbox.nodes.keys() & {one.role for one in cell.server.components}:
+            # Its files and processes are looked at where the lab is.
+            reason = f"{cell.server.title} is measured by itself on the lab's own machine: leave --roles out"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
+        if cell.server is None:
+            account = sandbox.account_of("client")
+            directory = sandbox.work_dir("store")
+            directory.chmod(0o700)
+            if account:
+                os.chown(directory, account.number, account.number)
+            try:
+                yield _Database(cell, directory, None, account=account)
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)
+            return
+        assert isinstance(cell.server, Server)
+        made = tls.certificates_of(sandbox)
+        with driver.start(
+            sandbox, _request(cell, servers.here(cell.server), made), core, begins_on=begins_on
+        ) as server:
+            account = server.client_account()
+            if account and cell.choice.name == BY_NAME:
+                account = replace(account, number=os.geteuid())
+            yield _Database(cell, server.work_dirs[cell.server.frontend.name], server, made, account=account)
+
+    def _check(self, cell: Cell) -> None:
+        """Raises NotStarted where the database has no such choice or operation."""
+        if isinstance(cell.server, Remote):
+            reason = "a database is started for the measurement, and has no address before"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
+        name, title = (cell.server.kind, cell.server.title) if cell.server else (cell.provider.kind, cell.provider.name)
+        if name not in self.choices:
+            known = [kind for kind in EMBEDDED if kind in self.choices]
+            instead = f"{', '.join(known)}, or a server" if known else f"the server {', '.join(self.choices)}"
+            what = "no database" if name not in CHOICES else "not signed in to here"
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} is {what}: take {instead}")
+        if cell.choice.name not in self.choices[name]:
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}")
+        if cell.server and cell.coordinates["op"] == "open":
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
+
+    def _handed(
+        self, cell: Cell, mode: str, seed: int, database: _Database, sandbox: Sandbox
+    ) -> tuple[dict[str, Any], Account | None]:
+        """Return the client's task, with its own copies of the files that it reads, and its account in root's lab."""
+        task, account = self._task(cell, mode, seed, database), database.account
+        folder = handing.client_folder(sandbox, account)
+        if database.server is not None:
+            # It times flushes there, on the file system of the server's own directory.
+            task["store"] = {**task["store"], "directory": str(folder)}
+        return handing.own_copies(sandbox, task, folder, account), account
+
+    def _task(self, cell: Cell, mode: str, seed: int, database: _Database) -> dict[str, Any]:
+        """The cell's task, and where its database is."""
+        self._check(cell)
+        return cell.task(mode, seed) | {"store": database.in_task}
+
+
+class _Database:
+    """A database for one trial: files in a directory, and where it is a server's, that server."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        directory: Path,
+        server: driver.StartedServer | None,
+        made: Certificates | None = None,
+        *,
+        account: Account | None = None,
+    ) -> None:
+        self.directory = directory
+        """Where all of its files are."""
+        self.account = account
+        """Its client's, in root's lab."""
+        self.server = server
+        self._frontend = cell.server.frontend.name if isinstance(cell.server, Server) else ""
+        pooler = _pooler(cell)
+        self._pooler = pooler.frontend.name if pooler else None
+        self._channel = str(cell.coordinates.get("channel", "socket"))
+        self._shows_certificate = cell.choice.name == "client-certificate"
+        self._made = made or UNMADE
+        self._server = cell.server.kind if isinstance(cell.server, Server) else None
+
+    @property
+    def components(self) -> Mapping[str, int]:
+        """The process at the root of each of the server's components."""
+        return self.server.components if self.server else {}
+
+    @property
+    def in_task(self) -> dict[str, Any]:
+        """How the client's task names it."""
+        return {"directory": str(self.directory), "server": self._reached(), "components": dict(self.components)}
+
+    def close(self) -> None:
+        """Stops the server in its own way: what it still has to write is in its files then."""
+        if self.server is not None:
+            self.server.end()
+
+    def _reached(self) -> dict[str, Any] | None:
+        if self._server is None:
+            return None
+        socket, database = REACHED[self._server]
+        addresses = self.server.addresses if self.server else {}
+        address = addresses.get(self._frontend, f"{ADDRESS}:0")
+        reached = {
+            "kind": self._server,
+            "socket": str(self.directory / socket),
+            "port": int(address.rpartition(":")[2]),
+            "user": USER,
+            "database": database,
+            "answer_limit_s": ANSWER_LIMIT_S,
+        }
+        if self._pooler is not None:
+            address = addresses.get(self._pooler, address)
+            folder = self.server.work_dirs[self._pooler] if self.server else self.directory
+            reached["pooler"] = str(folder / f".s.PGSQL.{address.rpartition(':')[2]}")
+        if self._channel == "socket":
+            return reached
+        return {**reached, "address": address, **(self._secured() if self._channel == "tls" else {})}
+
+    def _secured(self) -> dict[str, Any]:
+        """What a client is configured with over TLS, and a certificate that is not the server's."""
+        mutual = {"client-certificate": CERTIFICATE} if self._shows_certificate else {}
+        (client,) = tls.clients(tls.Settings.read({**OVER_TLS, **mutual}), self._made)
+        other = self._made.revocations(CERTIFICATE).revoked
+        if self._shows_certificate:
+            client["tls"]["revoked"] = {"chain_pem": other.chain_pem, "key_pem": other.key_pem}
+        return {"tls": client["tls"], "other_certificate_pem": other.chain_pem}
+
+
+def _rows_a_chunk(cell: Cell) -> int | None:
+    """How many rows a chunk inserts; None where it inserts none."""
+    # What also reads does so in a table that has its rows.
+    if cell.coordinates["op"] != "insert":
+        return None
+    if cell.coordinates["durability"] == "flushed":
+        return FLUSHED_ROWS
+    return SERVER_ROWS if cell.server else EMBEDDED_ROWS
+
+
+def _request(cell: Cell, found: Installed, made: Certificates) -> Request:
+    # The key of an encrypted table, for each start another; templates are shown without it.
+    words: dict[str, Any] = {"table_key": secrets.token_hex(32)}
+    shown: dict[str, Any] = {"table_key": "KEY"}
+    if cell.coordinates.get("channel") == "tls":
+        words["database_certificate"] = made.server(CERTIFICATE)
+        shown["database_certificate"] = tls.UnmadeCertificates(made.directory).server(CERTIFICATE)
+    pooler = _pooler(cell)
+    # Clients reach the pooler, and the database stands behind it.
+    front, behind = (found, ()) if pooler is None else (servers.here(pooler), (found,))
+    return Request(front, cell.provider, settings_of(cell), words=words, shown_words=shown, services=behind)
+
+
+def _pooler(cell: Cell) -> Server | None:
+    """What stands between the client and the database; None: nothing."""
+    return servers.services().get(str(cell.coordinates.get("pooler")))
+
+
+def _configuration(cell: Cell) -> str | None:
+    if not isinstance(cell.server, Server):
+        return None
+    found = servers.find(cell.server)
+    return found.reason if isinstance(found, Unavailable) else rendered(_request(cell, found, UNMADE))
+
+
+def _command() -> tuple[str, ...]:
+    return (str(engine()), "store")
+
+
+def _with_fault(record: Record, database: _Database) -> Record:
+    if record.outcome is Outcome.OK or database.server is None:
+        return record
+    fault = database.server.fault(driver.NOTICED_S)
+    return record.model_copy(update={"reason": f"{fault}: {record.reason}"}) if fault else record
+
+
+def _files_with(directory: Path, mark: bytes) -> list[str]:
+    """The files below a directory in which these bytes are, by their paths in it."""
+    return [str(path.relative_to(directory)) for path in sorted(directory.rglob("*")) if _has(path, mark)]
+
+
+def _has(path: Path, mark: bytes) -> bool:
+    # A socket of a server that has just stopped may still be there; and a link may lead out of the directory.
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        kept = b""
+        while piece := file.read(PIECE_BYTES):
+            if mark in kept + piece:
+                return True
+            kept = piece[-len(mark) :]
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageWork(Work):
+    """A database that is up, and the client that works with it."""
+
+    database: _Database
+
+    def with_fault(self, record: Record) -> Record:
+        """The record of a client that failed, with what became of the server if it was that which ended."""
+        return _with_fault(record, self.database)

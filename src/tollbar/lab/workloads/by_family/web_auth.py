@@ -1,0 +1,366 @@
+"""The workload of signing in: a server that protects its page, and users who prove who they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tollbar.catalog import libraries, servers
+from tollbar.catalog.servers import Installed, NotStarted, Server
+from tollbar.core.records import Outcome, Proven
+from tollbar.lab import tls
+from tollbar.lab.servers import handing, prepared
+from tollbar.lab.servers.configuration import SHOWN, Request
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Given
+from tollbar.lab.workloads.accounts import Accounts, UnmadeAccounts, accounts_of
+from tollbar.lab.workloads.request import Client, RequestWorkload, Target, settings_of
+from tollbar.study.plan import Cell
+
+Plain = Mapping[str, str | int]
+# TLS as it is spoken today, where it is spoken at all.
+OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519"}
+# The server looks whether the client's certificate was revoked: an account that is closed has to stay outside.
+MUTUAL = {"client-certificate": "ecdsa-p256", "revocation": "list"}
+IN_CLEAR = {"choice": tls.PLAINTEXT}
+# Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many. As many
+# of each, because users who come back find more in a server's caches than users who do not. Only the members of 700
+# groups are ten: a directory takes long to make each.
+MEMBERS = {100: (0, 250), 50: (250, 250), 700: (500, 10), 0: (510, 250)}
+# A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
+RETURNING = 4
+# Choices with a form, and the servers whose form comes with a token against logins that another site forges.
+FORMS = ("form", "session-cookie")
+GIVES_TOKENS = ("embedded",)
+# Where a password is looked up, for a choice that leaves nothing to choose there.
+LOOKED_UP = {"session-cookie": "sql"}
+
+
+def _file(settings: Plain, accounts: Accounts) -> dict[str, Any]:
+    return {"store": {"file": str(accounts.file(_stored(settings)))}}
+
+
+def _sqlite(settings: Plain, accounts: Accounts) -> dict[str, Any]:
+    return {"store": {"sql": str(accounts.sqlite(_stored(settings)))}}
+
+
+def _postgresql(settings: Plain, accounts: Accounts) -> dict[str, Any]:
+    """The server's password is in a file, which its client library reads."""
+    return {"store": {"sql": str(accounts.web_password)}, "tables": str(accounts.postgresql(_stored(settings)))}
+
+
+def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
+    """Where it is, templates read of what was started before; over TLS, the library that makes its name known."""
+    if (settings["store"], settings["directory"]) != ("ldaps", "samba"):
+        return {"store": {}}
+    # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
+    found = prepared.names_library()
+    if found is None:
+        reason = "not available here: libnss_wrapper, for the name in Samba's certificate, is not installed"
+        raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; to have it: apt-get install libnss-wrapper")
+    return {"store": {"names": found}}
+
+
+# What each server can look passwords up in, and what its templates are told of that.
+STORES: Mapping[str, Mapping[str, Callable[[Plain, Accounts], dict[str, Any]]]] = {
+    "embedded": {"sql": _sqlite, "file": _file},
+    "httpd": {"sql": _postgresql, "file": _file, "ldap": _directory, "ldaps": _directory},
+    "nginx": {"file": _file},
+}
+
+
+def _jwt(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    signature = str(settings["signature"])
+    verifies = {"signature": signature, "verification_key": str(accounts.verification_key(signature))}
+    return verifies, {**verifies, "key": str(accounts.issuer_key(signature))}
+
+
+def _opaque_token(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    told = {"expired": str(accounts.expired_token), "spare": str(accounts.spare_token)}
+    return {"held": str(accounts.tokens)}, told
+
+
+def _api_key(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"store": {"sql": str(accounts.sqlite(_stored(settings)))}, "pepper": str(accounts.pepper)}, {}
+
+
+def _hmac(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"store": {"sql": str(accounts.sqlite("key"))}}, {}
+
+
+def _client_certificate(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {}, {}
+
+
+# Schemes without a password, which the embedded server alone has: what the server is told, and what its users.
+WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any], dict[str, Any]]]] = {
+    "jwt": _jwt,
+    "opaque-token": _opaque_token,
+    "api-key": _api_key,
+    "hmac": _hmac,
+    "client-certificate": _client_certificate,
+}
+# Where a server of a choice keeps what it knows credentials by, so that a proof may revoke one there.
+OWN_STORES = {"basic": "accounts.sqlite", "api-key": "accounts.sqlite", "opaque-token": "held.sqlite"}
+# The time to live with which a proof waits until it is over; longer where a token runs out within it.
+PROVEN_S = {"jwt": 10}
+PROVEN_OTHERWISE_S = 2
+# By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
+# and the encryption of its tickets.
+HOSTS = {
+    ("machine", "no", "aes-256"): "web1",
+    ("service", "no", "aes-256"): "web2",
+    ("service", "yes", "aes-256"): "web3",
+    ("service", "no", "rc4"): "web4",
+    ("machine", "yes", "aes-256"): "web5",
+}
+REALM = "tollbar.test"
+NT_DOMAIN = "TOLLBAR"
+# What stands for that between the directory and the server.
+CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
+# The servers that may have a password checked by another, and are told whether to.
+ASK_ANOTHER = ("nginx",)
+# The server that a service is the same server as.
+SAME_AS = {"authenticator": "httpd"}
+# A ticket takes the directory milliseconds, so those of requests are of so many users.
+TICKETS = 50
+
+
+class FamilyWorkload(RequestWorkload):
+    """A request for a page that not all may see."""
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """As it will be measured, but for a time to live that a proof can wait for."""
+        if "time-to-live" not in cell.coordinates:
+            return super().prove(cell, seed, given)
+        time_to_live_s = PROVEN_S.get(cell.choice.name, PROVEN_OTHERWISE_S)
+        tried = replace(cell, coordinates={**cell.coordinates, "time-to-live": time_to_live_s})
+        return replace(super().prove(tried, seed, given), cell=cell.key)
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """A server that asks who is there, as the cell says."""
+        settings = settings_of(cell)
+        transport = _transport(settings)
+        if sandbox is None:
+            asked = tls.shown_request(found, cell.provider, transport)
+        else:
+            asked = tls.request(sandbox, found, cell.provider, {**transport, "bytes": settings["bytes"]})
+        words = _words(settings, found, _accounts(settings, sandbox))
+        return replace(
+            asked,
+            settings=settings,
+            words={**asked.words, **words},
+            shown_words={**(asked.shown_words or asked.words), **words},
+            services=_services(settings, words),
+        )
+
+    def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
+        """One kind, over TLS or in clear."""
+        made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
+        kinds = tls.clients(tls.Settings.read(_transport(settings_of(cell))), made)
+        for kind in kinds:
+            if kind["tls"]:
+                kind["tls"]["libcrypto"] = libraries.libcryptos().get("psycopg")
+        return kinds
+
+    def host(self, cell: Cell) -> str:
+        """The name that the web server's key is for, where it has one."""
+        settings = settings_of(cell)
+        return _host(settings) if _negotiates(settings) else super().host(cell)
+
+    def connection(self, cell: Cell) -> str:
+        """A user that signs on has not been there before."""
+        return "new" if cell.coordinates["op"] == "sign-on" else super().connection(cell)
+
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
+        """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""
+        settings = settings_of(cell)
+        if cell.choice.name == "anonymous":
+            return None
+        operation = str(cell.coordinates["op"])
+        if _negotiates(settings):
+            return _negotiation(settings, operation, server, sandbox)
+        made, told = _accounts(settings, sandbox), _of_scheme(settings)
+        if "directory" in settings:
+            accounts = _of_directory(settings, server)
+        else:
+            count, stored, passwords = _count(settings), _stored(settings), made.passwords
+            if cell.choice.name in WITHOUT_PASSWORD:
+                _, told = WITHOUT_PASSWORD[cell.choice.name](settings, made)
+            if stored and _is_remembered(settings):
+                # More come than have a dear hash of their own: each is another credential all the same.
+                passwords = made.passwords_of(stored)
+            elif stored:
+                count = made.usable(stored)
+            accounts = {"file": str(passwords), "first": 0, "count": count}
+        if cell.choice.name in FORMS and isinstance(cell.server, Server) and cell.server.name in GIVES_TOKENS:
+            told = {**told, "token": True}
+        cache = {**_cache(settings), "hit_percent": settings["hit-share"]} if _is_remembered(settings) else None
+        # On another machine it is out of the proof's reach, which says that this was not tried.
+        if (store := _own_store(cell)) and "web" not in server.nodes:
+            told = {**told, "store": str(server.work_dirs.get("web", SHOWN / "web") / store)}
+        return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, "cache": cache, **told}
+
+    def account_like(self, cell: Cell) -> str | None:
+        """The server's, where a proof revokes a credential in the store that the server has in its directory."""
+        return "web" if _own_store(cell) else None
+
+    def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Nothing: without a server and its users there is no sign-in."""
+        return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())
+
+
+def _own_store(cell: Cell) -> str | None:
+    """The file in the server's directory by which it knows credentials, so that a proof may revoke one there."""
+    settings = settings_of(cell)
+    store = OWN_STORES.get(cell.choice.name) if "verified" in settings else None
+    return store if settings.get("store") != "file" else None
+
+
+def _transport(settings: Plain) -> dict[str, str | int]:
+    mutual = MUTUAL if settings["choice"] == "client-certificate" else {}
+    return {**OVER_TLS, **mutual} if settings["transport"] == "tls" else dict(IN_CLEAR)
+
+
+def _is_remembered(settings: Plain) -> bool:
+    return settings.get("verified") == "cached"
+
+
+def _cache(settings: Plain) -> dict[str, Any]:
+    """What a server is told, and what its clients know of it."""
+    return {"time_to_live_s": settings["time-to-live"], "entries": settings["cache-entries"]}
+
+
+def _count(settings: Plain) -> int:
+    return int(settings.get("accounts", 0))
+
+
+def _accounts(settings: Plain, sandbox: Sandbox | None) -> Accounts:
+    """Those that are made for the run; without a sandbox, to be shown."""
+    count = _count(settings)
+    return accounts_of(sandbox, count) if sandbox else UnmadeAccounts(SHOWN / f"accounts-{count}", count)
+
+
+def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
+    """Those that were made with the directory, which has their keys: the members of so many groups."""
+    first, most = MEMBERS[int(settings["groups"])]
+    count = _count(settings)
+    if count <= first:
+        reason = f"of {count} accounts none is a member of {settings['groups']} groups: take {first + 1} at least"
+        raise NotStarted(Outcome.UNSUPPORTED, reason)
+    if settings.get("directory-cache") == "on":
+        most = RETURNING
+    # One that is only shown is nowhere.
+    given = server.given.get("directory", SHOWN / "directory-given")
+    return {"file": str(given / "accounts.tsv"), "first": first, "count": min(count - first, most)}
+
+
+def _negotiates(settings: Plain) -> bool:
+    """Whether it is the directory that says who asks."""
+    return settings["choice"] in ("kerberos", "ntlm")
+
+
+def _host(settings: Plain) -> str:
+    """The web server's name. Raises NotStarted where the directories have no such account."""
+    identity, delegation = str(settings.get("identity", "machine")), str(settings.get("delegation", "no"))
+    encryption = str(settings.get("encryption", "aes-256"))
+    name = HOSTS.get((identity, delegation, encryption))
+    if name is None:
+        trusted = " that is trusted for delegation" if delegation == "yes" else ""
+        reason = f"the directories here have no {identity}'s account{trusted} with tickets of {encryption}"
+        raise NotStarted(Outcome.UNSUPPORTED, reason)
+    return f"{name}.{REALM}"
+
+
+def _negotiated(settings: Plain) -> dict[str, Any]:
+    """What a server is told of Kerberos or NTLM. Raises NotStarted where the directories lack its account."""
+    return {
+        "scheme": settings["choice"],
+        "runs": settings.get("runs", "in-server"),
+        "persistence": settings.get("persistence", "connection"),
+        "delegation": settings.get("delegation", "no"),
+        "keytab": _host(settings).replace(REALM, "keytab"),
+    }
+
+
+def _negotiation(settings: Plain, operation: str, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
+    """How users get tickets and answer challenges."""
+    accounts, host = _of_directory(settings, server), _host(settings)
+    common = {"scheme": settings["choice"], "operation": operation, "accounts": accounts, "service": f"HTTP@{host}"}
+    if settings["choice"] == "ntlm":
+        return {**common, "domain": NT_DOMAIN}
+    asks_often = operation == "request"
+    if asks_often:
+        accounts["count"] = min(accounts["count"], TICKETS)
+    directory = "kdc" if settings["directory"] == "mit" else "directory"
+    given = server.given.get(directory, SHOWN / f"{directory}-given")
+    own = handing.client_folder(sandbox, server.client_account()) if sandbox else SHOWN / "client"
+    return {
+        **common,
+        "krb5_config": str(given / "krb5.conf"),
+        # A user has a ticket for hours, and fetching those of all would take most of each trial's time.
+        "tickets": str(own / f"tickets-{given.name}"),
+        # Any other one that the directory knows.
+        "another_service": "HTTP@" + next(f"{name}.{REALM}" for name in HOSTS.values() if not host.startswith(name)),
+        "persistence": settings["persistence"],
+        "delegate": settings["delegation"] == "yes",
+        "mechanism": settings["mechanism"],
+        # What is measured is the server.
+        "ahead": asks_often and settings["persistence"] == "request",
+    }
+
+
+def _stored(settings: Plain) -> str:
+    """What the server keeps of a password, where it is not a directory's to keep."""
+    if settings["choice"] == "digest":
+        return f"digest-{settings['digest-algorithm']}"
+    return str(settings.get("verifier", settings.get("password-hash", "")))
+
+
+def _of_scheme(settings: Plain) -> dict[str, Any]:
+    """What a scheme has of its own on both sides."""
+    return {"algorithm": settings["digest-algorithm"]} if settings["choice"] == "digest" else {}
+
+
+def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, Any]:
+    """What templates are told: `sign_in`, and what services are made of. Nothing of it is secret; files have that.
+
+    Raises NotStarted where the server cannot do it.
+    """
+    if settings["choice"] == "anonymous":
+        return {"sign_in": None}
+    # What these cannot do, the family says.
+    if found.server.name not in STORES:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.server.title} is told of no sign-in")
+    if _negotiates(settings):
+        return {"sign_in": _negotiated(settings)}
+    if settings["choice"] in WITHOUT_PASSWORD:
+        told, _ = WITHOUT_PASSWORD[str(settings["choice"])](settings, accounts)
+        return {"sign_in": {"scheme": settings["choice"], **told, **_remembered(settings)}}
+    runs = str(settings.get("runs", "in-server"))
+    store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
+    # Another server's words where that is asked.
+    told = STORES[SAME_AS.get(CHECKED_BY.get(runs, ""), found.server.name)][store](settings, accounts)
+    sign_in = {
+        "scheme": settings["choice"],
+        "store": told.pop("store"),
+        **_of_scheme(settings),
+        **_remembered(settings),
+    }
+    if settings["choice"] == "session-cookie":
+        sign_in["held"] = str(accounts.sessions)
+    if found.server.name in ASK_ANOTHER:
+        sign_in["runs"] = runs
+    return {"sign_in": sign_in, **told}
+
+
+def _remembered(settings: Plain) -> dict[str, Any]:
+    return {"cache": _cache(settings)} if _is_remembered(settings) else {}
+
+
+def _services(settings: Plain, words: Mapping[str, Any]) -> tuple[Installed, ...]:
+    """What has to stand behind the server. Raises NotStarted where it is not available here."""
+    database = "postgresql-accounts" if "tables" in words else None
+    names = (settings.get("directory"), database, CHECKED_BY.get(str(settings.get("runs"))))
+    return tuple(servers.service(str(name)) for name in names if name)

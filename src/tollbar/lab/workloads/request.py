@@ -1,0 +1,441 @@
+"""The workload of requests: a server that is started for the trial, and the load client that asks it.
+
+In the general one a request stands for the operation of the family, which the embedded server performs by the same code
+as a runner. A family whose servers do something else of their own overrides what the server is asked for, and which
+kinds of client ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tollbar.catalog import families, servers
+from tollbar.catalog.families import Standing, Value
+from tollbar.catalog.servers import Installed, NotStarted, Server, Unavailable
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core import machine, proc
+from tollbar.core.metrics import NETWORK
+from tollbar.core.records import (
+    CLIENT,
+    ChunkRecord,
+    ComponentRecord,
+    LoadRecord,
+    Observed,
+    Outcome,
+    Proven,
+    Record,
+    Totals,
+    failed,
+)
+from tollbar.core.runner import confined, engine
+from tollbar.core.runner.confined import Account
+from tollbar.lab.servers import driver, handing, loading
+from tollbar.lab.servers.configuration import Request, rendered
+from tollbar.lab.servers.nodes import Node
+from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.workloads import Given, Shown, Work, Workload, unproven
+from tollbar.lab.workloads.operation import OperationWorkload
+from tollbar.study import NOT_SETTINGS, Load, is_paced
+from tollbar.study.plan import Cell
+
+# Connections, a handful of them refused, of which one or two may have to run into a limit.
+PROOF_LIMIT_S = 60.0
+# How long an answer may take before the server is said to have stalled.
+REQUEST_LIMIT_S = 10.0
+# A closed load needs so many requests a user, that users are not all in their first one.
+REQUESTS_A_USER = 2
+# Of an open load that keeps a server busy in part the load client waits for so many arrivals in a chunk, and before it
+# asks so many at once (`LEAST_PACED_REQUESTS` and `LEADING` of the engine).
+LEAST_PACED_REQUESTS, LEADING = 8, 4
+
+Client = dict[str, Any]
+"""One kind of client of a load task, with its share of all."""
+
+
+class Target(Protocol):
+    """What a load needs to know of a server."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def components(self) -> Mapping[str, int]: ...
+    @property
+    def addresses(self) -> Mapping[str, str]: ...
+    @property
+    def nodes(self) -> Mapping[str, Node]: ...
+    @property
+    def work_dirs(self) -> Mapping[str, Path]: ...
+    @property
+    def given(self) -> Mapping[str, Path]: ...
+    def client_account(self, like: str | None = None) -> Account | None: ...
+    def fault(self, within_s: float = 0.0) -> str | None: ...
+    def complaint(self) -> str | None: ...
+
+
+class RequestWorkload(Workload):
+    """A request has the server perform the family's operation."""
+
+    def serves(self, cell: Cell) -> bool:
+        """A cell without a server has nothing that could be asked."""
+        return cell.server is not None
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """What the server is asked for; without a sandbox, to be shown. Raises NotStarted."""
+        if cell.provider.kind not in found.server.performs:
+            raise NotStarted(
+                Outcome.UNSUPPORTED, f"{found.server.title} does not perform operations of {cell.provider.kind}"
+            )
+        # They are part of the server's configuration, and no lines of the contract.
+        operation = {
+            name: value for name, value in cell.task("measure", seed).items() if name not in ("contract", "threads")
+        }
+        return Request(
+            found,
+            cell.provider,
+            settings_of(cell),
+            words={"operations": [operation]},
+            check=lambda pid: loading.prove(found, cell.provider, pid, encrypted=False),
+        )
+
+    def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
+        """The kinds of client that ask, with their shares; without a sandbox, to be shown."""
+        return [{"share": 100, "tls": None}]
+
+    def host(self, cell: Cell) -> str:
+        """What the server is called by those that ask it."""
+        return cell.server.host if isinstance(cell.server, Remote) else "localhost"
+
+    def connection(self, cell: Cell) -> str:
+        """Unless the study says it: `new` for each operation, or each `user`'s own."""
+        return "new" if cell.coordinates["op"] == "connect" else "user"
+
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
+        """How its users sign in; None: they do not. Without a sandbox, to be shown."""
+        return None
+
+    def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """What is proved before there is a server: the operation, as it is everywhere, by known answers."""
+        return OperationWorkload().prove(cell, seed, given)
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Has the server do what the cell says, and refuse what it should."""
+        alone = self.proven_alone(cell, seed, given)
+        if alone.outcome is not Outcome.OK:
+            return alone
+        try:
+            with self._server(cell, seed, given.sandbox, None) as server:
+                task, account = self._handed(cell, "verify", seed, server, given.sandbox)
+                record = given.ask(command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core(), account=account)
+                record = _with_fault(record, server)
+        except NotStarted as error:
+            return unproven(cell, error.outcome, error.reason)
+        if record.outcome is Outcome.OK and record.proof is None:
+            record = failed("the load client verified nothing")
+        if record.outcome is not Outcome.OK or record.proof is None:
+            return unproven(cell, record.outcome, record.reason)
+        refused = (*record.proof.refused, *alone.refused)
+        if cell.standing is not Standing.NULL and not refused:
+            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+        accepted, not_tried = (*record.proof.accepted, *alone.accepted), (*record.proof.not_tried, *alone.not_tried)
+        return Proven(cell.study, cell.key, Outcome.OK, None, alone.known_answers, accepted, refused, not_tried)
+
+    @contextmanager
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
+        """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
+        cores = _cores(cell, core)
+        if cores or isinstance(cell.server, Remote) or (sandbox is not None and sandbox.nodes):
+            # What has a core for each thread, or is on another machine, is there from the start.
+            begins_on = None
+        with self._server(cell, seed, sandbox, core, begins_on) as server:
+            in_rounds, in_phase = _client_cores(cell, server, core)
+            task, account = self._handed(cell, "measure", seed, server, sandbox)
+            yield RequestWork(
+                command(),
+                {**task, "load": {**task["load"], "threads": len(cores), "cores": [*cores]}} if cores else task,
+                in_rounds,
+                account=account,
+                paid_on=_paid_on(cell, server, core),
+                metrics=(*families.family(cell.family).metrics, *(NETWORK if _is_elsewhere(cell, server) else ())),
+                fewest=fewest_of(cell),
+                # A throughput phase is for users whose client is apart, and what has several cores leaves none.
+                settles=not cores,
+                phase_core=in_phase,
+                begins_on=begins_on,
+                paid_elsewhere=_paid_elsewhere(server),
+                cores=cores,
+                threads=cell.threads,
+                components=server.components,
+                component=CLIENT,
+                server=server,
+            )
+
+    def shown(self, cell: Cell, seed: int) -> Shown:
+        """The load client's task, and what the server would be configured with."""
+        try:
+            task = self._task(cell, "measure", seed, Remote("", "ADDRESS:PORT", {"web": 0}), None)
+            return Shown(command(), task, self._configuration(cell, seed))
+        except NotStarted as error:
+            return Shown(command(), {"impossible": error.reason}, error.reason)
+
+    def _configuration(self, cell: Cell, seed: int) -> str | None:
+        if isinstance(cell.server, Remote) or cell.server is None:
+            return None
+        found = servers.find(cell.server)
+        return found.reason if isinstance(found, Unavailable) else rendered(self.request(cell, found, seed, None))
+
+    @contextmanager
+    def _server(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, begins_on: int | None = None
+    ) -> Iterator[Target]:
+        """The server of a cell: started here, or one that is up already."""
+        if isinstance(cell.server, Remote):
+            if (fault := cell.server.fault()) is not None:
+                raise NotStarted(Outcome.FAILED, fault)
+            yield cell.server
+            return
+        assert cell.server is not None
+        assert sandbox is not None, "servers need a sandbox"
+        request = replace(self.request(cell, servers.here(cell.server), seed, sandbox), cores=_cores(cell, core))
+        if request.cores and sandbox is not None and sandbox.nodes:
+            raise NotStarted(Outcome.UNSUPPORTED, "threads of a server and its load are of one machine")
+        if request.cores and request.services:
+            behind = " and ".join(service.server.name for service in request.services)
+            raise NotStarted(
+                Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.server.name}, works on one core"
+            )
+        with driver.start(sandbox, request, core, begins_on=begins_on) as server:
+            yield server
+
+    def account_like(self, cell: Cell) -> str | None:
+        """The component whose account its client needs in root's lab; None: it has one of its own."""
+        return None
+
+    def _handed(
+        self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None
+    ) -> tuple[dict[str, Any], Account | None]:
+        """Return the load client's task, with its own copies of the files that it reads, and its account."""
+        task = self._task(cell, mode, seed, server, sandbox)
+        account = server.client_account(self.account_like(cell))
+        if sandbox is None:
+            return task, account
+        if account is None and (own := sandbox.account_of("client")):
+            # Of a server of the user's own: what answers it may be anybody's.
+            account = replace(own, groups=confined.seeing_groups())
+        return handing.own_copies(sandbox, task, handing.client_folder(sandbox, account), account), account
+
+    def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
+        """What the load client requests where, as how many users, and what it is to expect."""
+        assert cell.load is not None
+        load, at = cell.load, cell.coordinates
+        expected = None if load.expected_bytes is None else int(load.expected_bytes.format_map(dict(at)))
+        return cell.task(mode, seed) | {
+            "load": {
+                "address": server.address,
+                "host": self.host(cell),
+                "clients": self.clients(cell, sandbox),
+                **_shape(load, at, cell.threads),
+                "connection": load.connection or self.connection(cell),
+                "request": {
+                    "method": "GET",
+                    "paths": [_path(cell, load)],
+                    "headers": [],
+                    "unique_query": load.unique_query,
+                },
+                "exchange": self.exchange(cell, server, sandbox),
+                "expect": {"status": load.status, "bytes": expected},
+                "is_lab": not isinstance(cell.server, Remote),
+                "components": {name: pid for name, pid in server.components.items() if name not in server.nodes},
+                "elsewhere": _elsewhere(server),
+                "request_limit_s": REQUEST_LIMIT_S,
+            }
+        }
+
+
+def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
+    """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
+    if not isinstance(cell.server, Remote):
+        return core if server.components.keys() - server.nodes.keys() else None
+    if core is None:
+        return None
+    return proc.only_core(server.components.values()) if server.components else machine.client_core()
+
+
+def _is_elsewhere(cell: Cell, server: Target) -> bool:
+    """Whether the load client asks another machine: what stands behind the frontend is not asked by it."""
+    return isinstance(cell.server, Server) and cell.server.frontend.name in server.nodes
+
+
+def _paid_elsewhere(server: Target) -> tuple[tuple[str, ...], ...]:
+    """The commands of the probes of other machines' cores on which the cost is paid for, one for each core."""
+    return tuple({node.measured_on: node.probe for node in server.nodes.values()}.values())
+
+
+def _elsewhere(server: Target) -> list[dict[str, Any]]:
+    """The machines that the load client asks for accounts, and of which components."""
+    places: dict[str, dict[str, Any]] = {}
+    for name, node in server.nodes.items():
+        at = node.said["accounts"]
+        place = places.setdefault(at, {"address": at, "token_file": node.token_file, "components": {}})
+        place["components"][name] = server.components[name]
+    return [*places.values()]
+
+
+def _path(cell: Cell, load: Load) -> str:
+    if load.get is not None:
+        return load.get.format_map(dict(cell.coordinates))
+    assert isinstance(cell.server, Remote), "only a URL says by itself what is asked for"
+    return cell.server.path
+
+
+def _cores(cell: Cell, core: int | None) -> tuple[int, ...]:
+    """That of each thread of server and load, the measuring core `core` first; none where they are not asked for."""
+    if "threads" not in cell.coordinates:
+        return ()
+    return machine.cores_for(cell.threads, max(machine.CORES) if core is None else core)
+
+
+def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
+    """How it is asked: of several threads each by as many users as one."""
+    return {
+        "shape": "open" if is_paced(at) else "closed",
+        "users": load.users[0] if load.is_open else threads * int(at["users"]),
+        "rate_hz": float(at.get("rate", 0)),
+        "utilisation": float(at.get("utilisation", 0)) / 100,
+        "think_s": load.think_s,
+    }
+
+
+def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | None, int | None]:
+    """The load client's core in rounds, and in the throughput phase where that is another; `core` is the measuring
+    core.
+
+    A client on a core of its own has neighbours of its own. Whenever they slow it the server sleeps, and pays for
+    being woken across cores, which is no part of what a choice costs. On the server's core the server runs when the
+    client blocks, takes all that is pending, and hardly sleeps.
+    """
+    apart = machine.client_core(core)
+    if isinstance(cell.server, Remote) or cell.coordinates.get("client") == "apart" or "web" in server.nodes:
+        # Where the user's own server runs is not the lab's to say; another machine's cores are not this client's.
+        return apart, None
+    # None: there is one core for all.
+    return core, None if core is None else apart
+
+
+def fewest_of(cell: Cell) -> int:
+    """How many requests a chunk must have, as far as users decide it."""
+    users = cell.coordinates.get("users")
+    return REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1
+
+
+def settings_of(cell: Cell) -> dict[str, str | int]:
+    """The choice and the settings of a cell, as plain words and numbers."""
+    settings = {name: value for name, value in cell.coordinates.items() if name not in NOT_SETTINGS}
+    # Numbers of settings are whole.
+    plain = {name: value if isinstance(value, str) else int(value) for name, value in settings.items()}
+    return {"choice": cell.choice.name, **plain}
+
+
+def command() -> tuple[str, ...]:
+    """The load client."""
+    return (str(engine()), "load")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestWork(Work):
+    """A server that is up, and the load client that asks it."""
+
+    server: Target
+
+    @property
+    def fills_time(self) -> bool:
+        """Whether users ask as soon as they are answered; arrivals at a rate fill no time."""
+        load = self.task["load"]
+        return self.threads == 1 and load["shape"] != "open" and not load["think_s"]
+
+    def least_s(self, operation_ns: float) -> float:
+        """Of an open load what is waited for is arrivals, and not the server."""
+        load, each_s = self.task["load"], operation_ns / 1e9
+        if load["shape"] != "open":
+            return Work.least_s(self, operation_ns)
+        share: float = load["utilisation"]
+        rate_hz: float = load["rate_hz"]
+        arrivals_s = LEAST_PACED_REQUESTS * each_s / share if share else 1 / rate_hz
+        return arrivals_s + LEADING * each_s
+
+    def wall_ns(self, chunk: ChunkRecord) -> int:
+        """Elapsed nanoseconds; of several threads the time that their cores took for the chunk, without what the load
+        client had of it: the server's work, and what it waited."""
+        threads = chunk.observed.threads
+        return max(1, sum(one.wall_ns - one.cpu_ns for one in threads)) if threads else chunk.wall_ns
+
+    def with_fault(self, record: Record) -> Record:
+        """The record of a load that failed, with what became of the server if it was that which ended."""
+        return _with_fault(record, self.server)
+
+    def contradiction(self, chunk: ChunkRecord) -> str | None:
+        """Every answer was right, and every component was at work; or what was not so."""
+        seen = chunk.observed
+        wrong = sum(seen.errors.values())
+        if wrong:
+            return f"{wrong} of {seen.requests} requests failed"
+        if seen.requests != chunk.operations:
+            return f"{chunk.operations} right answers to {seen.requests} requests"
+        return Work.contradiction(self, chunk)
+
+    def lacks(self, last: Record) -> str | None:
+        """What the whole session was like."""
+        return "the load client says nothing of the load" if last.load is None else None
+
+    def load(self, last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord | None:
+        """What was asked and answered; requests a second and response times in the throughput phase alone."""
+        return load_record(last, phase, chunks)
+
+
+def _with_fault(record: Record, server: Target) -> Record:
+    if record.outcome is Outcome.OK:
+        return record
+    if (fault := server.fault(driver.NOTICED_S)) is not None:
+        return record.model_copy(update={"reason": f"{fault}: {record.reason}"})
+    # One that still runs may have said why.
+    complaint = server.complaint() if record.outcome is not Outcome.UNSUPPORTED else None
+    return record.model_copy(update={"reason": f"{record.reason}; {complaint}"}) if complaint else record
+
+
+def load_record(last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
+    """What a load client saw in its throughput phase; without one, what it asked in all chunks together.
+
+    Requests a second and response times are those of the throughput phase, or there are none: in chunks the client is
+    on the server's core.
+    """
+    totals = last.load if last and last.load else Totals()
+    records = [phase] if phase else chunks
+    observed = [record.observed for record in records]
+    return LoadRecord(wall_ns=0, **dict(totals)).model_copy(
+        update={
+            **{name: sum(getattr(one, name) for one in observed) for name in _COUNTS},
+            "wall_ns": sum(record.wall_ns for record in records),
+            "steady": phase.observed.steady if phase else None,
+            "latency_us": tuple(sorted(phase.observed.latency_us)) if phase else (),
+            "is_settled": phase is not None,
+            "reopened": sum(record.observed.reopened for record in chunks),
+            "client_cpu_ns": sum(record.cpu_ns for record in records),
+            "components": {name: _spent(total, name, observed) for name, total in totals.components.items()},
+        }
+    )
+
+
+_COUNTS = ("requests", "bytes_sent", "bytes_received", "connections", "handshakes_full", "handshakes_resumed",
+           "client_run_queue_wait_ns")  # fmt: skip
+
+
+def _spent(total: ComponentRecord, name: str, observed: Sequence[Observed]) -> ComponentRecord:
+    """A component's account of these chunks, beside what is known of it for the whole session."""
+    parts = [one.components[name] for one in observed if name in one.components]
+    summed = {key: sum(getattr(part, key) for part in parts) for key in ("cpu_ns", "run_queue_wait_ns")}
+    return total.model_copy(update=summed)

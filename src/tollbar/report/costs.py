@@ -1,0 +1,111 @@
+"""Costs in words: whose CPU time they are, and of what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tollbar.catalog.families import Value
+
+if TYPE_CHECKING:
+    # What measures nothing is answered without the judge, which takes longer to import than all else.
+    from tollbar.analysis import StudyJudgement
+    from tollbar.study import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class CostWords:
+    """What one kind of cost is called."""
+
+    title: str
+    """At the head of an axis or a column."""
+    cpu: str
+    """Whose CPU time it is: `67 µs of server CPU`."""
+    short: str
+    """In a list of things that are multiplied: `times the server CPU`."""
+    column: str
+    """At the head of a terminal's column."""
+    in_sentence: str
+    """As the object of a sentence: `server CPU per request`."""
+    method: str
+    """How it comes about."""
+
+
+_IN_BLOCKS = (
+    "In each block every cell is a fresh {}, in a batch with its baseline and a few other cells that is drawn anew: all"
+    " are up at once on one core and work in turn, in random order, a few milliseconds at a time."
+)
+COST_WORDS: Mapping[Cost, CostWords] = {
+    "cpu": CostWords(
+        title="CPU time per operation",
+        cpu="CPU",
+        short="CPU time",
+        column="CPU / op",
+        in_sentence="CPU time per operation",
+        method="Cost is CPU time per operation, user and system. " + _IN_BLOCKS.format("process"),
+    ),
+    "server-cpu": CostWords(
+        title="Server CPU per request",
+        cpu="server CPU",
+        short="server CPU",
+        column="server CPU",
+        in_sentence="server CPU per request",
+        method="Through a server, cost is the CPU time per request, user and system, of all the server's processes."
+        " The load client's own is not counted, whether it shares their core in rounds, as it does unless the study"
+        " says otherwise, or has another; nothing is in flight when the accounts are opened or closed. "
+        + _IN_BLOCKS.format("server"),
+    ),
+    "client-cpu": CostWords(
+        title="Client CPU per request",
+        cpu="client CPU",
+        short="client CPU",
+        column="client CPU",
+        in_sentence="client CPU per request",
+        method="Here cost is the load client's own CPU time per request, user and system, and not the server's. "
+        + _IN_BLOCKS.format("client"),
+    ),
+}
+_FOUND = (
+    "On a server of the user's own, cost is the CPU time per request, user and system, of its processes that were"
+    " named and of all below them. It ran as it was found: one server for all blocks, on whichever cores it chose; what"
+    " it did meanwhile for others, or by itself, is in the cost. " + _IN_BLOCKS.format("client")
+)
+
+
+def cost_words(study: StudyJudgement) -> CostWords:
+    """What this study's cost is called."""
+    words = COST_WORDS[study.about.measure.cost]
+    is_found = study.about.remotes and study.about.measure.cost == "server-cpu"
+    return replace(words, method=_FOUND) if is_found else words
+
+
+_ONE = {
+    "authenticate": "a tag",
+    "connect": "a connection",
+    "connection": "a connection",
+    "context": "a context",
+    "decrypt": "a decryption",
+    "encrypt": "an encryption",
+    "first": "a fresh process",
+    "generate-key": "a key",
+    "hash": "a hash",
+    "request": "a request",
+    "round-trip": "a round trip",
+    "sign": "a signature",
+    "sign-on": "a sign-on",
+    "verify": "a verification",
+}
+"""One of each, in the words of the field. An operation that is not here is called by its name."""
+
+
+def each_words(study: StudyJudgement, operation: Value | None) -> str:
+    """What stands behind a cost of one operation: `of CPU a signature`."""
+    one = "an operation" if operation is None else _ONE.get(str(operation), f"per {operation}")
+    return f"of {cost_words(study).cpu} {one}"
+
+
+def sizes_of(study: StudyJudgement, coordinates: Mapping[str, Value]) -> dict[str, Value]:
+    """The sizes at which a cost stands, without which it says nothing: all that an operation works on."""
+    settings = study.about.family.settings
+    return {n: v for n, v in coordinates.items() if n in settings and settings[n].is_size}

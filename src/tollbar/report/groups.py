@@ -1,0 +1,399 @@
+"""Which cells stand together: in panels and curves, and as alternatives to one another in one place.
+
+A place is what a reader is given (an operation, a size, a server, a processor), a way what a reader chooses there
+(a choice, and the settings that come with it). Costs of different places are no alternatives to one another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tollbar.analysis import Compared, Measurement, StudyJudgement, Toll, Verdict
+from tollbar.catalog.families import LOADS, Family, Standing, Value, default_cell, given_up, is_default
+from tollbar.core.metrics import ALL_SAMPLES
+from tollbar.report.coordinates import column_title, named_value
+from tollbar.report.names import PlaceWords, varied, varying
+from tollbar.report.standings import IN_GOOD_STANDING, STANDINGS
+from tollbar.report.view import once
+from tollbar.results import Row
+
+# More rows than this in one panel and the eye loses the axis.
+MOST_ROWS = 30
+# More lines than this and no legend helps.
+MOST_LINES = 12
+Spot = tuple[Value | None, ...]
+
+
+def cost_metric(study: StudyJudgement) -> str:
+    """The metric that the tolls are about."""
+    return study.about.measure.cost
+
+
+def all_metric(study: StudyJudgement) -> str:
+    """The metric of the same cost over all samples."""
+    return cost_metric(study) + ALL_SAMPLES
+
+
+def by_row(study: StudyJudgement, metric: str) -> Mapping[str, Measurement]:
+    """The measurements of one metric, of all components together, by the row's key."""
+    return _by_metric(study).get(metric, {})
+
+
+@once
+def _by_metric(study: StudyJudgement) -> Mapping[str, Mapping[str, Measurement]]:
+    found: dict[str, dict[str, Measurement]] = {}
+    for one in study.measurements:
+        if one.component is None:
+            found.setdefault(one.metric, {})[one.row.key] = one
+    return found
+
+
+@once
+def real_tolls(study: StudyJudgement) -> Sequence[Toll]:
+    """The tolls on cost of cells that are not themselves the baseline."""
+    metric = cost_metric(study)
+    return [t for t in study.tolls if not is_baseline(t.row) and t.metric == metric]
+
+
+def is_baseline(row: Row) -> bool:
+    """Whether other cells are compared with this one."""
+    return row.against == row.key
+
+
+def spot(row: Row, names: Iterable[str]) -> Spot:
+    """Where a row stands along these coordinates; None where one means nothing there."""
+    return tuple(row.coordinates.get(name) for name in names)
+
+
+def at_spot(names: Iterable[str], where: Spot) -> dict[str, Value]:
+    """The coordinates of a spot, without those that mean nothing there."""
+    return {name: value for name, value in zip(names, where, strict=True) if value is not None}
+
+
+def split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Which coordinates tell the rows of a panel apart, and which tell the panels apart.
+
+    What has one baseline is compared within a panel: along the choice, along what the baseline fixes, and along
+    what means nothing to the baseline. Whatever gives a cell another baseline gives it another panel.
+    """
+    fixed = study.about.baseline
+    rows = list({r.key: r for r in rows}.values())
+    by_key = {r.key: r for r in study.rows}
+    # What one operation costs says nothing of another.
+    apart = {"op", *varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key)}
+    vary = varying(rows)
+    in_rows = [n for n in vary if n == "choice" or n in fixed or n not in apart] or list(vary[:1])
+    values = {n: {r.coordinates[n] for r in rows if n in r.coordinates} for n in in_rows}
+    spare = sorted((n for n in in_rows if n != "choice" and n not in fixed), key=lambda n: len(values[n]))
+    while spare and _largest(rows, [n for n in vary if n not in in_rows]) > MOST_ROWS:
+        in_rows.remove(spare.pop())
+    if "provider" in vary and "provider" not in in_rows:
+        in_panels = [n for n in vary if n not in in_rows and n != "provider"]
+        if _largest(rows, in_panels) <= MOST_ROWS:
+            in_rows.append("provider")
+    return in_rows, [n for n in vary if n not in in_rows]
+
+
+def _largest(rows: Iterable[Row], names: Sequence[str]) -> int:
+    return max(Counter(spot(r, names) for r in rows).values(), default=0)
+
+
+def load_name(study: StudyJudgement) -> str | None:
+    """`users` or `rate`, where this study's cells differ in it."""
+    return next((name for name in LOADS if name in varied(study)), None)
+
+
+def without_load(row: Row) -> Mapping[str, Value]:
+    """A cell's coordinates but for the load."""
+    return {name: value for name, value in row.coordinates.items() if name not in LOADS}
+
+
+def by_cell(rows: Iterable[Row]) -> list[list[Row]]:
+    """The rows of each cell, which differ in nothing but the load; least load first."""
+    cells: dict[frozenset[tuple[str, Value]], list[Row]] = {}
+    for row in rows:
+        cells.setdefault(frozenset(without_load(row).items()), []).append(row)
+    return [sorted(found, key=_load) for found in cells.values()]
+
+
+def _load(row: Row) -> float:
+    return float(next((row.coordinates[n] for n in LOADS if n in row.coordinates), 0))
+
+
+@dataclass(frozen=True, slots=True)
+class AtOneLoad:
+    """A study's cells at one load each, and the sentence that says which."""
+
+    study: StudyJudgement
+    note: str
+
+
+@once
+def at_one_load(study: StudyJudgement) -> AtOneLoad:
+    """The cells at the highest load that all of them have; the study itself where there is only one.
+
+    What a server pays for a client on another core is seen under the lowest.
+    """
+    name = load_name(study)
+    if name is None:
+        return AtOneLoad(study, "")
+    rows = study.rows
+    cells = by_cell(rows)
+    pick, which = (min, "least") if "client" in study.about.baseline else (max, "most")
+    common = set.intersection(*({_load(r) for r in found} for found in cells))
+    family = study.about.family
+    if common:
+        picked = pick(common)
+        chosen = [r for found in cells for r in found if _load(r) == picked]
+        at = named_value(family, name, chosen[0].coordinates[name])
+        note = f"At {at}, the {which} that all cells have; the full table has the others."
+    else:
+        chosen = [pick(found, key=_load) for found in cells]
+        title = column_title(family, name)
+        note = f"Each cell at the {which} {title} that it has; the full table has the others."
+    kept = {r.key for r in chosen}
+    return AtOneLoad(
+        replace(
+            study,
+            study=replace(study.study, rows=tuple(r for r in rows if r.key in kept)),
+            measurements=tuple(m for m in study.measurements if m.row.key in kept),
+            tolls=tuple(t for t in study.tolls if t.row.key in kept),
+        ),
+        note,
+    )
+
+
+def facet_names(
+    cells: Sequence[Mapping[str, Value]],
+    names: Sequence[str],
+    first: Sequence[str] = ("server",),
+    most: int = MOST_LINES,
+) -> tuple[str, ...]:
+    """Along which coordinates to divide these cells, so that few stand together.
+
+    Always along the first ones. Then, as long as more than `most` stand together, along whatever makes the fewest
+    panels that are small enough; where nothing does, along whatever makes the largest panel smallest.
+    """
+    found = [name for name in names if name in first]
+    left = [name for name in names if name not in first]
+
+    def sizes(more: str) -> list[int]:
+        return list(facet_sizes(cells, [*found, more]).values())
+
+    while left and max(facet_sizes(cells, found).values(), default=0) > most:
+        enough = [n for n in left if max(sizes(n)) <= most]
+        best = min(enough, key=lambda n: len(sizes(n))) if enough else min(left, key=lambda n: max(sizes(n)))
+        found.append(best)
+        left.remove(best)
+    return tuple(found)
+
+
+def facet_sizes(cells: Sequence[Mapping[str, Value]], names: Sequence[str]) -> Mapping[Spot, int]:
+    """How many cells each facet along these coordinates holds, in the order in which they are met.
+
+    What a coordinate means nothing to, such as no TLS to a certificate, stands in the facet of each of its values.
+    """
+    spots = [tuple(c.get(n) for n in names) for c in cells]
+    distinct = list(dict.fromkeys(spots))
+    wholes = [s for s in distinct if not any(other != s and covers(s, other) for other in distinct)]
+    return {whole: sum(covers(s, whole) for s in spots) for whole in wholes}
+
+
+def covers(partial: Spot, whole: Spot) -> bool:
+    """Whether two spots are one, but for what means nothing to the first."""
+    return all(a is None or a == b for a, b in zip(partial, whole, strict=True))
+
+
+def panels(place: PlaceWords, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
+    panels: dict[Spot, list[Row]] = {}
+    for row in rows:
+        panels.setdefault(spot(row, names), []).append(row)
+
+    def order(where: Spot) -> list[tuple[bool, bool, float]]:
+        return [(v is not None, isinstance(v, str), 0 if v is None or isinstance(v, str) else v) for v in where]
+
+    return [(place(at_spot(names, where), names), panels[where]) for where in sorted(panels, key=order)]
+
+
+# A password hash that means to use memory uses megabytes; a buffer or two is kilobytes whatever the choice.
+MEMORY_MATTERS_BYTES = 1024**2
+
+
+def memory_matters(memory: Iterable[Measurement]) -> bool:
+    """Whether memory is part of the choice, and not just the runner's own buffers growing by some pages."""
+    return any(m.value >= MEMORY_MATTERS_BYTES for m in memory)
+
+
+# What a reader has, whatever there is to choose.
+GIVEN = ("op", "server", "threads", "cpu", "transport")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One cell that was measured, as something to choose."""
+
+    row: Row
+    cost: float
+    """Nanoseconds per operation, quiet."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is recommended or acceptable."""
+        return self.row.standing in IN_GOOD_STANDING
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The ways that are alternatives to one another."""
+
+    at: Mapping[str, Value]
+    """The coordinates that they share, of those in which the study's places differ."""
+    ways: Sequence[Way]
+    """The cheapest first. The null choice is none of them."""
+    null: Way | None
+    """The same without any protection."""
+    is_of_one_choice: bool = False
+    """Whether the study asks who performs each choice best, so that a choice is what a reader has."""
+    answer: Way | None = None
+    """The recommended way: the family's default, or else the one that gives up the fewest of its threats, in the best
+    standing, at the least cost. None: no way is in good standing."""
+    default: Mapping[str, Value] | None = None
+    """The family's default in this place, where it is not the answer; None: it is, or the family names none."""
+    gives_up: tuple[str, ...] = ()
+    """The threats that the family's default mitigates further than the answer."""
+
+    @property
+    def good(self) -> list[Way]:
+        """Those that are recommended or acceptable; all, where they are one choice that a reader has anyway."""
+        return [way for way in self.ways if way.is_good or self.is_of_one_choice]
+
+    @property
+    def others(self) -> list[Way]:
+        """Those that are deprecated or worse."""
+        return [way for way in self.ways if not (way.is_good or self.is_of_one_choice)]
+
+
+def is_of_one_standing(study: StudyJudgement) -> bool:
+    """Whether all choices protect alike, so that the study is about the way of calling one and the same."""
+    return len({row.standing for row in study.rows if row.standing is not Standing.NULL}) == 1
+
+
+@once
+def options(study: StudyJudgement) -> Sequence[str]:
+    """The coordinates that a reader chooses: those that a cell need not share with its baseline.
+
+    Which library performs a choice is a place, and so is what baselines differ in; unless all choices protect
+    alike: then the study is about the ways of having one and the same, and nearly all is one of them.
+    """
+    rows = study.rows
+    settings = study.about.family.settings
+    by_key = {row.key: row for row in rows}
+    shared = set(varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key))
+    if is_of_one_standing(study):
+        shared = {n for n in shared if n in GIVEN or (n in settings and settings[n].is_size)}
+    # A baseline that names no choice asks something else than which one to take.
+    chosen = (set(study.about.baseline) or {"choice"}) | study.about.family.parameters
+    return [n for n in varying(rows) if n not in ("op", *LOADS) and (n in chosen or n not in shared)]
+
+
+def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
+    """What tells ways apart by name: not the library, where the rest of what protects says it already."""
+    rest = [name for name in chosen if name != "provider"]
+    by_rest: dict[tuple[Value | None, ...], set[Value | None]] = {}
+    for row in study.rows:
+        if row.standing is not Standing.NULL:
+            by_rest.setdefault(spot(row, rest), set()).add(row.coordinates.get("provider"))
+    return rest if rest and all(len(found) == 1 for found in by_rest.values()) else list(chosen)
+
+
+@once
+def pairs_of(study: StudyJudgement) -> Compared:
+    """What is judged of any two cells of the study."""
+    return Compared(study)
+
+
+@once
+def places(study: StudyJudgement) -> Sequence[Place]:
+    """Every place in which something was measured, in the study's order, at the highest load that all cells have."""
+    pairs, study = pairs_of(study), at_one_load(study).study
+    cost = by_row(study, cost_metric(study))
+    chosen = options(study)
+    given = [n for n in varied(study) if n not in chosen]
+    measured = [row for row in study.rows if row.key in cost]
+    nulls = [row for row in measured if row.standing is Standing.NULL]
+    found: dict[tuple[Value | None, ...], list[Way]] = {}
+    for row in measured:
+        if row.standing is not Standing.NULL:
+            found.setdefault(spot(row, given), []).append(_way(row, cost))
+    return [
+        _answered(
+            Place(at_spot(given, where), _ranked(ways, pairs), None, is_of_one_choice="choice" in given),
+            study.about.family,
+            [_way(row, cost) for row in nulls if covers(spot(row, given), where)],
+        )
+        for where, ways in found.items()
+    ]
+
+
+def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
+    """Return the place with its answer, and the null choice that has most in common with that."""
+    default = family.default
+    good = [way for way in place.good if default is None or way.row.choice not in default.never]
+    null = _beside(nulls, next(iter(good), place.ways[0]))
+    known = [way for way in good if way.row.choice in family.choices]
+    if default is None or not known:
+        return replace(place, answer=next(iter(good), None), null=null)
+    names = set(varying([way.row for way in place.ways]))
+    here = default_cell(family, known[0].row.coordinates, names)
+    answer = next((way for way in known if is_default(family, way.row.coordinates, names)), None)
+    answer = answer or min(known, key=lambda way: (len(given_up(family, way.row.coordinates, here)), _rank(way)))
+    deciding = {name for name, one in family.settings.items() if one.about or name in default.setting}
+    deciding |= set() if place.is_of_one_choice else {"choice"}
+    wholly = default_cell(family, answer.row.coordinates, deciding)
+    if "://" in (answer.row.server or ""):
+        # A server that the user has: settings that nobody asked for are not known, and give nothing up.
+        return replace(place, answer=answer, null=_beside(nulls, answer))
+    return replace(
+        place,
+        answer=answer,
+        null=_beside(nulls, answer),
+        default=None if is_default(family, answer.row.coordinates, deciding) else wholly,
+        gives_up=given_up(family, answer.row.coordinates, wholly),
+    )
+
+
+def _rank(way: Way) -> int:
+    """Return the place of a way's standing, the best first. Of several equal ones `min` takes the cheapest."""
+    return STANDINGS.index(way.row.standing)
+
+
+def _way(row: Row, cost: Mapping[str, Measurement]) -> Way:
+    return Way(row, cost[row.key].value)
+
+
+def _beside(nulls: Sequence[Way], best: Way) -> Way | None:
+    """Return the null choice of a place that has most in common with the answer."""
+    return max(nulls, key=lambda null: len(null.row.coordinates.items() & best.row.coordinates.items()), default=None)
+
+
+def _ranked(ways: Sequence[Way], pairs: Compared) -> list[Way]:
+    """By cost; a way that is judged to cost less than the first one stands before it, whatever the two costs say.
+
+    A verdict rests on the two side by side and a cost on one alone, so that the two may differ by little.
+    """
+    ranked = sorted(ways, key=lambda way: way.cost)
+    # Where the baseline is as good as the cheapest, its name is the same in every run, and the verdicts are about it.
+    for way in ranked[1:]:
+        pair = pairs.of(way.row, ranked[0].row)
+        if is_baseline(way.row) and way.is_good and pair is not None and pair.verdict is Verdict.FREE:
+            ranked.remove(way)
+            ranked.insert(0, way)
+            break
+    for way in list(ranked[1:]):
+        pair = pairs.of(way.row, ranked[0].row)
+        if pair is not None and pair.verdict is Verdict.SAVES:
+            ranked.remove(way)
+            ranked.insert(0, way)
+    return ranked

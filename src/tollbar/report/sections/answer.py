@@ -1,0 +1,162 @@
+"""The answer to a study's question: what to take, what it costs, and what others cost compared with it.
+
+The answer is the family's default; where that was not measured, what protects as it does, in the best standing.
+
+A cost is what was measured. That one thing costs more or less than another is said only where the two were judged
+against each other, and where they could not be told apart that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tollbar.analysis import StudyJudgement, Verdict
+from tollbar.core.words import capitalised, enumeration, more, quoted
+from tollbar.report.blocks import Choices
+from tollbar.report.costs import cost_words
+from tollbar.report.groups import Place, cost_metric
+from tollbar.report.numbers import amount
+from tollbar.report.sections.against import break_even
+from tollbar.report.sections.alternatives import choices
+from tollbar.report.sections.factors import factor_sentences, told_apart
+from tollbar.report.sections.headline import in_short, line
+from tollbar.report.sections.own_servers import compared
+from tollbar.report.sections.scaling import is_asked, scaling_sentences
+from tollbar.report.sections.telling import MOST_NAMES, Finding, Telling, telling_of
+from tollbar.report.view import once
+
+# An answer has room for so many findings.
+MOST_FINDINGS = 6
+
+
+def headline(study: StudyJudgement) -> str:
+    """Return the answer with its cost, what a cheaper one saves and gives up, and what a stronger one adds."""
+    says = _of_no_alternatives(study)
+    if says:
+        return says[0]
+    telling = telling_of(study)
+    return line(telling, in_short(telling))
+
+
+def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
+    """The answer of a study whose cells are not to be chosen among for their cost; empty where they are.
+
+    Of factors, whether they add up; of servers that the user has, how one compares with the other; of threads that are
+    compared with one, what becomes of them.
+    """
+    if told_apart(study):
+        return factor_sentences(study)
+    if servers := compared(study):
+        return servers
+    return scaling_sentences(study) if is_asked(study) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A study's answer, in words and as a small chart."""
+
+    says: tuple[str, ...]
+    """The headline, then a paragraph for each finding: what others in good standing cost, then the rest."""
+    choices: Choices
+
+
+def answer(study: StudyJudgement) -> tuple[str, ...]:
+    """What the answer says: the headline, then a paragraph for each finding."""
+    return whole_answer(study).says
+
+
+@once
+def whole_answer(study: StudyJudgement) -> Answer:
+    """The answer, with what may be taken in its place."""
+    if says := _of_no_alternatives(study):
+        return Answer(says, Choices(says[0]))
+    telling = telling_of(study)
+    short = in_short(telling)
+    told = telling.findings[:MOST_FINDINGS]
+    rest = [_paragraph(telling, finding, first=finding is told[0]) for finding in told]
+    left = len(telling.findings) - MOST_FINDINGS
+    if left > 0:
+        rest.append(f"The charts show {more(left, 'place')} with another answer.")
+    pays = (break_even(study, one) for one in study.break_evens)
+    says = (line(telling, short), *filter(None, rest), *pays, *scaling_sentences(study))
+    return Answer(says, choices(telling, short))
+
+
+def _paragraph(telling: Telling, finding: Finding, *, first: bool) -> str:
+    """Return one finding in full: why it is the answer, its place, and the costs of the others and of none."""
+    place = finding.places[0]
+    sentences = (
+        []
+        if finding.first is None
+        else [*_why(telling, finding, first), _counted(telling, finding, first), *_among(telling, place)]
+    )
+    sentences += [_not_good(telling, place), *telling.protection(place)]
+    where = telling.head(place)
+    head = f"{capitalised(where)}: " if where else ""
+    opening, *others = filter(None, sentences)
+    said = [f"{head}{opening if head else capitalised(opening)}.", *(f"{capitalised(o)}." for o in others)]
+    return " ".join(said)
+
+
+def _why(telling: Telling, finding: Finding, first: bool) -> list[str]:
+    """Return why the answer is the default, or which default was not measured; once an answer."""
+    default, place = telling.study.about.family.default, finding.places[0]
+    if default is None or place.answer is None or place.is_of_one_choice or not first or len(place.ways) < 2:
+        return []
+    if place.default is None:
+        return [f"{quoted(finding.first or '')} is the default: {default.reason}"]
+    return [f"the default, {quoted(telling.default_words(place))}, was not measured here: {default.reason}"]
+
+
+def _counted(telling: Telling, finding: Finding, first: bool) -> str:
+    """How many others cost less, or which are not told apart from it; and in how many places it is the answer."""
+    name = "it" if len(telling.findings) == 1 else quoted(finding.first or "")
+    whose = f"by {cost_words(telling.study).in_sentence}, " if first and cost_metric(telling.study) != "cpu" else ""
+    return "; ".join([telling.ranked(finding.places[0], name, whose), *_elsewhere(telling, finding.places[1:])])
+
+
+def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
+    """In how many further places it is the answer too, and in how many of these others cost less."""
+    alone = sum(len(place.good) == 1 for place in others)
+    less = sum(telling.costs_more(place) for place in others)
+    for number, what in (
+        (len(others) - alone - less, "is the answer too, and none is known to cost less"),
+        (less, "is the answer too, and others cost less"),
+        (alone, "is the only one"),
+    ):
+        if number:
+            yield f"in {more(number, 'place')} it {what}"
+
+
+def _among(telling: Telling, place: Place) -> list[str]:
+    """What the others in good standing cost beside it."""
+    best, rest = place.answer, telling.others(place)
+    if len(rest) <= MOST_NAMES:
+        return [enumeration([telling.with_losses(way, best) for way in rest])] if best else []
+    standing = "" if telling.of_one_standing else " in good standing"
+    last = rest[-1]
+    first_of_them = telling.with_losses(rest[0], best) if best else telling.compared(rest[0], best)
+    said = [f"of the {len(rest)} others{standing}, {first_of_them}; {telling.highest(last, best)}"]
+    judged = [telling.pair(way.row, best.row) for way in rest[1:-1]] if best else []
+    undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
+    if undecided:
+        cost = "it costs" if undecided == 1 else "they cost"
+        said.append(f"for {undecided} of the rest the run cannot tell whether {cost} more")
+    return said + _stronger(telling, place)
+
+
+def _stronger(telling: Telling, place: Place) -> list[str]:
+    """What has the least cost in good standing of each strength above that of the first."""
+    return [
+        f"for {way.row.strength} bits the least cost is that of {quoted(telling.label(way.row))}, {amount(way.cost)}"
+        for way in telling.above(place)
+    ][:MOST_NAMES]
+
+
+def _not_good(telling: Telling, place: Place) -> str:
+    """What those that are deprecated or worse would save or cost."""
+    bad, best = place.others, place.answer
+    if len(bad) <= MOST_NAMES:
+        return enumeration([telling.compared(way, best) for way in bad])
+    return f"of {len(bad)} not in good standing, {telling.compared(bad[0], best)}; {telling.highest(bad[-1], best)}"

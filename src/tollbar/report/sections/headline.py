@@ -1,0 +1,187 @@
+"""The head of an answer: what to take, its cost, what a cheaper one gives up, and what a stronger one adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from tollbar.analysis import Toll, Verdict
+from tollbar.catalog.families import Standing, Value
+from tollbar.core.words import capitalised, counted, enumeration, more, quoted
+from tollbar.report.costs import each_words
+from tollbar.report.groups import Place, cost_metric, real_tolls
+from tollbar.report.names import baseline_words, on_one_core, sizes_of, where_words
+from tollbar.report.numbers import amount, ratio_range
+from tollbar.report.sections.against import against_baseline
+from tollbar.report.sections.telling import MOST_IN_HEADLINE, MOST_NAMES, Finding, Telling, threat_words, with_standing
+from tollbar.report.standings import standing_words
+
+
+def line(telling: Telling, short: str) -> str:
+    """Return the answer to the whole study: `short`, which is `in_short`, and after a single finding the next steps."""
+    more = _next(telling, telling.findings[0]) if len(telling.findings) == 1 else []
+    return " ".join([f"{short}.", *(f"{capitalised(one)}." for one in more)])
+
+
+def in_short(telling: Telling) -> str:
+    """Each finding, as many as there is room for, without what comes next and without its full stop."""
+    findings = telling.findings
+    if not findings:
+        # Of the null choice alone there is no cheapest in good standing, but what was measured can be said.
+        is_null = any(row.standing is Standing.NULL and row.trials for row in telling.study.rows)
+        return (against_baseline(telling.study)[0] if is_null else _nothing(telling)).rstrip(".")
+    if telling.is_of_many_choices:
+        return (_changes(telling) or against_baseline(telling.study)[0]).rstrip(".")
+    if len(findings) == 1:
+        return _line(telling, findings[0], {})
+    told = findings
+    if len(findings) > MOST_IN_HEADLINE:
+        # One of each operation, before a second of any.
+        ahead = {f.operation: f for f in reversed(findings)}.values()
+        chosen = sorted(findings, key=lambda f: f not in ahead)[:MOST_IN_HEADLINE]
+        told = tuple(f for f in findings if f in chosen)
+    lines = [_line(telling, told[0], {}, told)]
+    for before, finding in pairwise(told):
+        alike = _where_of(telling, before.places[0]) if before.operation == finding.operation else {}
+        lines.append(_line(telling, finding, alike, told))
+    hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
+    if hidden:
+        lines.append(f"in {more(hidden, 'place')} the answer is another")
+    return "; ".join(lines)
+
+
+def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: Sequence[Finding] = ()) -> str:
+    """`TLS 1.3 (128 bits): 94 µs a connection`; without what the line has said of where it stands.
+
+    `told` is all that the line is of: one choice must do for both sides, so that what it costs in their operations
+    stands beside its least cost.
+    """
+    operation = f"{finding.operation}: " if finding.operation is not None else ""
+    best = finding.places[0].answer
+    if finding.first is None or best is None:
+        least = finding.places[0].ways[0]
+        name = with_standing(quoted(telling.label(least.row)), least.row)
+        costs = _costs(telling, finding, [finding.places[0]], said)
+        none = f"nothing {'to take' if finding.places[0].good else 'recommended or acceptable'} was measured"
+        opened = none if said or operation else capitalised(none)
+        return f"{operation}{opened}; the least cost of the others is that of {name}, {costs}"
+    answers = [place.answer.row for place in finding.places if place.answer]
+    # Where the places have strengths or standings of their own, none of them is the answer's.
+    standing = {row.standing for row in answers} if not telling.of_one_standing else set()
+    bits = {row.strength for row in answers} if telling.has_strengths else set()
+    properties = [standing_words(one) for one in standing if len(standing) == 1]
+    properties += [f"{one} bits" for one in bits if len(bits) == 1 and one is not None]
+    name, costs = telling.label(best.row), _costs(telling, finding, finding.places, said, told)
+    in_brackets = f" ({', '.join(properties)})" if properties else ""
+    shown = f"{quoted(name) if operation else name}{in_brackets}"
+    said_of = f"{operation}{shown}, {costs}" if operation else f"{shown}: {costs}"
+    said_of += _gives_up(telling, finding, told)
+    ways = finding.places[0].good
+    # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
+    if operation and telling.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
+        return f"{said_of} (the highest of {len(ways)} costs is {amount(max(way.cost for way in ways))})"
+    return said_of
+
+
+def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> str:
+    """Return the threats that stay open although the family's default mitigates them; each once in a line."""
+    place = finding.places[0]
+    before = [one.places[0].gives_up for one in told[: told.index(finding)]] if finding in told else []
+    open_ = [threat for threat in place.gives_up if not any(threat in some for some in before)]
+    if not open_:
+        return ""
+    unlike = "also" if any(before) else f"unlike the default ({telling.default_words(place)}),"
+    return f"; {unlike} open to {threat_words(open_)}"
+
+
+def _next(telling: Telling, finding: Finding) -> list[str]:
+    """Return what a cheaper one gives up and what a stronger one adds; else the next one, else the null choice."""
+    place = finding.places[0]
+    if finding.first is None or len(finding.places) > 1 or telling.is_of_many_choices:
+        return []
+    best, rest = place.answer, telling.others(place)
+    cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
+    if telling.of_one_standing and len(rest) > 1:
+        return [*cheaper, telling.highest(rest[-1], best)]
+    stronger = [telling.compared(way, best, adds) for way, adds in telling.stronger(place)[:1]]
+    if found := [*dict.fromkeys([*cheaper, *stronger])]:
+        return found
+    if rest or place.others:
+        return [telling.compared([*rest, *place.others][0], best)]
+    return telling.protection(place)
+
+
+def _changes(telling: Telling) -> str:
+    """What another library, or another key, changes for each of many choices: its verdicts, counted."""
+    by_name: dict[str, list[Toll]] = {}
+    for toll in real_tolls(telling.study):
+        if toll.ratio is not None:
+            by_name.setdefault(telling.label(toll.row), []).append(toll)
+    said = []
+    for name, tolls in by_name.items():
+        counts = {of: sum(t.verdict is verdict for t in tolls) for verdict, of in _COUNTED.items()}
+        parts = enumeration([f"{of} in {count}" for of, count in counts.items() if count])
+        ratios = ratio_range([t.ratio for t in tolls if t.ratio is not None])
+        said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios} of its {telling.cpu})")
+    against = quoted(baseline_words(telling.study)) + on_one_core(telling.study, telling.study.about.baseline)
+    return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
+
+
+def _nothing(telling: Telling) -> str:
+    reasons = list(dict.fromkeys(r.reason for r in telling.study.rows if r.reason))
+    because = f" The first reason given: {reasons[0].rstrip('.')}." if reasons else ""
+    return f"Nothing was measured.{because}"
+
+
+def _costs(
+    telling: Telling, finding: Finding, at: Sequence[Place], said: Mapping[str, Value], told: Sequence[Finding] = ()
+) -> str:
+    """`94 µs a connection`; of several places the least and the most, with where they stand."""
+    found = sorted(((p.answer or p.ways[0]).cost, number) for number, p in enumerate(at))
+    (least, first), (most, last) = found[0], found[-1]
+    one_of = each_words(telling.study, telling.only_operation) if finding.operation is None else f"of {telling.cpu}"
+    unit = "" if said else f" {one_of}"
+    one, other = _where_of(telling, at[first]), _where_of(telling, at[last])
+    with_it = _with_it(telling, finding, at[first], told)
+    if first == last:
+        return f"{amount(least)}{unit}{_at(telling, one, said)}{f' ({with_it})' if with_it else ''}"
+    joint = " to" if len(found) > 2 else ","
+    ends = ("; ".join(filter(None, (_at(telling, one, said).strip(), with_it))), _at(telling, other, one).strip())
+    at_least, at_most = (f" ({end})" if end else "" for end in ends)
+    return f"{amount(least)}{unit}{at_least}{joint} {amount(most)}{at_most}"
+
+
+def _with_it(telling: Telling, finding: Finding, at: Place, told: Sequence[Finding]) -> str:
+    """`verify with it: 52 µs`: at the same place, of the other operations that are told of another choice."""
+    operations = {f.operation for f in told} - {f.operation for f in told if f.first == finding.first}
+    alike = [place for place in telling.places if _but_operation(place) == _but_operation(at)]
+    ways = [(place.at.get("op"), way) for place in alike for way in place.ways]
+    said = {
+        operation: f"{operation} with it: {amount(way.cost)}"
+        for operation, way in ways
+        if operation in operations and telling.label(way.row) == finding.first
+    }
+    return ", ".join(said.values())
+
+
+def _where_of(telling: Telling, place: Place) -> dict[str, Value]:
+    """Where a cost stands: its size, without which it says nothing, and what tells the place from others."""
+    sizes = sizes_of(telling.study, place.ways[0].row.coordinates) if cost_metric(telling.study) == "cpu" else {}
+    return sizes | {name: value for name, value in place.at.items() if name != "op"}
+
+
+def _at(telling: Telling, where: Mapping[str, Value], said: Mapping[str, Value]) -> str:
+    shown = where_words(telling.study, {n: (v,) for n, v in where.items() if said.get(n) != v})
+    return f" {shown}" if shown else ""
+
+
+_COUNTED = {
+    Verdict.COSTS: "dearer",
+    Verdict.SAVES: "cheaper",
+    Verdict.FREE: "not meaningfully different",
+    Verdict.UNCLEAR: "undecided",
+}
+
+
+def _but_operation(place: Place) -> Mapping[str, Value]:
+    return {name: value for name, value in place.at.items() if name != "op"}

@@ -1,0 +1,72 @@
+"""Roles: on which machine each part of a server ran, and what passed between that and the load client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tollbar.analysis import Measurement, StudyJudgement
+from tollbar.core.metrics import METRICS, NETWORK
+from tollbar.report.blocks import DASH, Column, Listing, Table, TableCell, numbers, row_names
+from tollbar.report.names import labels, varying
+from tollbar.report.numbers import amount
+from tollbar.results import Run
+
+TITLE = "On machines of their own"
+ROUND_TRIP_TIME = "network-round-trip-time"
+SIMULATED = "Machines that are made up on the lab's own: their network is its memory, and nothing here is a network's."
+
+OF_A_NODE = "Simulated: the node that this was measured on is made up on the machine, and nothing here is a network's."
+
+
+def simulated(run: Run) -> tuple[str, ...]:
+    """What is said above all else of a node of a simulated cluster."""
+    return (OF_A_NODE,) if "simulated" in run.fingerprint else ()
+
+
+def roles_listing(study: StudyJudgement, run: Run) -> Listing | None:
+    """Where each part ran, and the table; None where all ran on one machine."""
+    table = _table(study)
+    return Listing(TITLE, [*_sentences(run)], [table]) if run.nodes and table else None
+
+
+def _sentences(run: Run) -> Iterator[str]:
+    for role, node in run.nodes.items():
+        yield f"{role}: {node['address']} ({node['host']}, {node['fingerprint']['cpu']})"
+    if any(node["is_simulated"] for node in run.nodes.values()):
+        yield SIMULATED
+    yield (
+        "Of an operation, by the client's kernel: bytes of the connection's stream, and round trips, with that of "
+        "connecting; between the server's own machines nothing is counted. Before "
+        "the load: some bytes there and back, while other servers of the batch may be becoming warm."
+    )
+
+
+def _table(study: StudyJudgement) -> Table | None:
+    found: dict[str, dict[str, list[Measurement]]] = {}
+    for one in study.measurements:
+        if one.metric in NETWORK or one.metric == ROUND_TRIP_TIME:
+            found.setdefault(one.row.key, {}).setdefault(one.metric, []).append(one)
+    rows = [row for row in study.rows if row.key in found]
+    if not rows:
+        return None
+    label = labels(study, varying(rows, ("choice",)), whole=True)
+    columns: tuple[Column, ...] = (
+        *row_names("cell"),
+        *numbers("sent", "received", "round trips", "a round trip before the load"),
+    )
+    return Table(
+        "What passes between the load client and the server, per operation",
+        columns,
+        [
+            [TableCell(label(row)), *(_cell(found[row.key].get(name, ())) for name in (*NETWORK, ROUND_TRIP_TIME))]
+            for row in rows
+        ],
+    )
+
+
+def _cell(found: Sequence[Measurement]) -> TableCell:
+    """Of each machine, where there are several."""
+    if not found:
+        return DASH
+    said = dict.fromkeys(amount(one.value, METRICS[one.metric].unit.removesuffix("/op")) for one in found)
+    return TableCell(" · ".join(said), found[0].value)

@@ -1,0 +1,99 @@
+"""What was not measured, and why: cells that failed, those set aside or left out, and servers that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tollbar.analysis import StudyJudgement
+from tollbar.core.records import Outcome
+from tollbar.core.words import counted, few, more
+from tollbar.report.blocks import Table, TableCell, texts
+from tollbar.report.coordinates import Form, named_value, value_words
+from tollbar.report.names import place_of, place_words, varying
+from tollbar.results import Row
+
+# Of one thing that was not measured: enough to see what they are.
+MOST_VALUES = 4
+# Of one reason, so many combinations that were left out.
+MOST_LEFT_OUT = 12
+
+
+def missing(study: StudyJudgement) -> list[str]:
+    """What was not measured, and what is compared with nothing: a line for each outcome and reason."""
+    failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
+    alone = [
+        ("not compared", toll.row, toll.reason)
+        for toll in study.tolls
+        if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
+    ]
+    facts: dict[tuple[str, str], list[Row]] = {}
+    for outcome, row, reason in (*failed, *alone):
+        facts.setdefault((outcome, " ".join((reason or "no reason was recorded").split())), []).append(row)
+    return [f"{outcome}: {_together(study, rows)}: {reason}" for (outcome, reason), rows in facts.items()]
+
+
+def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
+    """What these rows are: `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without what all of a study are."""
+    vary = varying(study.rows, always=("choice",))
+    parts = []
+    for name in vary:
+        values = list(dict.fromkeys(row.shown[name] for row in rows if name in row.shown))
+        others = {row.shown[name] for row in study.rows if name in row.shown}
+        if not values or (name != "choice" and len(values) == len(others) > 1):
+            continue
+        family, (first, *rest) = study.about.family, values
+        words = [value_words(family, name, value, Form.TABLE) for value in rest]
+        parts.append(", ".join(few([named_value(family, name, first, Form.TABLE), *words], MOST_VALUES)))
+    return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
+
+
+def set_aside(study: StudyJudgement) -> list[str]:
+    """A sentence for each time that a cell failed too often and had no more trials: which, why, what became of it."""
+    rows, names = {row.key: row for row in study.rows}, varying(study.rows, always=("choice",))
+    said = []
+    for one in study.study.set_aside:
+        row = rows.get(one.cell)
+        named = place_of(study.about.family, row.shown, names) if row else one.cell
+        later = (
+            "`tollbar run --resume RUN` tries it again"
+            if one.tried_again_s is None
+            else "it was tried again when the run was resumed"
+        )
+        said.append(
+            f"{named} was set aside after {one.failed:,} of its {counted(one.trials, 'trial')} failed"
+            f" ({one.reason.rstrip('.')}), so that it has fewer blocks than the others: {later}."
+        )
+    return said
+
+
+def unavailable(study: StudyJudgement) -> list[str]:
+    """A sentence for each server on which nothing could be measured, for one reason."""
+    family = study.about.family
+    by_server: dict[str, list[Row]] = {}
+    for row in study.rows:
+        if row.server is not None:
+            by_server.setdefault(row.server, []).append(row)
+    said = []
+    for server, rows in by_server.items():
+        reasons = {r.reason for r in rows if r.outcome is Outcome.UNSUPPORTED}
+        if all(r.outcome is Outcome.UNSUPPORTED for r in rows) and len(reasons) == 1:
+            name, reason = value_words(family, "server", server), (reasons.pop() or "no reason was recorded")
+            said.append(f"Not available here, {counted(len(rows), 'cell')} on {name}: {reason.rstrip('.')}.")
+    return said
+
+
+def left_out_table(study: StudyJudgement) -> Table:
+    """The combinations that were not planned, by their reasons."""
+    place = place_words(study)
+    by_reason: dict[str, list[str]] = {}
+    for coordinates, reason in study.study.left_out:
+        by_reason.setdefault(reason, []).append(place(coordinates, coordinates))
+    caption = f"{counted(len(study.study.left_out), 'combination')} left out of the study, and why"
+    rows = [(TableCell(_some(found)), TableCell(reason)) for reason, found in by_reason.items()]
+    return Table(caption, texts("left out", "because"), rows)
+
+
+def _some(places: Sequence[str]) -> str:
+    """The first of these, and how many more there are: a matrix leaves out a thousand for one reason."""
+    left = len(places) - MOST_LEFT_OUT
+    return "; ".join([*places[:MOST_LEFT_OUT], f"and {more(left)}"] if left > 1 else places)

@@ -1,0 +1,363 @@
+"""Which choice is usable for what: what each costs beside the same without protection, by operation and by threat.
+
+Costs are ratios to the same work without any protection, as they were judged; where nothing was judged, the costs
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from tollbar.analysis import Compared, StudyJudgement, Toll, Verdict
+from tollbar.catalog.families import Choice, Degree, Mitigation, Standing
+from tollbar.core.words import enumeration, few, more, quoted
+from tollbar.report.blocks import DASH, Items, Listing, Paragraph, Table, TableCell, numbers, texts
+from tollbar.report.groups import Place, Way, cost_metric, options, pairs_of, places, told_by
+from tollbar.report.names import labels, varied
+from tollbar.report.numbers import VERDICT_MARKS, amount, signed_range, times_range
+from tollbar.report.sections.protection import differing, protecting
+from tollbar.report.standings import standing_words
+from tollbar.report.view import once
+from tollbar.results import Row
+
+USES = "Which choice for what"
+# More names than this in one sentence hide the answer: then the first few and the last speak for the rest.
+MOST_NAMES = 4
+MOST_CANDIDATES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WayCost:
+    """What one way costs in one place."""
+
+    place: Place
+    way: Way
+    pair: Toll | None
+    """Against the same without protection; None where that was not judged."""
+    pairs: Compared
+    """What the judge makes of any two."""
+
+    @property
+    def ratio(self) -> float | None:
+        """To the cost without protection."""
+        return self.pair.ratio.estimate if self.pair and self.pair.ratio else None
+
+    @property
+    def value(self) -> float:
+        """The ratio; the cost itself where there is none."""
+        return self.way.cost if self.ratio is None else self.ratio
+
+    def is_surely_less(self, than: WayCost) -> bool:
+        """Whether the judge calls it so; where two were never compared, whether their ratios' intervals lie apart.
+
+        Intervals that lie apart may be nearer than what the study ignores.
+        """
+        toll = self.pairs.of(self.way.row, than.way.row)
+        if toll is not None:
+            return toll.verdict is Verdict.SAVES
+        if self.pair and self.pair.ratio and than.pair and than.pair.ratio:
+            return self.pair.ratio.high < than.pair.ratio.low
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one way costs in all places of one operation where it is to be had, and of which it is said."""
+
+    name: str
+    operation: str
+    costs: tuple[WayCost, ...]
+
+    @property
+    def row(self) -> Row:
+        """The first of its cells."""
+        return self.costs[0].way.row
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is recommended or acceptable."""
+        return self.costs[0].way.is_good
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way as a whole, for a table or a site that needs all operations: what it costs in each, and what it does."""
+
+    offers: tuple[Offer, ...]
+    degree: Degree
+    """How far it mitigates the threats it stands against, in whichever of its cells it does so least."""
+
+    @property
+    def name(self) -> str:
+        """That of the way."""
+        return self.offers[0].name
+
+    @property
+    def costs(self) -> Mapping[str, WayCost]:
+        """The middle one, by operation."""
+        return {offer.operation: _middle(offer) for offer in self.offers}
+
+    def is_beaten_by(self, other: Candidate) -> bool:
+        """Whether another costs no more wherever this one was measured, and somewhere less for sure.
+
+        They are held against each other in one place at a time: on one server and library, by one operation.
+        """
+        mine, theirs = self._by_place, other._by_place
+        if not mine.keys() <= theirs.keys():
+            return False
+        both = [(own, rival) for place, costs in mine.items() for own in costs for rival in theirs[place]]
+        no_more = all(rival.value <= own.value for own, rival in both)
+        return no_more and any(rival.is_surely_less(own) for own, rival in both)
+
+    @property
+    def _by_place(self) -> Mapping[object, list[WayCost]]:
+        found: dict[object, list[WayCost]] = {}
+        for offer in self.offers:
+            for cost in offer.costs:
+                at = frozenset((name, value) for name, value in cost.place.at.items() if name != "op")
+                found.setdefault((offer.operation, at), []).append(cost)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What there is against some threats."""
+
+    threats: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    """Of those in good standing that mitigate them, wholly or else in part, the ones that no other beats: first the
+    one whose dearest operation is the cheapest."""
+
+
+class Uses:
+    """A study's ways by operation and by threat; nothing where all its cells do the same about every threat."""
+
+    def __init__(self, study: StudyJudgement) -> None:
+        self.study = study
+        self.threats = differing(study)
+        chosen = told_by(study, options(study))
+        decide = protecting(study) if self.threats else []
+        names = [n for n in varied(study) if n in chosen or n in decide]
+        self._label = labels(study, names, whole=True)
+
+    @cached_property
+    def costs(self) -> tuple[WayCost, ...]:
+        """Every way in every place, those in good standing first."""
+        pairs = pairs_of(self.study)
+        judged = {t.row.key: t for t in self.study.tolls if t.metric == cost_metric(self.study)}
+
+        def pair_of(place: Place, way: Way) -> Toll | None:
+            toll = judged.get(way.row.key)
+            if toll and toll.ratio and toll.against.standing is Standing.NULL:
+                return toll
+            return pairs.of(way.row, place.null.row) if place.null else None
+
+        found = [
+            WayCost(place, way, pair_of(place, way), pairs)
+            for place in (places(self.study) if self.threats else ())
+            if not place.is_of_one_choice
+            for way in (*place.good, *place.others)
+        ]
+        # Of one operation all are ratios, or none is: a cost is not to be held against a ratio.
+        bare = {_operation(cost) for cost in found if cost.ratio is None}
+        return tuple(replace(cost, pair=None) if _operation(cost) in bare else cost for cost in found)
+
+    @cached_property
+    def operations(self) -> tuple[str, ...]:
+        """In the study's order."""
+        return tuple(dict.fromkeys(_operation(cost) for cost in self.costs))
+
+    @cached_property
+    def offers(self) -> tuple[Offer, ...]:
+        """Every way by operation, whatever its standing; the least first, by the middle one of its costs."""
+        found: dict[tuple[str, str], list[WayCost]] = {}
+        for cost in self.costs:
+            found.setdefault((_operation(cost), self._label(cost.way.row)), []).append(cost)
+        offers = [Offer(name, op, tuple(costs)) for (op, name), costs in found.items()]
+        return tuple(sorted(offers, key=lambda offer: (self.operations.index(offer.operation), _middle(offer).value)))
+
+    @cached_property
+    def against(self) -> tuple[Against, ...]:
+        """What there is against each threat about which cells differ; threats with one answer together."""
+        found: dict[object, tuple[list[str], tuple[Candidate, ...]]] = {}
+        for threat in self.threats:
+            candidates = self._against(threat)
+            told = tuple((one.name, one.degree) for one in candidates)
+            found.setdefault(told, ([], candidates))[0].append(threat)
+        return tuple(Against(tuple(threats), candidates) for threats, candidates in found.values())
+
+    @cached_property
+    def ways(self) -> Mapping[str, tuple[Offer, ...]]:
+        """The offers of each way, by its name."""
+        found: dict[str, list[Offer]] = {}
+        for offer in self.offers:
+            found.setdefault(offer.name, []).append(offer)
+        return {name: tuple(offers) for name, offers in found.items()}
+
+    def mitigation(self, way: Sequence[Offer], threat: str) -> Mitigation:
+        """What a way does about a threat: the least of what its cells do."""
+        mitigations_of = self.study.about.family.mitigations_of
+        done = [mitigations_of(cost.way.row.coordinates)[threat] for offer in way for cost in offer.costs]
+        return min(done, key=lambda one: list(Degree).index(one.degree))
+
+    def _against(self, threat: str) -> tuple[Candidate, ...]:
+        good = [way for way in self.ways.values() if all(offer.is_good for offer in way)]
+        done = [Candidate(way, self.mitigation(way, threat).degree) for way in good]
+        for degree in (Degree.YES, Degree.PARTLY):
+            alike = [one for one in done if one.degree is degree]
+            if alike:
+                best = [one for one in alike if not any(one.is_beaten_by(other) for other in alike)]
+                return tuple(sorted(best, key=lambda one: max(cost.value for cost in one.costs.values())))
+        return ()
+
+
+@once
+def uses_of(study: StudyJudgement) -> Uses:
+    """Return the study's uses."""
+    return Uses(study)
+
+
+def use_sentences(uses: Uses) -> list[str]:
+    """A sentence for each operation, then one for each threat."""
+    return [*_by_operation(uses), *(_by_threat(uses, against) for against in uses.against)]
+
+
+def losses(uses: Uses) -> list[str]:
+    """Of each choice that the sentences on threats name: what it takes away, and what else its family says of it."""
+    named = (one for against in uses.against for one in against.candidates[:MOST_CANDIDATES])
+    found = dict.fromkeys(one.offers[0].row.choice for one in named)
+    choices = (uses.study.about.family.choices[name] for name in found)
+    return [f"{choice.title}: {choice.note}" for choice in choices if choice.note]
+
+
+def uses_table(uses: Uses) -> Table:
+    """Every way: its costs by operation, its sizes, and what it takes away."""
+    study = uses.study
+    by_way = {name: {offer.operation: offer for offer in offers} for name, offers in uses.ways.items()}
+    sizes = [m for m in study.about.family.metrics.values() if m.unit == "B"]
+    known = {(m.row.key, m.metric): m.value for m in study.measurements if m.component is None}
+    rows = []
+    for name, offers in by_way.items():
+        first = next(iter(offers.values())).row
+        keys = [cost.way.row.key for offer in offers.values() for cost in offer.costs]
+        written = [_cell(offers[op]) if op in offers else DASH for op in uses.operations]
+        seen = [[known[key, m.name] for key in keys if (key, m.name) in known] for m in sizes]
+        standing = TableCell(standing_words(first.standing), standing=first.standing)
+        rows.append(
+            (TableCell(name), *written, *map(_size, seen), standing, TableCell(_choice(study, first).note or "–"))
+        )
+    columns = (
+        *texts("choice"),
+        *numbers(*uses.operations, *(m.title for m in sizes)),
+        *texts("standing", "what it takes away, and what else there is to know"),
+    )
+    ratios = any(cost.ratio is not None for cost in uses.costs)
+    what = "Cost as a multiple of the same without protection" if ratios else "Cost"
+    return Table(f"{what}: over all places of an operation, from the least to the most", columns, rows)
+
+
+def _by_operation(uses: Uses) -> Iterable[str]:
+    for operation in uses.operations:
+        good = [o for o in uses.offers if o.operation == operation and o.is_good]
+        named = [f"{quoted(o.name)} {_apart(o)}{_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
+        if len(named) > MOST_NAMES:
+            named = [*named[: MOST_NAMES - 1], f"{more(len(named) - MOST_NAMES + 1)} up to {named[-1]}"]
+        if named:
+            told = all(_is_told_less(one, other) for one, other in pairwise(good))
+            order = "from the cheapest" if told else "from the least cost measured, not all told apart"
+            yield f"For {operation}{f', {order}' if len(good) > 1 else ''}: {'; '.join(named)}."
+
+
+def _is_told_less(one: Offer, other: Offer) -> bool:
+    """Whether the one costs less than the other for sure in every place that both have, and in one at least."""
+    both = [(a, b) for a in one.costs for b in other.costs if a.place.at == b.place.at]
+    return bool(both) and all(a.ratio is not None and a.is_surely_less(b) for a, b in both)
+
+
+def _by_threat(uses: Uses, against: Against) -> str:
+    name = enumeration([threat.replace("-", " ") for threat in against.threats])
+    if not against.candidates:
+        return f"Against {name}: nothing recommended or acceptable that was measured."
+    said = few((_candidate_words(uses, one) for one in against.candidates), MOST_CANDIDATES)
+    in_part = ", in part only" if against.candidates[0].degree is Degree.PARTLY else ""
+    return f"Against {name}{in_part}: {'; or '.join(said)}."
+
+
+def _candidate_words(uses: Uses, one: Candidate) -> str:
+    of = {offer.operation: f"{_apart(offer)}{_cost_words(offer.costs)}" for offer in one.offers}
+    costs = [f"{operation} {cost}" if len(uses.operations) > 1 else cost for operation, cost in of.items()]
+    lacking = [operation for operation in uses.operations if operation not in of]
+    gone = f"; {enumeration(lacking)} not measured" if lacking else ""
+    return f"{quoted(one.name)} ({', '.join(costs)}{gone})"
+
+
+def _cost_words(costs: Sequence[WayCost]) -> str:
+    """`× 1.26` or `× 1.15 to × 1.26`; the costs themselves where one of them was not judged."""
+    ratios = [cost.ratio for cost in costs if cost.ratio is not None]
+    if len(ratios) == len(costs):
+        return times_range(min(ratios), max(ratios))
+    least, most = (amount(of(cost.way.cost for cost in costs)) for of in _ENDS)
+    return least if least == most else f"{least} to {most}"
+
+
+def _apart(offer: Offer) -> str:
+    """Return the difference of connections, `+61 µs, `: over loopback their ratios are too high (METHOD.md)."""
+    pairs = [cost.pair for cost in offer.costs if offer.operation == "connect" and cost.pair and cost.way.row.server]
+    known = [pair.difference for pair in pairs if pair.difference is not None]
+    return f"{signed_range(known)}, " if known and len(known) == len(offer.costs) else ""
+
+
+def _doubt(costs: Sequence[WayCost]) -> str:
+    """What a ratio by itself does not say of its verdicts."""
+    verdicts = {cost.pair.verdict for cost in costs if cost.pair}
+    if Verdict.UNCLEAR in verdicts:
+        return " (undecided)" if len(verdicts) == 1 else " (undecided in part)"
+    return " (no meaningful difference)" if verdicts == {Verdict.FREE} else ""
+
+
+_ENDS: tuple[Callable[[Iterable[float]], float], ...] = (min, max)
+
+
+def _cell(offer: Offer) -> TableCell:
+    verdicts = {cost.pair.verdict for cost in offer.costs if cost.pair}
+    mark = VERDICT_MARKS[verdicts.pop()] if len(verdicts) == 1 else None
+    return TableCell(
+        _cost_words(offer.costs), _middle(offer).value, _doubt(offer.costs).strip(" ()") or None, mark=mark
+    )
+
+
+def _size(seen: Sequence[float]) -> TableCell:
+    if not seen:
+        return DASH
+    least, most = (amount(of(seen), "B") for of in _ENDS)
+    return TableCell(least if least == most else f"{least} to {most}", max(seen))
+
+
+def _middle(offer: Offer) -> WayCost:
+    """The middle one of its costs."""
+    return sorted(offer.costs, key=lambda cost: cost.value)[(len(offer.costs) - 1) // 2]
+
+
+def _operation(cost: WayCost) -> str:
+    return str(cost.way.row.coordinates.get("op", ""))
+
+
+def _choice(study: StudyJudgement, row: Row) -> Choice:
+    return study.about.family.choices[row.choice]
+
+
+def uses_listing(study: StudyJudgement) -> Listing | None:
+    """Which choice is usable for what; None where all cells do the same about every threat."""
+    uses = uses_of(study)
+    said = use_sentences(uses)
+    if not said:
+        return None
+    note = (
+        "Ratios are to the same without protection. Against each threat stand the recommended and acceptable choices"
+        " that no other is sure to undercut; where the run cannot tell two apart, their order is chance."
+    )
+    whole = (Paragraph(note, "note"), Items(said), uses_table(uses))
+    return Listing(USES, said, notes=losses(uses), whole=whole)

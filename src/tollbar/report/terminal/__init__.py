@@ -1,0 +1,26 @@
+"""The terminal: data to standard output, messages to standard error, readable without colour.
+
+`progress` is imported by what measures: an answer shows none.
+"""
+
+from tollbar.report.terminal.markdown import show_brief_markdown, show_comparison_markdown, show_markdown
+from tollbar.report.terminal.streams import print_json, print_plain, say, say_error, say_log, stderr, stdout
+from tollbar.report.terminal.tables import show_brief, show_comparison, show_judgement, show_published, show_rows
+
+__all__ = [
+    "print_json",
+    "print_plain",
+    "say",
+    "say_error",
+    "say_log",
+    "show_brief",
+    "show_brief_markdown",
+    "show_comparison",
+    "show_comparison_markdown",
+    "show_judgement",
+    "show_markdown",
+    "show_published",
+    "show_rows",
+    "stderr",
+    "stdout",
+]

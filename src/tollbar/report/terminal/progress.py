@@ -1,0 +1,93 @@
+"""Progress: what is being measured, and how long it will take yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Column
+
+from tollbar.core import units
+from tollbar.core.errors import one_line
+from tollbar.report.terminal.streams import say, stderr
+
+T = TypeVar("T")
+
+# Often enough that a log shows life, seldom enough that it stays readable.
+SECONDS_BETWEEN_LINES = 15.0
+
+
+class Progress:
+    """A live bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar = Bar(
+            # A study is named by its user, and its name is no markup.
+            TextColumn("  {task.description:<10}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            # What has no room is cut: it is a row of the report later.
+            TextColumn(
+                "{task.fields[now]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+            ),
+            console=stderr(),
+            transient=True,
+            expand=True,
+        )
+        self._live = stderr().is_terminal
+        self._rows: dict[str, TaskID] = {}
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._bar.stop()
+
+    def several(self, rows: Mapping[str, tuple[int, int | None, str]]) -> None:
+        """Shows how far several are that are under way together: done, of how many where that is known, and what of."""
+        now = time.monotonic()
+        if self._live:
+            for name in {*self._rows} - {*rows}:
+                self._bar.remove_task(self._rows.pop(name))
+            for name, (done, total, said) in rows.items():
+                if name not in self._rows:
+                    self._rows[name] = self._bar.add_task(one_line(name), total=None, left="", now="")
+                self._bar.update(self._rows[name], completed=done, total=total, now=" ".join(said.split()))
+        elif rows and now - self._last_line >= SECONDS_BETWEEN_LINES:
+            for name, (done, total, said) in rows.items():
+                say(f"  {name}: {f'{done} of {total} batches' if total else ' '.join(said.split()) or 'starting'}")
+            self._last_line = now
+
+    def follow(self, what: str, steps: Iterable[T], total: int, names: Sequence[str] = ()) -> Iterator[T]:
+        """Hands on the steps, and shows how many are done, how long the rest will take, and which is under way.
+
+        `names` are those of the steps, in their order.
+        """
+        what, names = one_line(what), [one_line(name) for name in names]
+        started = last_line = time.monotonic()
+        task: TaskID | None = (
+            self._bar.add_task(what, total=total, left="", now=names[0] if names else "") if self._live else None
+        )
+        for count, step in enumerate(steps, 1):
+            yield step
+            now = time.monotonic()
+            left = f"{units.show_seconds((now - started) / count * (total - count))} left"
+            name = names[count] if count < len(names) else ""
+            if task is not None:
+                self._bar.update(task, completed=count, left=left, now=name)
+            elif now - last_line >= SECONDS_BETWEEN_LINES:
+                say(f"  {what}: {count} of {total}, {left}{f', now {name}' if name else ''}")
+                last_line = now
+        if task is not None:
+            self._bar.remove_task(task)

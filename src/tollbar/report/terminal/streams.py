@@ -1,0 +1,108 @@
+"""The two streams: data to standard output, messages to standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.segment import Segment
+
+from tollbar.core.errors import TollbarError, printable
+
+# What a log is read in.
+WIDTH_UNKNOWN = 120
+
+
+class _Console(Console):
+    """A console to which only Tollbar's own styles and movements go: no text that is shown steers the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        # Rich ends in an error for digits that `int` does not take, such as `²` or more than 4,300 of them.
+        sizes = {name for name in ("COLUMNS", "LINES") if _size(name) is None}
+        known = {name: value for name, value in os.environ.items() if name not in sizes}
+        super().__init__(highlight=False, _environ=known, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
+@cache
+def stdout() -> Console:
+    """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
+    console = _Console()
+    return console if console.is_terminal else _Console(width=200)
+
+
+def _size(name: str) -> int | None:
+    """Return the size of the terminal in a variable of the environment; None where it holds no number above 0."""
+    value = os.environ.get(name, "")
+    return int(value) if re.fullmatch("0*[1-9][0-9]{0,5}", value) else None
+
+
+def table_width() -> int:
+    """How many letters wide tables may be: what `COLUMNS` says, the terminal's own width, or that of a wide one."""
+    if (given := _size("COLUMNS")) is not None:
+        return given
+    # Into a pipe as into a file: a pager shows it on the terminal that the messages go to.
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None and (found := os.get_terminal_size(stream.fileno()).columns):
+                return found
+        except (OSError, ValueError):
+            continue
+    return WIDTH_UNKNOWN
+
+
+@cache
+def stderr() -> Console:
+    """For messages."""
+    return _Console(stderr=True, soft_wrap=True)
+
+
+def print_plain(text: str) -> None:
+    """Prints a text as it is to standard output, for another program to lay out, or for the user to copy."""
+    print(printable(text))
+
+
+def print_json(value: object) -> None:
+    """Prints one document, and nothing else, to standard output."""
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Prints a message."""
+    stderr().print(escape(_indented(text)), style=style)
+
+
+def say_error(error: TollbarError) -> None:
+    """Prints what is wrong, where, and what to try."""
+    where = f"{error.where}: " if error.where else ""
+    stderr().print(f"[bold red]error:[/] {escape(_indented(where + error.what))}")
+    if error.hint:
+        stderr().print(f"\n[bold]hint:[/] {escape(_indented(error.hint))}")
+
+
+def _indented(text: str) -> str:
+    """Return the text with its further lines indented: a name with line ends is no error or hint of its own."""
+    return re.sub(r"\n *", "\n  ", text)
+
+
+def say_log() -> None:
+    """From now on, says what Tollbar's modules log: what takes a while and has no progress of its own."""
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(record.getMessage(), "dim")
+
+    log = logging.getLogger("tollbar")
+    log.setLevel(logging.INFO)
+    log.handlers = [Said()]

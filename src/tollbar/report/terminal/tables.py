@@ -1,0 +1,132 @@
+"""What a run says, laid out for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.text import Text
+
+from tollbar.core.errors import one_line
+from tollbar.report.blocks import Brief, Listing, Table
+from tollbar.report.terminal import layout
+from tollbar.report.terminal.streams import stdout, table_width
+
+if TYPE_CHECKING:
+    # What takes long to import is imported by what needs it: a check of policies needs no judge.
+    from tollbar.analysis import Comparison, Judgement
+    from tollbar.report.sections.published import Published
+
+
+def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
+    """Prints what was published and what became of it, then every study's answer, as wide as there is room."""
+    from tollbar.report.page import briefs
+    from tollbar.report.sections.published import together
+
+    for part in together(judgement):
+        show_published(part)
+    for brief in briefs(judgement, everything=everything):
+        show_brief(brief)
+
+
+def show_brief(brief: Brief) -> None:
+    """Prints what is said of a study, or in answer to a decision, as wide as there is room."""
+    width = table_width()
+    _print([Text("")])
+    _say(brief.question, width, "bold", indent="")
+    _say(brief.headline, width, indent="")
+    for line in brief.how:
+        _say(line, width, "dim", indent="")
+    for listing in brief.listings:
+        _show_listing(listing, width)
+    for fact in brief.missing:
+        _say(fact, width)
+    for note in brief.notes:
+        _say(note, width, "dim")
+    for warning in brief.warnings:
+        _say(f"warning: {warning}", width, "yellow")
+
+
+def show_published(part: Published) -> None:
+    """Prints what a source published, beside what was measured of it."""
+    from tollbar.report.sections.published import source_listing
+
+    _show_listing(source_listing(part), table_width())
+
+
+def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
+    """Prints two runs' costs and ratios side by side, what was upgraded, how well they agree, and these notes."""
+    from tollbar.report.changes import comparison_notes, comparison_tables
+
+    width = table_width()
+    for table in comparison_tables(comparison).values():
+        _say(table.caption, width, "bold", indent="")
+        _print(layout.lines([replace(table, caption="")], width))
+        _print([Text("")])
+    for note in (*comparison_notes(comparison), *notes):
+        _say(note, width)
+
+
+def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    """Prints a table with a column for each name that any of the rows has."""
+    from rich import box
+    from rich.table import Table as RichTable
+
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        table.add_column(escape(one_line(name)), overflow="fold")
+    for row in rows:
+        table.add_row(*("" if row.get(name) is None else escape(one_line(str(row[name]))) for name in names))
+    stdout().print(table)
+
+
+def _show_listing(listing: Listing, width: int) -> None:
+    tables, caption = _fitted(listing, width)
+    if listing.title or tables:
+        _print([Text("")])
+    if listing.title:
+        _say(listing.title, width, "bold")
+    for sentence in listing.sentences:
+        _say(sentence, width)
+    if caption:
+        _say(caption, width, "dim")
+    for table in tables:
+        _print(layout.lines(table, width))
+    for note in listing.notes:
+        _say(note, width, "dim")
+
+
+def _fitted(listing: Listing, width: int) -> tuple[list[Sequence[Table]], str]:
+    """The tables as there is room for them, together what has the same columns, and their caption.
+
+    What has a shorter form takes that, and stands in parts if need be.
+    """
+    if not listing.short_caption:
+        return ([listing.tables] if listing.tables else []), ""
+    whole = all(layout.fits(table, width) for table in listing.tables)
+    tables = listing.tables if whole else [_shortened(table) for table in listing.tables]
+    caption = listing.caption if whole else listing.short_caption
+    return [[part] for table in tables for part in layout.parts(table, width)], caption
+
+
+def _shortened(table: Table) -> Table:
+    rows = [[replace(cell, says=cell.short or cell.says) for cell in row] for row in table.rows]
+    return replace(table, rows=rows)
+
+
+def _print(lines: Iterable[Text]) -> None:
+    """Prints lines as they are: a terminal may be narrower than a number by itself, and must not cut it."""
+    for line in lines:
+        stdout().print(line, soft_wrap=True)
+
+
+def _say(text: str, width: int, style: str = "", indent: str = "  ") -> None:
+    """Prints a sentence in lines of this width, as few as will do."""
+    found = textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    _print(Text(line, style) for line in found)

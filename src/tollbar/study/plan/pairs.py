@@ -1,0 +1,156 @@
+"""Pairs of cells that a study compares: what its claims and tables are about, and what differs in one coordinate.
+
+Used to draw batches, so that such pairs are measured beside each other, and to judge them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from tollbar.catalog.families import Standing, Value
+from tollbar.study import Claim, Coordinates, CrossTable, Study, matches
+
+
+class Placed(Protocol):
+    """A cell that is planned, or a row of a run."""
+
+    @property
+    def coordinates(self) -> Coordinates: ...
+    @property
+    def standing(self) -> Standing: ...
+
+
+P = TypeVar("P", bound=Placed)
+
+# Choices are compared by their tolls, and the cost of one operation for another answers no question.
+NOT_CONTRASTED = ("choice", "op")
+
+
+def claimed(claim: Claim, cells: Sequence[P]) -> Iterator[tuple[P, P, Mapping[str, Value]]]:
+    """Every two cells that the claim is about, and where they stand beyond what it says.
+
+    Alike in all that the claim does not name. A setting that means nothing to one of the two (a key size,
+    to a password hash) cannot be alike and does not stand in the way. None, of a claim that compares no two.
+    """
+    if not claim.is_judged:
+        return
+    for of, over in _alike(matching(cells, claim.of), matching(cells, claim.over), {*claim.of, *claim.over}):
+        # What the claim leaves open on either side; where it leaves both open they are alike.
+        at = {n: v for n, v in over.coordinates.items() if n not in claim.over}
+        at |= {n: v for n, v in of.coordinates.items() if n not in claim.of}
+        yield of, over, at
+
+
+def tabled(table: CrossTable, cells: Sequence[P]) -> list[tuple[P, list[P]]]:
+    """Every cell that stands in a table, and those that it is compared with: one, in a table that was planned.
+
+    None where the table shows costs, and where no cell differs from it in nothing but what the table names.
+    """
+    shown = [cell for cell in _within(cells, table.where) if {table.rows, table.columns} <= cell.coordinates.keys()]
+    elsewhere = {name: value for name, value in table.where.items() if name not in table.over}
+    overs = _within(matching(cells, table.over), elsewhere) if table.over else []
+    found: dict[int, list[P]] = defaultdict(list)
+    for of, over in _alike(shown, overs, table.over):
+        found[id(of)].append(over)
+    return [(cell, found[id(cell)]) for cell in shown]
+
+
+def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
+    """The cells of all combinations of a study's factors, for each place where all were planned.
+
+    In counting order: that without any first, then that with the first factor alone, that with the second, that with
+    these two, …, and that with all last.
+    """
+    if not study.factors:
+        return []
+    by_number: dict[int, list[P]] = defaultdict(list)
+    for cell in cells:
+        at = cell.coordinates
+        if all(at.get(name) in levels for name, levels in study.factors.items()):
+            levels = enumerate(study.factors.items())
+            by_number[sum((at[name] == both[1]) << bit for bit, (name, both) in levels)].append(cell)
+    whole = (1 << len(study.factors)) - 1
+    groups = []
+    for last in by_number[whole]:
+        # A setting of a factor means nothing to cells that are without that.
+        alike = [[one for one in by_number[number] if _agree(one, last, study.factors)] for number in range(whole)]
+        if all(len(some) == 1 for some in alike):
+            groups.append((*(one for (one,) in alike), last))
+    return groups
+
+
+def _agree(one: Placed, other: Placed, but: Collection[str]) -> bool:
+    """Whether two cells stand alike in all that both have, these coordinates aside."""
+    at = other.coordinates
+    return all(at.get(name, value) == value for name, value in one.coordinates.items() if name not in but)
+
+
+def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
+    """The cells whose coordinates have these values, as far as they have these coordinates."""
+    return [
+        cell
+        for cell in cells
+        if all(matches(cell.coordinates[n], (v,)) for n, v in where.items() if n in cell.coordinates)
+    ]
+
+
+def _alike(ofs: Sequence[P], overs: Sequence[P], named: Collection[str]) -> Iterator[tuple[P, P]]:
+    """Every two of these that are alike in all but what is named."""
+    everywhere = [
+        name
+        for name in (ofs[0].coordinates if ofs else {})
+        if name not in named and all(name in cell.coordinates for cell in (*ofs, *overs))
+    ]
+    # By what every cell has, so that a thousand cells are not all held against one another.
+    buckets: dict[tuple[Value, ...], list[P]] = defaultdict(list)
+    for over in overs:
+        buckets[tuple(over.coordinates[name] for name in everywhere)].append(over)
+    for of in ofs:
+        for over in buckets.get(tuple(of.coordinates[name] for name in everywhere), ()):
+            if all(over.coordinates.get(n, v) == v for n, v in of.coordinates.items() if n not in named):
+                yield of, over
+
+
+def matching(cells: Sequence[P], where: Coordinates) -> list[P]:
+    """The cells whose coordinates have these values."""
+    return [cell for cell in cells if all(matches(cell.coordinates.get(n), (v,)) for n, v in where.items())]
+
+
+def contrasted(study: Study, cells: Sequence[P]) -> Iterator[tuple[str, P, P]]:
+    """Every two cells that differ in one coordinate only: its name, the cell, and the one it is compared with.
+
+    That one has the first value of those that stand beside the cell's own, in the study's order: each value is
+    compared with the first there is, and not every one with every other. The null choice is left out, since a
+    setting that does nothing to nothing says nothing of the choices.
+    """
+    real = [cell for cell in cells if cell.standing is not Standing.NULL]
+    for name in _names(study, real):
+        order = {value: place for place, value in enumerate(values(study, name, real))}
+        if len(order) < 2:
+            continue
+        beside: dict[frozenset[tuple[str, Value]], dict[Value, P]] = defaultdict(dict)
+        for cell in real:
+            if name in cell.coordinates:
+                rest = frozenset(item for item in cell.coordinates.items() if item[0] != name)
+                beside[rest][cell.coordinates[name]] = cell
+        for by_value in beside.values():
+            first, *others = sorted(by_value, key=order.__getitem__)
+            yield from ((name, by_value[value], by_value[first]) for value in others)
+
+
+def values(study: Study, name: str, cells: Sequence[Placed]) -> list[Value]:
+    """The values that cells have of a coordinate, in the study's order and then as they come."""
+    present = dict.fromkeys(cell.coordinates[name] for cell in cells if name in cell.coordinates)
+    declared = [value for value in study.vary.get(name, ()) if value in present]
+    return list(dict.fromkeys([*declared, *present]))
+
+
+def _names(study: Study, cells: Sequence[Placed]) -> list[str]:
+    """The coordinates to contrast: the varied ones in the study's order, then the others as they come."""
+    names = dict.fromkeys([*study.vary, *(name for cell in cells for name in cell.coordinates)])
+    settings = study.family.settings
+    # That more bytes cost more is known, and how much more each choice's curve over sizes shows.
+    sizes = {name for name in names if name in settings and settings[name].is_size}
+    return [name for name in names if name not in NOT_CONTRASTED and name not in sizes]
