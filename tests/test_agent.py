@@ -57,7 +57,7 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
 QUIET_AGENT = """
 import os, select, sys, time
 from types import SimpleNamespace
-from tollbar.catalog.servers import agent
+from tollbar.lab.servers import agent
 
 def until_silent(read, write, error, limit_s):
     assert limit_s == agent.SILENCE_S

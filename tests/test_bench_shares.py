@@ -27,9 +27,9 @@ def test_a_proposal_is_near_if_it_is_when_measured_again(
         return SimpleNamespace(parameters={}, elapsed=SimpleNamespace(median_s=median_s))
 
     proposed = SimpleNamespace(choice=None, provider=None, measured=measured(0.25))
-    monkeypatch.setattr(tune.tuning, "asked", lambda *_, **__: None)
-    monkeypatch.setattr(tune.tuning, "tune", lambda _: [proposed])
-    monkeypatch.setattr(tune.tuning, "measure", lambda *_: measured(again_s))
+    monkeypatch.setattr(tune.tune, "asked", lambda *_, **__: None)
+    monkeypatch.setattr(tune.tune, "tune", lambda _: [proposed])
+    monkeypatch.setattr(tune.tune, "measure", lambda *_: measured(again_s))
     assert met == tune._figure("argon2id", 0.25).met
 
 

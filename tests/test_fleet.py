@@ -169,7 +169,7 @@ def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
     again.fleet.nodes[0].run = RUN
     again.drive(Cluster({"one": lambda name: Part(NodeAgent(name))}), nodes, 1)
     assert {"one": (State.DONE, None)} == ended(again)
-    assert 1 == len(again.judged(report=False))
+    assert 1 == len(again.finished(report=False))
 
 
 AT = {"one": "10.0.0.1", "other": "10.0.0.2"}

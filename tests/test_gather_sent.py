@@ -26,7 +26,7 @@ from tollbar.decide.compare.document import document
 from tollbar.decide.compare.reading import ReadRun
 from tollbar.decide.compare.words import gather_answer, gather_page
 from tollbar.report.html.page import html
-from tollbar.results import database, reading
+from tollbar.results import database
 
 
 def _schema(run: Path) -> None:
@@ -123,7 +123,7 @@ def test_reading_ends(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is asked of the results of another's making."""
     endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
     monkeypatch.setattr(database, "LEAST_S", 0)
-    monkeypatch.setattr(reading, "reach", lambda database: database.execute(endless).fetchall())
+    monkeypatch.setattr("tollbar.results.looks.reach", lambda database: database.execute(endless).fetchall())
     with pytest.raises(TollbarError, match="take more than 0 s of CPU time to be read"):
         results.present(own_run)
 

@@ -215,7 +215,7 @@ def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, pla
         assert refusal(messages)[1], messages
 
 
-@pytest.mark.parametrize("redirected", ["<&-", "</", "0>file"])
+@pytest.mark.parametrize("redirected", ["<&-", "0>file"])
 def test_a_standard_input_that_cannot_be_read_is_one_line(place: Path, redirected: str) -> None:
     words = ["bash", "-c", f"{command()} price --for 0s - {redirected}"]
     done = subprocess.run(words, cwd=place, capture_output=True, text=True)

@@ -46,6 +46,8 @@ choices   = ["sha-256", "sha-1"]
 providers = [{providers}]
 """
 
+BUILD_TOY = 'from tollbar.catalog import runners; runners.command_of(runners.all_platforms()["toy"])'
+
 
 class Ground:
     """A folder with the toy platform, which can be changed between builds."""
@@ -144,7 +146,7 @@ def test_a_build_ends_with_the_lab_and_is_made_anew(ground: Ground) -> None:
     """The lab is killed in the middle: nothing is left running, and half a build is none."""
     marker = f"sleep-{os.getpid()}"
     platform = ground.write(step=f"touch half; sh -c 'sleep 60' {marker}; :")
-    words = [sys.executable, "-c", 'from tollbar.catalog import runners; runners.command_of(runners.all_platforms()["toy"])']
+    words = [sys.executable, "-c", BUILD_TOY]
     lab = subprocess.Popen(words)
     deadline = time.monotonic() + PATIENCE_S
     while not mentioning(marker):
@@ -163,7 +165,7 @@ def test_a_build_ends_with_the_lab_and_is_made_anew(ground: Ground) -> None:
 def test_two_that_want_the_same_build_make_one(ground: Ground) -> None:
     """The second waits for the first."""
     ground.write(step="sleep 0.3")
-    words = [sys.executable, "-c", 'from tollbar.catalog import runners; runners.command_of(runners.all_platforms()["toy"])']
+    words = [sys.executable, "-c", BUILD_TOY]
     labs = [subprocess.Popen(words) for _ in range(2)]
     assert [0, 0] == [lab.wait(PATIENCE_S) for lab in labs]
     assert 1 == ground.builds

@@ -99,7 +99,7 @@ def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
         ),
         ({**OF_TLS, "vary ": f"load = {{ {ARRIVALS} }}\nvary "}, "cores that wait for arrivals"),
         (
-            {'"digest"': '"storage"', '"sha-256"': '"none"', ', bytes = ["64 B"]': ""},
+            {'"digest"': '"storage"', '"sha-256"': '"plaintext"', ', bytes = ["64 B"]': ""},
             "the family storage has no threads that the lab starts",
         ),
     ],

@@ -48,7 +48,7 @@ def cells(text: str) -> tuple[Cell, ...]:
     [
         (ALONE, "tollbar.lab.workloads.operation"),
         (SERVED, "tollbar.lab.workloads.request"),
-        (TLS, "tollbar_workload_of_tls"),
+        (TLS, "tollbar.lab.workloads.by_family.tls"),
     ],
 )
 def test_a_cell_has_its_family_s_workload_or_a_general_one(text: str, expected: str) -> None:

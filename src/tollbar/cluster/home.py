@@ -17,7 +17,7 @@ from tollbar.cluster.node import BLOCK_BYTES, RESULTS, SAID, digest
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import is_file
 from tollbar.decide.compare.reading import shown
-from tollbar.results.directory import JUDGED, MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MOST_TEXTS
+from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MOST_TEXTS
 
 # As `results.create` names one: a study is called by its file, whatever that is called.
 _RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")
@@ -106,8 +106,10 @@ class Home:
         # It may send others each time.
         if len(sizes) > MOST_FILES:
             raise TollbarError(f"sends {len(sizes)} files, where a run has at most {MOST_FILES}")
-        if sum(sizes.values()) > MOST_TEXTS + MOST_BYTES["run.json"] + MOST_BYTES[JUDGED]:
-            raise TollbarError(f"sends {sum(sizes.values())} bytes of studies and families, which no run has")
+        # Files of their own limit are apart.
+        texts = sum(size for file, size in sizes.items() if file not in MOST_BYTES)
+        if texts > MOST_TEXTS:
+            raise TollbarError(f"sends {texts} bytes of studies and families, which no run has")
 
     def _take_results(self, path: Path, coming: replies.Results) -> None:
         before = path.stat().st_size if path.exists() else 0

@@ -117,8 +117,7 @@ def _check_threads(wire: WireStudy, family: Family, load: Load | None, where: st
     """Raises TollbarError where threads are varied of what the lab cannot have work on several cores at once."""
     if "threads" not in wire.vary:
         return
-    own = family.folder and (family.folder / "workload.py").exists()
-    if wire.url or (own and not family.load):
+    if wire.url or not family.load:
         what = (
             f"{'a server of your own' if wire.url else f'the family {family.name}'} has no threads that the lab starts"
         )
