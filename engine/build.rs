@@ -1,4 +1,4 @@
-//! Builds SQLCipher, and hands the engine what it is built from and how, for its receipts: crates and compiler.
+//! Builds SQLCipher, and passes the crates and the compiler to the engine for its receipts.
 
 fn main() {
     println!("cargo::rerun-if-changed=Cargo.lock");
@@ -10,10 +10,10 @@ fn receipts() {
     let lock = std::fs::read_to_string("Cargo.lock").expect("Cargo.lock beside Cargo.toml");
     let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
     let engine = packages.iter().find(|package| field(package, "name") == Some(env!("CARGO_PKG_NAME")));
-    // An entry is "name", or "name version" where several versions of one crate are built in.
+    // An entry is `name`, or `name version` if several versions of one crate are built in.
     let direct = engine.expect("the engine itself").split('[').nth(1).expect("its dependencies").lines();
     let direct = direct.filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
-    // The fuzzer is in no build that measures.
+    // No build that measures contains the fuzzer.
     let direct = direct.filter(|entry| *entry != "libfuzzer-sys");
     let crates = direct.map(|entry| match entry.split_once(' ') {
         Some((name, version)) => format!("{name} {version}"),
@@ -37,7 +37,7 @@ fn receipts() {
     );
 }
 
-/// What `libsqlite3-sys` gives to the plain SQLite, which is the other half of a comparison.
+/// Compile options that `libsqlite3-sys` sets for the plain SQLite, the other half of the comparison.
 const AS_PLAIN: &[&str] = &[
     "-DSQLITE_CORE",
     "-DSQLITE_DEFAULT_FOREIGN_KEYS=1",
@@ -60,7 +60,7 @@ const AS_PLAIN: &[&str] = &[
     "-DHAVE_LOCALTIME_R",
 ];
 
-/// What SQLCipher asks for.
+/// Compile options that SQLCipher needs.
 const OF_SQLCIPHER: &[&str] = &[
     "-DSQLITE_HAS_CODEC",
     "-DSQLITE_TEMP_STORE=2",
@@ -70,14 +70,14 @@ const OF_SQLCIPHER: &[&str] = &[
     "-DSQLCIPHER_CRYPTO_CUSTOM=tollbar_sqlcipher_setup",
 ];
 
-/// SQLCipher, with its names private to it.
+/// Builds SQLCipher with its own names for SQLite's functions.
 fn sqlcipher() {
     const SOURCE: &str = "src/sqlite/sqlcipher_aws_lc.c";
     println!("cargo::rerun-if-changed={SOURCE}");
     let aws_lc =
         std::env::vars().find(|(name, _)| name.starts_with("DEP_AWS_LC") && name.ends_with("_INCLUDE"));
     let (_, aws_lc) = aws_lc.expect("AWS-LC's headers, named by the build script of aws-lc-sys");
-    // For the tests, which compare the functions that are bound with those that it declares.
+    // The tests compare the bound functions with these headers.
     println!("cargo::rustc-env=TOLLBAR_AWS_LC_HEADERS={aws_lc}");
     let mut build = cc::Build::new();
     build.file(SOURCE).include(sqlcipher_src::source_dir()).include(aws_lc).warnings(false);
@@ -87,7 +87,7 @@ fn sqlcipher() {
     build.compile("tollbar_sqlcipher");
 }
 
-/// The value of a line `name = "value"`.
+/// Returns the value of a line `name = "value"`.
 fn field<'a>(package: &'a str, name: &str) -> Option<&'a str> {
     package.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = \"")?.strip_suffix('"'))
 }

@@ -1,4 +1,5 @@
-//! `account`: answers for the accounts of this machine's components, asked by a load client on another one.
+//! `account`: an agent that reports the accounts of this machine's components to a load client on another
+//! machine.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,18 +15,18 @@ use crate::accounting::elsewhere::{
 };
 use crate::accounting::{Accounts, Opening};
 
-/// Who connects has to prove that it has the token within this, however its bytes come.
+/// Time limit for a client to prove that it has the token, however slowly its bytes arrive.
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
-/// A tag in hexadecimal, and the words around it.
+/// Room for a tag in hexadecimal and the JSON around it.
 const MOST_PROOF_BYTES: usize = 256;
-/// A batch has a client for each of its trials.
+/// Limit of connections: a batch has a client for each of its trials.
 const MOST_CONNECTIONS: usize = 256;
 
-/// What an agent is told on the first line of its standard input.
+/// Configuration of an agent: the first line of its standard input.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    /// One address of this machine, and a port, or 0 for one that is free.
+    /// An address of this machine, and a port, or 0 for a free one.
     listen: SocketAddr,
     token: String,
 }
@@ -35,7 +36,7 @@ struct Listening {
     listening: String,
 }
 
-/// `account`: answers for the components of this machine, until standard input ends.
+/// Runs `account`: reports this machine's components until standard input ends.
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
     let mut input = std::io::stdin().lock();
@@ -50,7 +51,7 @@ pub fn main() -> i32 {
             return 1;
         }
     };
-    // Nothing more comes: the end of the input is the end of the agent.
+    // No more lines come: the agent ends with its input.
     let _ = std::io::copy(&mut input, &mut std::io::sink());
     i32::from(!listener)
 }
@@ -78,7 +79,7 @@ fn serve(listener: &TcpListener, token: &[u8]) {
         }
         let (key, open) = (Arc::clone(&key), Arc::clone(&open));
         std::thread::spawn(move || {
-            // An error ends the connection, which is where the other side notices it.
+            // An error ends the connection, and the client notices that.
             let _ = converse(stream, &key);
             open.fetch_sub(1, Relaxed);
         });
@@ -99,7 +100,7 @@ fn converse(stream: TcpStream, key: &hmac::Key) -> Result<(), String> {
         let fault = Some("the token is not this run's".to_owned());
         return say(&mut stream, &Answer { fault, ..Answer::default() });
     }
-    // Between chunks the lab may take its time.
+    // The lab may pause between chunks.
     stream.get_ref().set_read_timeout(None).map_err(words)?;
     let (mut accounts, mut opening) = (None, None);
     loop {
@@ -109,7 +110,8 @@ fn converse(stream: TcpStream, key: &hmac::Key) -> Result<(), String> {
     }
 }
 
-/// A limit of each read would let a byte come every few seconds, and the connection be held for days.
+/// Reads a proof, with one deadline for the whole line. A limit for each read would let a client send a byte
+/// every few seconds and keep the connection for days.
 fn hear_proof(stream: &mut BufReader<TcpStream>, by: Instant) -> Result<Proof, String> {
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
     use crate::accounting::elsewhere::{Place, tests::TokenFile};
 
-    /// What is heard of a proof that is sent a byte at a time, `pause` apart, by this limit.
+    /// Sends a proof a byte at a time, `pause` apart, and returns the result of reading it within this limit.
     fn heard(pause: Duration, limit: Duration) -> Result<Proof, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its number");
@@ -199,7 +201,7 @@ mod tests {
         assert!(heard(Duration::from_millis(100), Duration::from_millis(300)).is_err());
     }
 
-    /// Spaces before it are JSON, and more of them than a proof is long are none.
+    /// JSON allows spaces before a proof; with too many of them the line is too long.
     #[test]
     fn a_proof_that_is_too_long_is_none() {
         let proof = "{\"proof\":\"00\"}\n";
@@ -214,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Each connection is greeted, one beside another, with a nonce of its own.
+    /// Concurrent connections are greeted, each with its own nonce.
     #[test]
     fn who_connects_is_greeted() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -233,7 +235,8 @@ mod tests {
         assert_ne!(one.nonce, other.nonce);
     }
 
-    /// An agent with this token, asked about a process by a client whose token is 32 zeros.
+    /// Starts an agent with this token, and opens the accounts of a process as a client whose token is 32
+    /// zeros.
     fn asked_by_another(token: &'static [u8], process: u32) -> Result<Accounts, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its number");
@@ -254,12 +257,13 @@ mod tests {
         assert!(bill.components["web"].cpu_ns >= 4_000_000, "{bill:?}");
         accounts.read();
         let usage = accounts.close();
-        // Other tests' threads may have children of their own, which are this process's too.
+        // Other tests' threads may have child processes, which this process's account includes.
         assert!(usage["web"].memory_bytes > 0 && usage["web"].processes >= 1, "{usage:?}");
         assert_eq!(Ok(()), accounts.all_there());
     }
 
-    /// What an agent says of its components when a bill is begun is said of the opening.
+    /// The agent reports whether its components were idle when a bill was begun, and the opening carries
+    /// that.
     #[test]
     fn a_bill_that_is_begun_at_work_elsewhere_says_so() {
         let settled = |script: &str, attempts: usize| {
@@ -271,7 +275,7 @@ mod tests {
             settled
         };
         assert_eq!(Ok(false), settled("while :; do :; done", 1));
-        // A busy machine may keep it from its rest for longer than that is waited for.
+        // A busy machine may keep the process running for longer than the agent waits.
         assert_eq!(Ok(true), settled("exec sleep 60", 100));
     }
 
@@ -281,7 +285,7 @@ mod tests {
         assert!(refused.ends_with("the token is not this run's"), "{refused}");
     }
 
-    /// In the order of a batch, and not without what comes before.
+    /// An account must be opened before it is begun, and begun before it is billed.
     #[test]
     fn what_was_not_opened_or_begun_is_not_billed() {
         let (mut accounts, mut opening) = (None, None);

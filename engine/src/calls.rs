@@ -1,15 +1,16 @@
-//! How often each function of a bound library is called, where `TOLLBAR_COUNT_CALLS=1` asks for it: what an operation does
-//! is counted and not read off the code (`python -m bench parity`). Elsewhere functions are called as they are. What is
-//! linked in has no such functions to stand before: statements, hashes and the like are tallied where they are done.
+//! Counts of the calls to each function of a bound library, if `TOLLBAR_COUNT_CALLS=1` is set. `python -m
+//! bench parity` counts an operation's calls by this, because reading the code is not a proof. Without the
+//! variable functions are called directly. Linked-in libraries have no such function pointers to replace:
+//! their statements, hashes and the like are tallied at the call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 
-/// Functions whose address says which file a library is, and which this program would otherwise seem to be.
+/// Functions whose address identifies the file of a library; a counting wrapper would point to this program.
 const PLACED: [&str; 2] = ["OpenSSL_version", "krb5_free_context"];
-/// Room for each name to have a place of its own.
+/// Number of slots, large enough for each name to have its own.
 const SLOTS: usize = 1 << 14;
 
 static ASKED: LazyLock<bool> = LazyLock::new(|| asks(std::env::var_os("TOLLBAR_COUNT_CALLS").as_deref()));
@@ -18,13 +19,13 @@ static FUNCTIONS: [AtomicPtr<()>; SLOTS] = [const { AtomicPtr::new(std::ptr::nul
 static NAMES: Mutex<BTreeMap<usize, &'static str>> = Mutex::new(BTreeMap::new());
 static TALLIES: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
 
-/// Whether the variable's value asks for counts. One that is empty or `0` is meant to turn them off, and counts that were
-/// not asked for would be measured with everything else.
+/// Returns true if the variable's value is `1`. An empty value or `0` turns counting off, because counting
+/// costs time in every measurement.
 fn asks(value: Option<&OsStr>) -> bool {
     value.is_some_and(|value| value == "1")
 }
 
-/// The place of a name, which its type can depend on.
+/// Returns the slot of a name, at compile time, so that a type can depend on it.
 pub const fn slot(name: &str) -> usize {
     // FNV-1a.
     let (bytes, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
@@ -35,9 +36,9 @@ pub const fn slot(name: &str) -> usize {
     (hash ^ (hash >> 32)) as usize % SLOTS
 }
 
-/// A function of C.
+/// A C function.
 pub trait Function: Sized {
-    /// The same, or where it is asked for one that counts its calls and then calls it.
+    /// Returns the function itself, or a wrapper that counts its calls if counting is on.
     fn counted<const SLOT: usize>(self, name: &'static str) -> Self;
 }
 
@@ -58,8 +59,8 @@ macro_rules! functions {
                 ) -> Answer {
                     CALLS[SLOT].fetch_add(1, Ordering::Relaxed);
                     let function = FUNCTIONS[SLOT].load(Ordering::Relaxed);
-                    // SAFETY: what is at this place was put there with this very type, whose name it has; the caller
-                    // promises to this function what it would have promised to that one.
+                    // SAFETY: the pointer in this slot was stored with this very type, whose name it has; the
+                    // caller of this function makes the promises that the wrapped function needs.
                     unsafe {
                         let function: unsafe extern "C" fn($($argument),*) -> Answer = std::mem::transmute(function);
                         function($($argument),*)
@@ -81,7 +82,7 @@ functions! {
     [A, B, C, D, E, F, G, H, I, J, K, L] [A, B, C, D, E, F, G, H, I, J, K, L, M]
 }
 
-/// Counts something that was done, where that was asked for. Elsewhere it is a look at a flag.
+/// Counts one operation under this name if counting is on. Otherwise it only reads a flag.
 #[inline]
 pub fn tally(what: &'static str) {
     #[cfg(test)]
@@ -91,7 +92,8 @@ pub fn tally(what: &'static str) {
     }
 }
 
-/// Lets SIGUSR1 wake this process from its wait, where counts were asked for: a server has no lines to count between.
+/// Lets SIGUSR1 wake this process from its wait, if counting is on: a server has no input lines between which
+/// to count.
 pub fn wake_on_signal() {
     extern "C" fn wake(_: libc::c_int) {}
     if *ASKED {
@@ -100,7 +102,7 @@ pub fn wake_on_signal() {
     }
 }
 
-/// Says on standard error how often each function was called, where that was asked for.
+/// Prints the number of calls to each function on standard error, if counting is on.
 pub fn say() {
     if !*ASKED {
         return;
@@ -120,7 +122,7 @@ pub mod tests {
     use crate::alone;
 
     thread_local! {
-        /// Tests are threads of one process: each sees what it had tallied itself.
+        /// Tallies of this thread: tests are threads of one process, and each sees only its own.
         static TALLIED: RefCell<BTreeMap<&'static str, u64>> = const { RefCell::new(BTreeMap::new()) };
     }
 
@@ -128,7 +130,7 @@ pub mod tests {
         TALLIED.with_borrow_mut(|tallied| *tallied.entry(what).or_default() += 1);
     }
 
-    /// How often this thread has done each thing since it was asked last.
+    /// Returns this thread's tallies since the previous call.
     pub fn tallied() -> BTreeMap<&'static str, u64> {
         TALLIED.take()
     }
@@ -142,7 +144,7 @@ pub mod tests {
         }
     }
 
-    /// FNV-1a of 64 bits by another program, folded, and cut to the places there are.
+    /// Expected slots: 64-bit FNV-1a of another program, folded, modulo `SLOTS`.
     #[test]
     fn a_name_has_one_place() {
         for (expected, name) in [(16_321, ""), (12_480, "a"), (9_881, "foobar"), (2_147, "EVP_DigestInit_ex")]
@@ -151,7 +153,7 @@ pub mod tests {
         }
     }
 
-    /// Counts are asked for when a process starts.
+    /// The variable is read when a process starts, so that the test runs in its own.
     #[test]
     fn what_is_counted_is_said_at_the_end() {
         let test = "calls::tests::what_is_counted_is_said_at_the_end";
@@ -163,11 +165,11 @@ pub mod tests {
         let function: unsafe extern "C" fn(libc::c_int) -> libc::c_int = libc::abs;
         let called = function.counted::<{ slot("abs") }>("abs");
         let _never_called = function.counted::<{ slot("labs") }>("labs");
-        // SAFETY: each of these numbers has one.
+        // SAFETY: each of these numbers has an absolute value.
         assert_eq!([1, 2, 3], [-1, -2, -3].map(|number| unsafe { called(number) }));
         ["HMAC", "HMAC", "SQL statement"].into_iter().for_each(tally);
         wake_on_signal();
-        // SAFETY: to this process, which it would end without a handler.
+        // SAFETY: raises the signal in this process only, which it would end without a handler.
         unsafe { libc::raise(libc::SIGUSR1) };
         say();
     }

@@ -1,4 +1,5 @@
-//! A primitive's chunks: warmed up until it is steady, then performed for so long and so many at a time.
+//! Chunks of a primitive: warmed up until its cost is steady, then performed for a given time and number of
+//! operations.
 
 use crate::clock::{self, Clocks};
 use crate::contract::Chunk;
@@ -7,20 +8,20 @@ use crate::pacing::{Pace, USUAL, WINDOW_NS, WarmUp, memory_of};
 use crate::provider::Primitive;
 use crate::runner::Advance;
 
-/// What is longer than a window is warm after so many.
+/// Operations after which a primitive is warm if one takes longer than a window.
 const MOST_SLOW_OPERATIONS: u64 = 2;
 
-/// A primitive that is ready and warm, advanced chunk by chunk.
+/// A warm primitive, advanced chunk by chunk.
 pub struct Chunks {
     primitive: Box<dyn Primitive>,
-    /// By CPU time.
+    /// Pace in CPU time.
     pace: Pace,
     lead: bool,
 }
 
 impl Chunks {
-    /// Performs the primitive once while looking at memory, then until it is steady. Returns the growth of resident
-    /// memory in that first operation, in bytes, where it can be seen.
+    /// Performs the primitive once while measuring memory, then until it is steady. Returns the growth of
+    /// resident memory in that first operation in bytes, or None if it cannot be seen.
     pub fn warm(primitive: Box<dyn Primitive>, lead: bool) -> Result<(Chunks, Option<u64>), Failure> {
         let mut chunks = Chunks { primitive, pace: Pace::new(1), lead };
         let memory_bytes = memory_of(|| chunks.window(1).map(|_| ()))?;
@@ -28,23 +29,23 @@ impl Chunks {
         Ok((chunks, memory_bytes))
     }
 
-    /// CPU time of one operation, lately.
+    /// Returns the recent CPU time of one operation.
     pub fn operation_ns(&self) -> f64 {
         self.pace.each_ns()
     }
 
-    /// Returns true if other processes do the work. Their CPU time is known to a tick.
+    /// Returns true if other processes do the work. Their CPU time has the resolution of a clock tick.
     pub fn is_elsewhere(&self) -> bool {
         self.primitive.elsewhere_ns().is_some()
     }
 
-    /// Goes on for at least so long and at least so many operations.
+    /// Performs a chunk of at least the given time and number of operations.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
         self.lead_in(asked)?;
         self.counted(asked, &Clocks::read())
     }
 
-    /// What comes before the clocks of a chunk start.
+    /// Works for a small part of the chunk before its clocks start, so that caches are warm.
     pub fn lead_in(&mut self, asked: Advance) -> Result<(), Failure> {
         if !self.lead {
             return Ok(());
@@ -56,7 +57,7 @@ impl Chunks {
         }
     }
 
-    /// A chunk, from the moment at which its clocks were read.
+    /// Performs a chunk from the moment at which its clocks were read.
     pub fn counted(&mut self, asked: Advance, clocks: &Clocks) -> Result<Chunk, Failure> {
         let Chunks { primitive, pace, .. } = self;
         let before_ns = primitive.elsewhere_ns();
@@ -67,22 +68,22 @@ impl Chunks {
         Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
     }
 
-    /// Performs operations of a chunk whose caller reads the clocks.
+    /// Performs operations of a chunk whose clocks the caller reads.
     pub fn batch(&mut self, operations: u64) -> Result<(), Failure> {
         self.primitive.batch(operations)
     }
 
-    /// A chunk's operations took so much CPU time.
+    /// Records the CPU time of a chunk's operations, which sets the pace.
     pub fn note(&mut self, cpu_ns: u64, operations: u64) {
         self.pace.note(cpu_ns, operations);
     }
 
-    /// Works for about so long, and counts nothing.
+    /// Works for about this time without counting.
     pub fn go_on(&mut self, time_ns: f64) -> Result<(), Failure> {
         self.primitive.batch(self.pace.filling(time_ns))
     }
 
-    /// Goes on until two windows in a row agree.
+    /// Performs windows until two in a row agree.
     fn until_steady(&mut self) -> Result<(), Failure> {
         let (mut warm_up, mut performed) = (WarmUp::new(USUAL), 0);
         let (start_ns, mut count) = (clock::process_cpu_ns(), self.pace.filling(WINDOW_NS));
@@ -94,16 +95,17 @@ impl Chunks {
             if warm_up.is_over(self.pace.each_ns(), spent_ns) || is_slow {
                 return Ok(());
             }
-            // A first operation may be slower than the rest by a lot: short windows find only how long one has to be.
+            // A first operation may be much slower than the rest: a short window only shows how long the next
+            // one must be.
             if taken_ns < WINDOW_NS / 2.0 {
                 warm_up.forget();
             }
-            // Grown by steps, for the same reason.
+            // The window grows in steps, because the first estimate may be wrong.
             count = self.pace.filling(WINDOW_NS).min(count.saturating_mul(10));
         }
     }
 
-    /// So many operations, which then set the pace. Their CPU time.
+    /// Performs this number of operations, sets the pace by them, and returns their CPU time.
     fn window(&mut self, count: u64) -> Result<u64, Failure> {
         let (start_ns, before_ns) = (clock::process_cpu_ns(), self.primitive.elsewhere_ns());
         self.primitive.batch(count)?;
@@ -114,7 +116,7 @@ impl Chunks {
     }
 }
 
-/// CPU time of other processes since a moment, where they do the work.
+/// Returns the CPU time of other processes since a moment, or None if this process does the work.
 fn elsewhere(primitive: &dyn Primitive, before_ns: Option<u64>) -> Option<u64> {
     Some(primitive.elsewhere_ns()? - before_ns?)
 }
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
     use crate::contract::Proof;
 
-    /// Works for so much CPU time, the first times for as much as is said of each, and counts how often.
+    /// A primitive that uses `cpu_ns` of CPU time, or `first_ns` in its first calls, and counts the calls.
     struct Work {
         first_ns: &'static [u64],
         cpu_ns: u64,
@@ -160,7 +162,7 @@ mod tests {
         (chunks, performed)
     }
 
-    /// How many operations a chunk of 5 ms performs beside those that it counts.
+    /// Returns the number of uncounted operations in a chunk of 5 ms.
     fn lead_of(cpu_ns: u64, lead: bool) -> u64 {
         let (mut chunks, performed) = warm(cpu_ns, lead);
         let before = performed.get();
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_chunk_has_a_lead_unless_an_operation_is_long() {
-        // An operation takes at least so long, whatever else the machine does: longer ones have none.
+        // An operation takes at least this time on any machine; a long one has no lead-in.
         assert_eq!(0, lead_of(2_000_000, true));
         assert_eq!(0, lead_of(20_000, false));
         assert!(lead_of(20_000, true) >= 1);
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_slow_is_warmed_up_by_two_more() {
-        // Whether they agree or not.
+        // Two operations are enough even if their costs differ.
         for first_ns in [&[][..], &[20_000_000, 30_000_000, 60_000_000]] {
             let (chunks, performed) = warm_after(first_ns, 20_000_000, true);
             assert_eq!(3, performed.get());
@@ -186,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Whatever the process has used before, a warm-up has two windows.
+    /// A warm-up has two windows, whatever CPU time the process used before.
     #[test]
     fn the_past_warms_nothing_up() {
         while clock::process_cpu_ns() < 400_000_000 {}
@@ -213,8 +215,8 @@ mod tests {
         }
     }
 
-    /// The first two operations take longer than a whole warm-up has to. Windows of ten and of a hundred of those that follow
-    /// agree, and are too short; windows that are long enough have some hundreds.
+    /// The first two operations take longer than a whole warm-up must. The windows of ten and a hundred
+    /// operations after them agree but are too short; windows of sufficient length have some hundreds.
     #[test]
     fn short_windows_are_forgotten_and_long_ones_are_not() {
         let warmed = || {
@@ -223,11 +225,11 @@ mod tests {
             assert!(performed.get() >= 300, "{} operations", performed.get());
             performed.get()
         };
-        // A busy machine may keep two windows from agreeing for as long as there is time for them, which is 300 ms.
+        // A busy machine may keep two windows from agreeing until the limit of 300 ms.
         assert!((0..20).any(|_| warmed() < 8_000));
     }
 
-    /// A database's server, which is asked how much it has used.
+    /// A database server reports the CPU time that it has used.
     #[test]
     fn what_is_done_elsewhere_is_counted_there() {
         struct Elsewhere(u64);

@@ -1,19 +1,19 @@
-//! Clocks and memory, as the operating system accounts for them.
+//! Clocks and memory of this process, from the operating system's accounts.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// CPU time of this process, all threads, user and system, in nanoseconds.
+/// Returns the CPU time of this process, all threads, user and system, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
 
-/// Time that only goes forward, in nanoseconds.
+/// Returns monotonic time in nanoseconds.
 #[inline]
 pub fn wall_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// Seconds since 1970: what is written down for others to read.
+/// Returns seconds since 1970, for times that are recorded.
 #[inline]
 pub fn unix_s() -> u64 {
     clock_gettime(ClockId::Realtime).tv_sec as u64
@@ -24,7 +24,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Both clocks at one moment. Elapsed time is read outside of CPU time, so that it is never the smaller one.
+/// CPU time and elapsed time at one moment. Elapsed time is read outside of CPU time, so that it is never the
+/// smaller one.
 pub struct Clocks {
     of: ClockId,
     cpu_ns: u64,
@@ -32,12 +33,12 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// With the CPU time of this process.
+    /// Reads the clocks, with the CPU time of this process.
     pub fn read() -> Clocks {
         Clocks::of(ClockId::ProcessCPUTime)
     }
 
-    /// With that of the thread that reads them.
+    /// Reads the clocks, with the CPU time of the calling thread.
     pub fn of_thread() -> Clocks {
         Clocks::of(ClockId::ThreadCPUTime)
     }
@@ -47,7 +48,7 @@ impl Clocks {
         Clocks { of, wall_ns, cpu_ns: nanoseconds(clock_gettime(of)) }
     }
 
-    /// CPU time and elapsed time since then.
+    /// Returns CPU time and elapsed time since the clocks were read.
     pub fn since(&self) -> (u64, u64) {
         let cpu_ns = nanoseconds(clock_gettime(self.of)) - self.cpu_ns;
         (cpu_ns, self.elapsed_ns())
@@ -58,14 +59,15 @@ impl Clocks {
     }
 }
 
-/// Memory this process holds now and the most it held since the last `forget_peak`, in bytes (`VmRSS`, `VmHWM`).
+/// Returns the resident memory of this process and its peak since the last `forget_peak`, in bytes (`VmRSS`,
+/// `VmHWM`).
 pub fn memory_bytes() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| crate::proc::status_field(&status, name).map_or(0, |kib| kib * 1024);
     (field("VmRSS:"), field("VmHWM:"))
 }
 
-/// Sets the peak back to what is resident now. False where the kernel does not allow it.
+/// Resets the peak to the memory that is resident now. Returns false if the kernel does not allow it.
 pub fn forget_peak() -> bool {
     // proc(5): 5 resets the peak resident set size.
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
@@ -93,7 +95,7 @@ mod tests {
         assert!((before_s..=since() + 1).contains(&unix_s()));
     }
 
-    /// Of both clocks it is the difference that counts, and not what they showed before.
+    /// Earlier use of the CPU does not count.
     #[test]
     fn what_is_used_since_then_lies_within_what_is_used_around_it() {
         burn(3_000_000);
@@ -107,11 +109,11 @@ mod tests {
         assert!((3_000_000..=most.as_nanos() as u64).contains(&wall_ns), "{wall_ns} of {most:?}");
     }
 
-    /// A peak is kept until it is forgotten, where the kernel lets it be.
+    /// The peak remains until it is reset, if the kernel allows that.
     #[test]
     fn memory_is_what_is_held_and_its_peak_what_was_held() {
         const HELD: usize = 256 << 20;
-        // The peak is that of a process, and other tests have it forgotten.
+        // The peak belongs to the process, and other tests reset it.
         let test = "clock::tests::memory_is_what_is_held_and_its_peak_what_was_held";
         if crate::alone::tried_alone(test, &[]).is_some() {
             return;
@@ -120,7 +122,7 @@ mod tests {
         let (holds, peak) = memory_bytes();
         assert!((HELD as u64..1 << 40).contains(&holds) && peak >= holds, "{holds} {peak}");
         drop(std::hint::black_box(held));
-        // The kernel keeps a peak by counters that are not exact, of each core.
+        // The kernel keeps a peak by per-core counters that are not exact.
         const INEXACT: u64 = 4 << 20;
         assert!(memory_bytes().1 + INEXACT >= peak);
         let forgets = forget_peak();

@@ -1,4 +1,4 @@
-//! The runner contract: what a task asks and what a record answers.
+//! The runner contract: the fields of a task and of its answers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// The version of the contract that this engine speaks.
+/// Version of the contract that this engine speaks.
 pub const VERSION: u64 = 2;
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Say what this provider is and what it offers.
+    /// Report the provider's version and the choices it offers.
     List,
-    /// Do it once, and try to be fooled once.
+    /// Perform the operation once, and try wrong inputs once.
     Verify,
-    /// Do it over and over, and account for the CPU time.
+    /// Perform the operation repeatedly, and report its CPU time.
     Measure,
 }
 
@@ -38,15 +38,16 @@ pub struct Task {
     pub inputs: BTreeMap<String, String>,
     #[serde(default)]
     pub seed: u64,
-    /// Whether a chunk works for a while before its clock starts. Off only to measure what that is good for.
+    /// True if a chunk works for a while before its clock starts. False only to measure the effect of that
+    /// lead-in.
     #[serde(default = "yes")]
     pub lead: bool,
-    /// How many threads perform it at once, each on its own; None: the process's first thread does, and there is no
-    /// other. One that is named is a thread beside the first too, so that what threads cost a process is on both sides
-    /// of a comparison.
+    /// Number of threads that perform the task at once, each on its own primitive; None: the process's first
+    /// thread does, and it is the only one. A team of one thread also runs apart from the first, so that the
+    /// cost of having threads is on both sides of a comparison.
     #[serde(default)]
     pub threads: Option<usize>,
-    /// The core of each thread; empty: where the process is kept.
+    /// Core of each thread; empty: the cores of the process.
     #[serde(default)]
     pub cores: Vec<usize>,
 }
@@ -55,7 +56,8 @@ fn yes() -> bool {
     true
 }
 
-/// The settings of a task. Each notes that it was read: one that nothing reads would be ignored in silence.
+/// Settings of a task. Each read is recorded, because a setting that nothing reads would be ignored in
+/// silence.
 #[derive(Deserialize, Debug, Default, Clone)]
 #[serde(transparent)]
 pub struct Settings {
@@ -70,7 +72,7 @@ impl Settings {
         self.values.iter()
     }
 
-    /// The setting of this name, which is thereby read.
+    /// Returns the setting of this name, and records that it was read.
     fn get(&self, name: &str) -> Option<&Value> {
         let value = self.values.get(name)?;
         self.read.borrow_mut().insert(name.to_owned());
@@ -94,7 +96,7 @@ pub enum Value {
 }
 
 impl Task {
-    /// A setting that is a word, or its default.
+    /// Returns a setting that is a word, or its default.
     pub fn word<'a>(&'a self, name: &str, default: &'a str) -> Result<&'a str, Failure> {
         match self.setting.get(name) {
             None => Ok(default),
@@ -103,7 +105,7 @@ impl Task {
         }
     }
 
-    /// A setting that is a whole number, or its default.
+    /// Returns a setting that is a whole number, or its default.
     pub fn number(&self, name: &str, default: u64) -> Result<u64, Failure> {
         match self.setting.get(name) {
             None => Ok(default),
@@ -112,7 +114,7 @@ impl Task {
         }
     }
 
-    /// A setting that is one of these words; the first is its default.
+    /// Returns the value for a setting that is one of these words; the first is the default.
     pub fn one_of<T: Copy>(&self, name: &str, rows: &[(&str, T)]) -> Result<T, Failure> {
         let word = self.word(name, rows[0].0)?;
         let row = rows.iter().find(|row| row.0 == word);
@@ -122,7 +124,7 @@ impl Task {
         })
     }
 
-    /// The operation, among those that the family has.
+    /// Returns the operation, one of those that the family has.
     pub fn operation<T: Copy>(&self, rows: &[(&str, T)]) -> Result<T, Failure> {
         let row = rows.iter().find(|row| row.0 == self.op);
         row.map(|row| row.1).ok_or_else(|| {
@@ -130,9 +132,9 @@ impl Task {
         })
     }
 
-    /// The setting `bytes`: how much data an operation works on.
+    /// Returns the setting `bytes`: the size of an operation's data.
     pub fn bytes(&self, default: u64) -> Result<usize, Failure> {
-        // Data are held in memory, several times over for a round trip.
+        // Data are kept in memory, several times over for a round trip.
         const MOST: u64 = 1 << 30;
         match self.number("bytes", default)? {
             bytes if bytes <= MOST => Ok(bytes as usize),
@@ -142,17 +144,17 @@ impl Task {
         }
     }
 
-    /// The setting `bytes` as it was given, None where the task has none.
+    /// Returns the setting `bytes`, or None if the task does not set it.
     pub fn bytes_if_given(&self) -> Result<Option<u64>, Failure> {
         self.setting.values.contains_key("bytes").then(|| self.number("bytes", 0)).transpose()
     }
 
-    /// Notes that a setting belongs to this task although the operation does the same whatever its value.
+    /// Records as read a setting that belongs to this task but does not change its operation.
     pub fn belongs(&self, name: &str) {
         self.setting.get(name);
     }
 
-    /// Fails if some setting was read by nothing that made the task ready.
+    /// Fails if nothing that prepared the task read one of its settings.
     pub fn all_settings_read(&self) -> Result<(), Failure> {
         let read = self.setting.read.borrow();
         match self.setting.values.keys().find(|name| !read.contains(*name)) {
@@ -164,12 +166,12 @@ impl Task {
         }
     }
 
-    /// An input given as text, or None.
+    /// Returns an input given as text, or None.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.inputs.get(name).map(String::as_str)
     }
 
-    /// An input given in hexadecimal as `NAME_hex`.
+    /// Returns an input given in hexadecimal as `NAME_hex`.
     pub fn hex(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         match self.inputs.get(&format!("{name}_hex")) {
             None => Ok(None),
@@ -179,32 +181,32 @@ impl Task {
         }
     }
 
-    /// An input in hexadecimal that this task cannot do without.
+    /// Returns an input given in hexadecimal, which this task needs.
     pub fn need_hex(&self, name: &str) -> Result<Vec<u8>, Failure> {
         self.hex(name)?.ok_or_else(|| Failure::Failed(format!("the input `{name}_hex` is missing")))
     }
 
-    /// The known answer's message (`of` or `of_hex`), if this task carries one.
+    /// Returns the known answer's message (`of` or `of_hex`), if this task carries one.
     pub fn message(&self) -> Result<Option<Vec<u8>>, Failure> {
         Ok(self.hex("of")?.or_else(|| self.text("of").map(|text| text.as_bytes().to_vec())))
     }
 }
 
-/// What an operation shows for itself before it is timed.
+/// Proof that an operation works, made before it is timed.
 #[derive(Serialize, Default, Debug)]
 pub struct Proof {
     /// The answer to the known-answer inputs of the task, in hexadecimal; None if it carried none.
     pub answer: Option<String>,
-    /// Each right thing that was accepted.
+    /// Right inputs that were accepted.
     pub accepted: Vec<String>,
-    /// Each wrong thing that was refused, or gave another answer.
+    /// Wrong inputs that were refused, or gave another answer.
     pub refused: Vec<String>,
-    /// Each wrong thing that could not be tried: "what: why".
+    /// Wrong inputs that could not be tried, as `input: reason`.
     pub not_tried: Vec<String>,
 }
 
 impl Proof {
-    /// Notes that a right thing was accepted, or fails.
+    /// Records that a right input was accepted, or fails.
     pub fn accept(&mut self, what: &str, accepted: bool) -> Result<(), Failure> {
         if !accepted {
             return Err(Failure::Failed(format!("not accepted: {what}")));
@@ -213,7 +215,7 @@ impl Proof {
         Ok(())
     }
 
-    /// Notes that a wrong thing was refused, or fails.
+    /// Records that a wrong input was refused, or fails.
     pub fn refuse(&mut self, what: &str, refused: bool) -> Result<(), Failure> {
         if !refused {
             return Err(Failure::Failed(format!("not refused: {what}")));
@@ -222,16 +224,16 @@ impl Proof {
         Ok(())
     }
 
-    /// Notes that a wrong thing could not be tried, and why.
+    /// Records that a wrong input could not be tried, and the reason.
     pub fn leave(&mut self, what: &str, why: &str) {
         self.not_tried.push(format!("{what}: {why}"));
     }
 }
 
-/// Says which code answered: its version and how it was built.
+/// Identity of the code that answered: its version and how it was built.
 #[derive(Serialize, Debug, Clone, Default)]
 pub struct Receipt {
-    /// The provider's own version line.
+    /// Provider's own version line.
     pub provider: String,
     /// Short name with version, by which rows are labelled: `openssl 3.0.19`.
     pub name: String,
@@ -239,23 +241,23 @@ pub struct Receipt {
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cflags: Option<String>,
-    /// The CPU features the library says it will use.
+    /// CPU features that the library reports it will use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
-    /// Anything else that makes this build what it is.
+    /// Other facts that distinguish this build.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, String>,
     pub engine: String,
 }
 
-/// What a provider offers: a choice of a family.
+/// A choice of a family that a provider offers.
 #[derive(Serialize, Debug)]
 pub struct Offer {
     pub family: &'static str,
     pub choice: &'static str,
 }
 
-/// The line that ends it.
+/// Last line of a task: its outcome.
 #[derive(Serialize, Debug)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Record<Done> {
@@ -293,28 +295,28 @@ pub struct Done {
     pub proof: Option<Proof>,
 }
 
-/// A session's first line: everything is made ready, and warm.
+/// First line of a session: everything is prepared and warm.
 #[derive(Serialize, Debug)]
 pub struct Ready {
     #[serde(flatten)]
     pub receipt: Receipt,
-    /// CPU time of one operation, as found while warming up; behind a request the server's, where that is known.
+    /// CPU time of one operation, measured while warming up; for a load the server's, if it is known.
     pub operation_ns: f64,
-    /// How far resident memory rose during the first operation; absent where the kernel does not let that be seen.
+    /// Growth of resident memory during the first operation; absent if the kernel does not show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// True if the runner can slice its chunks.
     pub slices: bool,
 }
 
-/// A session's answer to one `advance` line.
+/// Answer of a session to one `advance` line.
 #[derive(Serialize, Debug, Default)]
 pub struct Chunk<Observed = BTreeMap<String, u64>> {
-    /// Those that came out right.
+    /// Operations with a right result.
     pub operations: u64,
     /// CPU time of the whole process, all its threads, user and system.
     pub cpu_ns: u64,
     pub wall_ns: u64,
-    /// What is seen beside the cost. An operation shows nothing.
+    /// Observations other than the cost; a primitive has none.
     pub observed: Observed,
 }

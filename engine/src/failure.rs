@@ -1,4 +1,4 @@
-//! What goes wrong: why there is no number, and with one request, by kind, and how a loop keeps count of that.
+//! Failures of a task, faults of single requests by kind, and the count that ends a loop.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -6,14 +6,14 @@ use std::io;
 
 use serde::Serialize;
 
-/// Why there is no number.
+/// Reason for a missing number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The provider does not have it; in its own words where it has any.
+    /// The provider does not support it; the reason is in the provider's words if it gave any.
     Unsupported(String),
-    /// It should have worked.
+    /// The operation should have worked.
     Failed(String),
-    /// It did not come to an end within its limits.
+    /// The operation did not end within its limits.
     TimedOut(String),
 }
 
@@ -24,7 +24,7 @@ impl Failure {
         }
     }
 
-    /// The same, behind what it is about.
+    /// Returns the failure with this subject in front of its message.
     pub fn about(mut self, what: &str) -> Failure {
         match &mut self {
             Failure::Unsupported(words) | Failure::Failed(words) | Failure::TimedOut(words) => {
@@ -35,7 +35,7 @@ impl Failure {
     }
 }
 
-/// A parser's words, which may quote what it was given, on one line.
+/// Returns a parser's message, which may quote its input, on one line.
 pub fn on_one_line(error: impl Display) -> String {
     let words = error.to_string();
     if !words.contains(char::is_control) {
@@ -45,10 +45,10 @@ pub fn on_one_line(error: impl Display) -> String {
     words.chars().map(shown).collect()
 }
 
-/// What went wrong with one request.
+/// Fault of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The name it is counted under.
+    /// Name under which the fault is counted.
     pub kind: &'static str,
     pub words: String,
 }
@@ -73,12 +73,12 @@ impl Fault {
         Fault { kind, words: words.into() }
     }
 
-    /// Returns whether the server closed the connection before its answer was complete.
+    /// Returns true if the server closed the connection before its answer was complete.
     pub fn is_of_closing(&self) -> bool {
         [RESET, CLOSED_EARLY].contains(&self.kind)
     }
 
-    /// A socket's or a TLS library's error, met while `doing` something.
+    /// Makes a fault of a socket's or a TLS library's error, met while `doing` something.
     pub fn of(error: &io::Error, doing: &str) -> Fault {
         let kind = match error.kind() {
             io::ErrorKind::ConnectionRefused => REFUSED,
@@ -95,7 +95,7 @@ impl Fault {
     }
 }
 
-/// Errors by kind, and the words of the first.
+/// Faults by kind, and the message of the first.
 #[derive(Serialize, Debug, Default)]
 pub struct Faults {
     #[serde(flatten)]
@@ -109,9 +109,9 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// So many failures with no success among them: a server that is not there any more.
+    /// Failures without a success among them after which a trial ends: the server is gone.
     const IN_A_ROW: u64 = 10;
-    /// So many in all: a cell that does not work, whatever some of its answers say.
+    /// Failures in all after which a trial ends: the cell does not work, although some requests succeed.
     const IN_ALL: u64 = 1000;
 
     pub fn note(&mut self, fault: Fault) {
@@ -130,7 +130,7 @@ impl Faults {
         self.in_a_row = 0;
     }
 
-    /// Whether to go on would only collect more of the same.
+    /// Returns true if continuing would only collect more faults.
     #[inline]
     pub fn piled_up(&self) -> bool {
         self.total > 0 && (self.in_a_row >= Self::IN_A_ROW || self.total >= Self::IN_ALL)
@@ -146,7 +146,7 @@ impl Faults {
         }
     }
 
-    /// `3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)`.
+    /// Describes the faults: `3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)`.
     pub fn reason(&self, all: u64, of: &str) -> String {
         let kinds: Vec<String> = self.counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         let first = self.first.as_deref().unwrap_or("no words");
@@ -158,7 +158,7 @@ impl Faults {
 mod tests {
     use super::*;
 
-    /// The reason names every kind with its count, and the first error's own words.
+    /// The reason names every kind with its count, and the first error's message.
     #[test]
     fn the_reason_says_how_many_of_what_and_the_first() {
         let mut faults = Faults::default();
@@ -173,7 +173,7 @@ mod tests {
         );
     }
 
-    /// Ten failures running end a trial; ten among successes do not, a thousand do.
+    /// Ten consecutive failures end a trial; ten among successes do not, but a thousand do.
     #[test]
     fn failures_pile_up_in_a_row_or_in_all() {
         let mut faults = Faults::default();

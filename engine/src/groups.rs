@@ -1,15 +1,16 @@
-//! Control groups of the unified hierarchy (cgroup v2): each component that the lab starts has one of its own, below the lab's.
+//! Control groups of the unified hierarchy (cgroup v2): each component that the lab starts has its own, below
+//! the lab's.
 //!
-//! A group's name is that of the run's directory, with a number behind it: by that, the keeper and later runs know it.
+//! A group has the name of the run's directory and a number, by which the keeper and later runs recognise it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A process that is moved into a group is written here.
+/// File of a group; a process id that is written to it moves that process into the group.
 const PROCESSES: &str = "cgroup.procs";
 
-/// The folder of the group that a process is in; None where there is no unified hierarchy.
+/// Returns the folder of the group of a process, or None without a unified hierarchy.
 pub fn folder_of(pid: i32) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -17,7 +18,7 @@ pub fn folder_of(pid: i32) -> Option<PathBuf> {
     Some(Path::new(mount_of(&mounts)?).join(path))
 }
 
-/// Mount point of the unified hierarchy in the text of `/proc/mounts`.
+/// Returns the mount point of the unified hierarchy in the text of `/proc/mounts`.
 fn mount_of(mounts: &str) -> Option<&str> {
     let mut mounts = mounts.lines().map(|line| line.split(' '));
     mounts.find_map(|mut fields| {
@@ -26,19 +27,19 @@ fn mount_of(mounts: &str) -> Option<&str> {
     })
 }
 
-/// Moves this process into a group, and with it all that it starts.
+/// Moves this process into a group, and with it everything that it starts.
 pub fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join(PROCESSES), "0")
 }
 
-/// Moves this process, the last one of a group, back to the group above, and removes it.
+/// Moves this process, the last one of a group, to the parent group, and removes the group.
 pub fn leave(group: &Path) -> io::Result<()> {
     let above = group.parent().ok_or_else(|| io::Error::other("there is no group above"))?;
     enter(above)?;
     fs::remove_dir(group)
 }
 
-/// The groups below this process's own that belong to the run of this directory.
+/// Returns the groups below this process's own that belong to the run of this directory.
 pub fn of_run(directory: &Path) -> Vec<PathBuf> {
     let prefix = directory.file_name().map(|name| format!("{}.", name.to_string_lossy()));
     let own = folder_of(std::process::id() as i32);

@@ -1,9 +1,9 @@
-//! `guard`: become another program, on a given core, that cannot outlive the process that started it.
+//! `guard`: become another program on a given core that cannot outlive the process that started it.
 //!
-//! Every runner and server is started through here, so that no language or daemon has to be taught
-//! to die with the lab. Both may be trees of processes, some of which leave their parents: for these the guard
-//! stays (`--tree`), adopts orphaned processes, ends all of them, and removes the System V shared memory that they
-//! leave. Standard input and output are the command's own.
+//! Every runner and server is started through the guard, so that no language or daemon needs code to die with
+//! the lab. Either may be a tree of processes, some of which leave their parents. For these the guard stays
+//! (`--tree`), adopts orphaned processes, ends all of them, and removes the System V shared memory that they
+//! leave. The command inherits standard input and output.
 
 use std::collections::HashSet;
 use std::os::unix::process::CommandExt;
@@ -20,20 +20,21 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::{groups, proc};
 
 const USAGE: &str = "usage: tollbar-engine guard [--core N[,N...]] [--group FOLDER] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]";
-/// What a shell says of a command that it could not run.
+/// Exit status of a shell for a command that it could not run.
 const NOT_STARTED: i32 = 127;
-/// What a shell says of a command that SIGKILL ended: here, because the process that wanted it has ended.
+/// Exit status of a shell for a command that SIGKILL ended: the process that wanted it has ended.
 const ORPHANED: i32 = 128 + libc::SIGKILL;
-/// Says that a process could not be ended, which no server should see.
+/// Exit status if a process could not be ended; no server should cause it.
 const NOT_ENDED: i32 = 125;
-/// Tells the guard that its parent is gone; a signal of its own, because then the command is given no time to stop.
+/// Signal that tells the guard that its parent has ended. It differs from the stop signals, because the
+/// command then gets no time to stop.
 const PARENT_GONE: Signal = Signal::USR1;
-/// Files that a server may have open, if the hard limit allows: enough for ten thousand clients, and few enough for
-/// programs that close every possible one of them when they start.
+/// Limit of open files for a server, if the hard limit allows it. It is enough for ten thousand clients, and
+/// few enough for programs that close every possible file when they start.
 const OPEN_FILES: u64 = 65536;
-/// How long a server that was asked to stop may take, unless it is asked again.
+/// Time for a server to stop after the first request to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the killing may take. A process survives SIGKILL only while the kernel works for it.
+/// Time limit for killing. A process survives SIGKILL only while the kernel works for it.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 pub fn main(arguments: &[String]) -> i32 {
@@ -55,7 +56,7 @@ pub fn main(arguments: &[String]) -> i32 {
     if request.tree {
         raise_open_files(OPEN_FILES);
         let status = Supervisor::new(&request).map_or(ORPHANED, |supervisor| supervisor.run(request.command));
-        // What is left there is removed by the keeper, or the next run.
+        // The keeper, or the next run, removes a group that is not empty yet.
         let _ = request.group.as_deref().map(groups::leave);
         return status;
     }
@@ -65,18 +66,19 @@ pub fn main(arguments: &[String]) -> i32 {
     become_command(request.command)
 }
 
-/// Asks for SIGKILL when the process that started this one ends, however it ends.
+/// Requests SIGKILL when the process that started this one ends, however it ends.
 pub fn die_with_parent() {
     if !tie_to_parent(Signal::KILL, None) {
-        // SAFETY: ends the process, and runs nothing of this program any more.
+        // SAFETY: ends the process, and runs no more code of this program.
         unsafe { libc::_exit(ORPHANED) }
     }
 }
 
-/// Asks for this signal when the parent ends. False: it has ended already, and the signal will never come.
+/// Requests this signal when the parent ends. Returns false if the parent has ended already, because then the
+/// signal never comes.
 ///
-/// The parent's id is given where it is known: a parent that ended before this process read it has been replaced by
-/// another.
+/// Pass the parent's id if it is known: a parent that ended before this process read its id has been
+/// replaced.
 fn tie_to_parent(signal: Signal, parent: Option<Pid>) -> bool {
     let parent = parent.or_else(getppid);
     set_parent_process_death_signal(Some(signal)).is_ok() && parent == getppid()
@@ -84,9 +86,9 @@ fn tie_to_parent(signal: Signal, parent: Option<Pid>) -> bool {
 
 #[derive(Debug)]
 struct Request<'a> {
-    /// Those that it is kept on; none: it stays where it is.
+    /// Cores on which the command runs; empty: all cores of the caller.
     cores: Vec<usize>,
-    /// The control group that it enters; with `tree` it removes the group at its end.
+    /// Control group that the process enters; with `tree` it removes the group at its end.
     group: Option<PathBuf>,
     tree: bool,
     stop: Signal,
@@ -141,21 +143,21 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a flag is given, or what it takes.
+/// Reads the value of a flag; `takes` names the expected value.
 fn value<T>(word: Option<&String>, takes: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, String> {
     word.and_then(|word| read(word)).ok_or_else(|| format!("guard: {takes}"))
 }
 
-/// Keeps this process on these cores, and all that it starts.
+/// Pins this process, and all that it starts, to these cores.
 fn pin(cores: &[usize]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
-    // Numbers past the set's end alone leave it empty, which the kernel refuses as it does cores that are not there.
+    // A set of numbers past its size stays empty, and the kernel refuses it as it refuses missing cores.
     cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Raises how many files this process may have open, as far as it is allowed to, and says how many those are: it
-/// was started with the soft limit that suits a shell.
+/// Raises the limit of open files as far as the hard limit allows, and returns the new limit. The inherited
+/// soft limit suits a shell.
 pub fn raise_open_files(most: u64) -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     let before = limit.current.unwrap_or(u64::MAX);
@@ -164,13 +166,13 @@ pub fn raise_open_files(most: u64) -> u64 {
     if setrlimit(Resource::Nofile, limit).is_ok() { raised } else { before }
 }
 
-/// Returns only if it could not be started.
+/// Becomes the command. Returns only if it could not be started.
 fn become_command(words: &[String]) -> i32 {
     let error = Command::new(&words[0]).args(&words[1..]).exec();
     refuse(&format!("guard: cannot start {}: {error}", words[0]))
 }
 
-/// The guard of a tree of processes. It sleeps until a signal comes.
+/// Guard of a tree of processes, which sleeps until a signal comes.
 struct Supervisor {
     parent: Option<Pid>,
     stop: Signal,
@@ -178,14 +180,14 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// None: the parent has ended already.
+    /// Prepares the guard. Returns None if the parent has ended already.
     fn new(request: &Request) -> Option<Supervisor> {
         let signals = [PARENT_GONE, Signal::TERM, Signal::INT, Signal::HUP, Signal::CHILD];
         let signals = set_of(&signals);
-        // Blocked first, so that none of them comes before it is waited for.
-        // SAFETY: the set is initialised, and the set before it is not asked for.
+        // Block the signals first, so that none is lost before the guard waits for it.
+        // SAFETY: the set is initialised, and the previous set is not requested.
         unsafe { libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()) };
-        // Where the parent ignored it, children would vanish without a status.
+        // If the parent ignored the signal, children would vanish without a status.
         // SAFETY: no handler of this program is set.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
         set_child_subreaper(Some(getpid())).ok()?;
@@ -196,10 +198,10 @@ impl Supervisor {
         })
     }
 
-    /// Starts the command, waits for its end or a reason to end it, and leaves no process behind.
+    /// Starts the command, waits for its end or a reason to end it, and leaves no process.
     fn run(&self, command: &[String]) -> i32 {
         let guard = getpid();
-        // SAFETY: this process has one thread, so that the child finds no lock held.
+        // SAFETY: this process has one thread, so that the child inherits no locked lock.
         let child = match unsafe { libc::fork() } {
             -1 => return refuse(&format!("guard: cannot fork: {}", std::io::Error::last_os_error())),
             0 => self.start(command, guard),
@@ -216,21 +218,21 @@ impl Supervisor {
         tree.status.map_or(NOT_ENDED, exit_status)
     }
 
-    /// In the child: becomes the command, and dies with the guard.
+    /// Becomes the command in the child, which dies with the guard.
     fn start(&self, command: &[String], guard: Pid) -> ! {
-        // A guard that was killed before this was asked for will send no signal.
+        // A guard that was killed before this request will send no signal.
         if !tie_to_parent(Signal::KILL, Some(guard)) {
-            // SAFETY: ends the child, and runs nothing of the guard's in it.
+            // SAFETY: ends the child, and runs none of the guard's code in it.
             unsafe { libc::_exit(ORPHANED) }
         }
-        // SAFETY: the set is initialised, and the set before it is not asked for.
+        // SAFETY: the set is initialised, and the previous set is not requested.
         unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &self.signals, std::ptr::null_mut()) };
         let status = become_command(command);
-        // SAFETY: ends the child, and runs nothing of the guard's in it.
+        // SAFETY: ends the child, and runs none of the guard's code in it.
         unsafe { libc::_exit(status) }
     }
 
-    /// Returns when the command has ended, or when patience has.
+    /// Waits until the command has ended or its time to stop is over.
     fn wait(&self, tree: &mut Tree) {
         let mut deadline = None;
         loop {
@@ -242,16 +244,16 @@ impl Supervisor {
                         return;
                     }
                 }
-                // It also comes when only the thread that started the guard has ended.
+                // The signal also comes when only the thread that started the guard has ended.
                 Some(PARENT_GONE) => {
                     if getppid() != self.parent {
                         return;
                     }
                 }
-                // Asked for the second time.
+                // This is the second request to stop.
                 Some(_) if deadline.is_some() => return,
                 Some(_) => {
-                    // The child has not been waited for, so this id is still its own.
+                    // The child has not been waited for, so that its id cannot belong to another process.
                     let _ = kill_process(tree.child, self.stop);
                     deadline = Some(Instant::now() + PATIENCE);
                 }
@@ -260,20 +262,21 @@ impl Supervisor {
     }
 }
 
-/// What the guard has started and adopted.
+/// Processes that the guard has started and adopted.
 struct Tree {
     child: Pid,
     status: Option<WaitStatus>,
-    /// The processes that were waited for.
+    /// Processes that were waited for.
     ended: HashSet<i32>,
     started: SystemTime,
 }
 
 impl Tree {
-    /// Kills the children, and those that thereby become children, until none is left. False: one stayed.
+    /// Kills the children, and orphans that thereby become children, until none is left. Returns false if one
+    /// remains.
     ///
-    /// Only children are killed, never a child's child: no other process can have taken the id of one
-    /// that this one has not waited for yet.
+    /// Only children are killed, never a child's child: no other process can have the id of a child that was
+    /// not waited for.
     fn end(&mut self) -> bool {
         let deadline = Instant::now() + KILL_LIMIT;
         let signals = set_of(&[Signal::CHILD]);
@@ -284,13 +287,14 @@ impl Tree {
             if !self.reap() {
                 return true;
             }
-            // The list of children may miss one that was adopted this moment: read it again soon, signal or not.
+            // The list of children may miss one that was adopted just now, so that it is read again soon,
+            // with or without a signal.
             next_signal(&signals, Some(Instant::now() + Duration::from_millis(5)));
         }
         false
     }
 
-    /// Takes the status of every child that has ended, and says whether any child is left.
+    /// Waits for every child that has ended. Returns true if a child is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -306,26 +310,28 @@ impl Tree {
         }
     }
 
-    /// Removes the shared memory that a process of this tree has made and no process uses: it outlives its maker, and
-    /// PostgreSQL has no time to remove its own when it is killed.
+    /// Removes the shared memory that a process of this tree made and no process uses. It outlives its maker,
+    /// and a killed PostgreSQL cannot remove its own.
     fn remove_segments(&self) {
         let since = second_before(self.started);
         for segment in proc::segments() {
-            // An id may have been another process's before this tree began.
+            // Before this tree began, an id may have belonged to another process.
             if segment.users == 0 && segment.changed >= since && self.ended.contains(&segment.maker) {
-                // SAFETY: removing reads and writes nothing of this process. The kernel refuses what is another user's.
+                // SAFETY: removal reads and writes no memory of this process. The kernel refuses another
+                // user's segments.
                 unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
             }
         }
     }
 }
 
-/// The last whole second before a time by a clock that may be some milliseconds behind; 0 where the clock was not set.
+/// Returns the last whole second before a time; the clock of segments may be some milliseconds behind.
+/// Returns 0 if the clock was not set.
 fn second_before(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().saturating_sub(1))
 }
 
-/// The next of these signals, or None when the time is up.
+/// Waits for the next of these signals, or returns None at the deadline.
 fn next_signal(signals: &libc::sigset_t, deadline: Option<Instant>) -> Option<Signal> {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -334,7 +340,7 @@ fn next_signal(signals: &libc::sigset_t, deadline: Option<Instant>) -> Option<Si
             tv_nsec: left.subsec_nanos() as libc::c_long,
         });
         let left = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: set and time are initialised, and what came with the signal is not asked for.
+        // SAFETY: set and time are initialised, and the signal's information is not requested.
         let signal = unsafe { libc::sigtimedwait(signals, std::ptr::null_mut(), left) };
         if signal > 0 {
             return Signal::from_named_raw(signal);
@@ -346,7 +352,7 @@ fn next_signal(signals: &libc::sigset_t, deadline: Option<Instant>) -> Option<Si
 }
 
 fn set_of(signals: &[Signal]) -> libc::sigset_t {
-    // SAFETY: all zeros are a set, which `sigemptyset` then makes the empty one.
+    // SAFETY: all zeros are a valid set, which `sigemptyset` then empties.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -357,7 +363,7 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
     }
 }
 
-/// The command's status as a shell would say it.
+/// Returns the command's status in a shell's encoding.
 fn exit_status(status: WaitStatus) -> i32 {
     status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
 }

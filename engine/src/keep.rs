@@ -1,9 +1,10 @@
-//! `keep`: a directory that cannot outlive the process that asked for it.
+//! `keep`: a directory that cannot outlive the process that requested it.
 //!
-//! The lab holds this process's standard input. Whatever becomes of the lab, that input ends, and
-//! the directory goes, the control groups of its name, and with them every process that was started in it: their guards end them first, but a guard
-//! can be killed just before the lab is. Should this process be killed as well, the kernel releases its lock on
-//! `keeper.json`, and the next run ends those processes and removes the directory.
+//! The lab keeps this process's standard input open. However the lab ends, that input ends. The keeper then
+//! removes the directory and the control groups of its name, and ends every process that was started in it.
+//! Their guards end them first, but a guard can be killed just before the lab is. If the keeper is killed as
+//! well, the kernel releases its lock on `keeper.json`, and the next run ends those processes and removes the
+//! directory.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -18,9 +19,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::groups;
 use crate::proc::Stat;
 
-/// How long guards are let end what they have started, once the lab is gone. They kill it, which takes milliseconds.
+/// Time for guards to end what they started after the lab is gone. They use SIGKILL, which takes
+/// milliseconds.
 const GUARDS_LIMIT: Duration = Duration::from_secs(5);
-/// How long the directory is tried to be removed while dying servers still write into it.
+/// Time for removing the directory while dying servers still write into it.
 const LIMIT: Duration = Duration::from_secs(10);
 
 pub fn main(arguments: &[String]) -> i32 {
@@ -28,9 +30,10 @@ pub fn main(arguments: &[String]) -> i32 {
         eprintln!("usage: tollbar-engine keep DIRECTORY");
         return 2;
     };
-    // These end the lab, from the terminal or at shutdown, and then the directory has to be removed.
+    // These signals end the lab, from the terminal or at shutdown, and the keeper must outlive it to remove
+    // the directory.
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-        // SAFETY: ignoring a signal runs nothing.
+        // SAFETY: an ignored signal runs no code.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let directory = Path::new(directory);
@@ -38,10 +41,10 @@ pub fn main(arguments: &[String]) -> i32 {
         eprintln!("keep: {}: {error}", directory.display());
         return 1;
     }
-    // As /proc shows it, once it is gone too.
+    // `/proc` shows the canonical path, also after the directory is removed.
     let directory = &fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     match write_down(directory) {
-        // Locked for as long as this process waits.
+        // The lock is kept while this process waits.
         Ok(_lock) => wait(),
         Err(error) => eprintln!("keep: {}: {error}", directory.display()),
     }
@@ -54,46 +57,48 @@ pub fn main(arguments: &[String]) -> i32 {
     }
 }
 
-/// Others may pass through, for a server's workers run as another user; only the owner may list it.
+/// Makes the directory. Other users may traverse it, because a server's workers run as another user; only the
+/// owner may list it.
 fn make(directory: &Path) -> io::Result<()> {
     const MODE: u32 = 0o711;
     fs::DirBuilder::new().mode(MODE).create(directory)?;
-    // Whatever the mask was.
+    // The mode must not depend on the umask.
     fs::set_permissions(directory, fs::Permissions::from_mode(MODE))
 }
 
-/// Says who keeps the directory, and locks what it says: by the lock the next run knows that it is kept.
+/// Writes the keeper's identity into the directory and locks that file: the lock tells the next run that the
+/// directory has a keeper.
 ///
-/// A process id means nothing in another container that shares the folder of temporary files, and may be
-/// another process's after the machine was started again; the lock is the kernel's own word.
+/// A process id means nothing in another container that shares the folder of temporary files, and may belong
+/// to another process after a reboot. The kernel releases the lock when the keeper ends.
 fn write_down(directory: &Path) -> io::Result<fs::File> {
     let own = Stat::read(std::process::id() as i32);
     let own = own.ok_or_else(|| io::Error::other("/proc/self/stat is not as expected"))?;
     let keeper = serde_json::json!({
         "pid": std::process::id(),
-        // In the kernel's ticks since boot.
+        // The unit is clock ticks since boot.
         "start_time": own.started,
         "boot_id": boot_id()?,
     });
     let unfinished = directory.join(".keeper.json");
     let mut file = fs::File::create(&unfinished)?;
-    // A file system that locks nothing says so here, and leaves id, start and boot to be believed.
+    // Some file systems do not support locks; there the next run relies on id, start time and boot id.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     file.write_all(keeper.to_string().as_bytes())?;
-    // Locked before it has its name, so that it is never seen there without its lock.
+    // The file is locked before it gets its name, so that it is never seen without its lock.
     fs::rename(&unfinished, directory.join("keeper.json"))?;
     Ok(file)
 }
 
-/// Which start of the machine this is: ticks are counted anew after each.
+/// Returns the id of this boot: ticks start again with each.
 fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// Says that the directory is there, and waits for the end of standard input.
+/// Reports that the directory exists, and waits for the end of standard input.
 fn wait() {
     let mut stdout = io::stdout();
-    // If the lab does not read any more, standard input has ended too.
+    // If the lab no longer reads, standard input has ended too.
     let _ = stdout.write_all(b"ready\n").and_then(|()| stdout.flush());
     let mut rest = [0; 64];
     let mut stdin = io::stdin();
@@ -107,13 +112,13 @@ fn wait() {
     }
 }
 
-/// Removes the tree, what servers that are being ended still put into it, and those servers.
+/// Ends the servers that may still write to the directory, and removes it with all their files.
 fn remove(directory: &Path) -> io::Result<()> {
     let begun = Instant::now();
     let deadline = begun + LIMIT;
     loop {
         let writers = writers(directory)?;
-        // A guard removes the shared memory that its tree leaves as well: killed, it could not.
+        // A guard also removes the shared memory of its tree, which a killed guard could not.
         if begun.elapsed() < GUARDS_LIMIT && writers.iter().any(|writer| writer.is_guard) {
             std::thread::sleep(Duration::from_millis(10));
             continue;
@@ -133,19 +138,20 @@ fn remove(directory: &Path) -> io::Result<()> {
 
 /// A process whose standard error is a file in the directory.
 struct Writer {
-    /// Held before it was looked at, so that what is ended is what was seen, and not a process that got its id since.
+    /// Opened before the process is inspected, so that the process that is ended is the inspected one and not
+    /// a later one with its id.
     process: OwnedFd,
     is_guard: bool,
 }
 
 impl Writer {
-    /// Kills it, and says whether it was still there.
+    /// Kills the process. Returns true if it was still there.
     fn end(&self) -> bool {
         pidfd_send_signal(&self.process, Signal::KILL).is_ok()
     }
 }
 
-/// All of this directory, which is a path without links, as /proc shows the files in it.
+/// Returns all writers of this directory, which must be a path without links, as `/proc` shows it.
 fn writers(directory: &Path) -> io::Result<Vec<Writer>> {
     let engine = fs::read_link("/proc/self/exe")?;
     let mut found = Vec::new();
@@ -203,7 +209,7 @@ mod tests {
         beside.wait().expect("wait");
     }
 
-    /// Whether the directory's lock can be had.
+    /// Returns true if the directory's lock is free.
     fn lock_of(directory: &Path) -> bool {
         let file = fs::File::open(directory.join("keeper.json")).expect("keeper");
         flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()

@@ -1,5 +1,5 @@
-//! Tollbar's engine: measures. JSON lines in on standard input and out on standard output, talk on standard
-//! error. Python decides what to measure and what the numbers mean.
+//! Tollbar's engine measures. It reads JSON lines on standard input, writes JSON lines on standard output,
+//! and messages on standard error. Python decides what to measure and interprets the numbers.
 
 mod account;
 mod accounting;
@@ -40,7 +40,7 @@ mod store;
 mod team;
 mod tls;
 
-// The tests in `engine/tests` have it too, and none of this crate.
+// The tests in `engine/tests` use this file too, without the rest of the crate.
 #[cfg(test)]
 #[path = "../tests/skips/mod.rs"]
 mod skips;
@@ -92,7 +92,7 @@ fn main() {
         }
     };
     let _ = std::io::stdout().flush();
-    // A libcrypto registers exit handlers of its own; some of them crash once its memory is half gone.
-    // SAFETY: it takes a number, and nothing of this program runs after it.
+    // A libcrypto registers exit handlers; some of them crash once its memory is partly freed.
+    // SAFETY: it takes a number, and no code of this program runs after it.
     unsafe { libc::_exit(status) }
 }

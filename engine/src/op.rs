@@ -1,4 +1,4 @@
-//! `op`: perform one task.
+//! `op`: performs one task.
 
 use crate::chunks::Chunks;
 use crate::contract::{Done, Mode, Offer, Proof, ProviderName, Ready, Receipt, Record, Task};
@@ -13,7 +13,7 @@ pub fn main() -> i32 {
     runner::run(perform)
 }
 
-/// The last line: the only one, but for a task that measures.
+/// Performs a task and returns its last line, which is the only one unless the task measures.
 fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
     let opened = mask(task).and_then(|()| open(&task.provider, task.word("cpu", "native")?));
     let provider = match opened {
@@ -25,28 +25,28 @@ fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
         Mode::Verify => verify(provider.as_ref(), task),
         Mode::Measure => measure(provider.as_ref(), task, lines),
     };
-    // Made afterwards: preparing may load modules, which a receipt names.
+    // The receipt is made last: preparing may load modules, which it names.
     let receipt = receipt(provider.as_ref());
     match done {
-        // A session has shown its receipt when it was ready.
+        // The receipt of a session was part of its `ready` line.
         Ok(done) if task.mode == Mode::Measure => Record::Ok(Box::new(done)),
         Ok(done) => Record::Ok(Box::new(Done { receipt: Some(receipt), ..done })),
         Err(failure) => Record::refusal(failure, Some(receipt)),
     }
 }
 
-/// Masks this process as a task asks for it, before it starts a thread.
+/// Masks instruction sets as the task requests, before this process starts a thread.
 pub fn mask(task: &Task) -> Result<(), Failure> {
     match task.provider.kind.as_str() {
         "libcrypto" => crate::libcrypto::mask(task.word("cpu", "native")?),
-        // `open` refuses a mask for these.
+        // `open` refuses a mask for other providers.
         _ => Ok(()),
     }
 }
 
-/// The provider of this name, ready to be asked; `cpu` says which instruction sets it may use.
+/// Opens the provider of this name; `cpu` limits the instruction sets that it may use.
 pub fn open(name: &ProviderName, cpu: &str) -> Result<Box<dyn Provider>, Failure> {
-    // A library that is linked in has looked at the processor before `main`: too late to mask anything.
+    // A linked-in library has read the processor's features before `main`, too late for a mask.
     if cpu != "native" && name.kind != "libcrypto" {
         return Err(Failure::Unsupported(format!(
             "{} cannot be told to leave instruction sets unused",
@@ -67,7 +67,7 @@ pub fn open(name: &ProviderName, cpu: &str) -> Result<Box<dyn Provider>, Failure
     }
 }
 
-/// Which code answers.
+/// Returns the receipt of the code that answers.
 pub fn receipt(provider: &dyn Provider) -> Receipt {
     Receipt { engine: runner::engine_receipt(), ..provider.receipt() }
 }
@@ -79,9 +79,9 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
         .collect()
 }
 
-/// Makes a task's primitive ready, and sees that every setting of the task had a part in it.
+/// Prepares a task's primitive, and fails if a setting of the task was not read.
 pub fn prepare(provider: &dyn Provider, task: &Task) -> Prepared {
-    // Of what a fresh process does first, nothing is a process too.
+    // The null choice of a fresh process's first operation is a process as well, not an empty primitive.
     let is_nothing = task.choice == "none" && task.op != FIRST;
     let primitive = if is_nothing { nothing(task) } else { provider.prepare(task) }?;
     task.all_settings_read()?;
@@ -118,14 +118,14 @@ fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Do
     Ok(Done::default())
 }
 
-/// A task's primitive on a provider that is opened for it: no thread of this engine shares what another one opened,
-/// but for the library itself.
+/// Prepares a task's primitive on a provider opened for it alone: threads of this engine share only the
+/// library.
 fn prepare_anew(task: &Task) -> Prepared {
     prepare(open(&task.provider, task.word("cpu", "native")?)?.as_ref(), task)
 }
 
-/// The families that have a null choice (the same path, and nothing done at the end of it), and the settings that belong
-/// to it: what would vary the others' work.
+/// Families with a null choice (the same code path without work), and the settings that it accepts because
+/// they vary the other choices' work.
 const FAMILIES: &[(&str, &[&str])] = &[
     ("digest", &["bytes", "input", "fetch"]),
     ("mac", &["bytes"]),
@@ -138,7 +138,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("spin", &["iterations"]),
 ];
 
-/// The null choice of a task's family.
+/// Returns the null choice of a task's family.
 fn nothing(task: &Task) -> Prepared {
     let row = FAMILIES.iter().find(|(family, _)| *family == task.family);
     let (_, settings) = row.ok_or_else(|| {

@@ -1,39 +1,39 @@
-//! Pacing: when work is warm, how much of it leads to a chunk before the clock starts, and how much is done between two
-//! looks at the clock. One way for primitives, for databases and for loads.
+//! Pacing: when work is warm, how much work precedes a chunk's clock, and how much is done between two
+//! readings of the clock. Primitives, databases and loads use the same rules.
 
 use crate::clock::{self, Clocks};
 use crate::failure::Failure;
 use crate::runner::Advance;
 
 const MS: f64 = 1e6;
-/// A window is as long as a chunk usually is, so that what is found in it holds for chunks.
+/// Length of a warm-up window, that of a usual chunk, so that its cost applies to chunks.
 pub const WINDOW_NS: f64 = 5.0 * MS;
-/// The share of a chunk that is worked before its clock starts, for caches that others have used.
+/// Share of a chunk that is worked before its clock starts, because other trials have used the caches.
 const LEAD: f64 = 0.1;
-/// What takes more than this share of a chunk has warmed itself before it is done.
+/// Share of a chunk from which an operation needs no lead-in: it warms the caches by itself.
 const LONG: f64 = 0.25;
-/// A batch is meant to last a little longer than asked: one that falls short takes a second one.
+/// Factor by which a batch is planned longer than requested: a batch that falls short needs a second one.
 const MARGIN: f64 = 1.03;
-/// How far the estimate moves with each chunk: one disturbed chunk must not make all the next ones short.
+/// Weight of each chunk in the estimate, so that one disturbed chunk does not shorten all later ones.
 const WEIGHT: f64 = 0.5;
-/// No operation is faster than a tenth of a cycle, the empty loop included.
+/// Lower bound of an operation's time: a tenth of a cycle, below even the empty loop.
 const LEAST_NS: f64 = 0.02;
 
-/// When work is taken to be warm.
+/// Conditions under which work is warm.
 #[derive(Clone, Copy)]
 pub struct Warmth {
-    /// Two windows in a row whose cost differs by less have settled.
+    /// Largest relative difference of two windows in a row that counts as settled.
     pub steady: f64,
-    /// Two windows agree by chance sooner than caches and frequency settle.
+    /// Shortest warm-up: two windows can agree by chance before caches and frequency settle.
     pub least_ns: f64,
-    /// What varies by nature never settles.
+    /// Longest warm-up: work that varies by nature never settles.
     pub most_ns: f64,
 }
 
-/// Of work that this process does, or a database for it.
+/// Conditions for work that this process does, or a database for it.
 pub const USUAL: Warmth = Warmth { steady: 0.02, least_ns: 10.0 * MS, most_ns: 300.0 * MS };
 
-/// A warm-up under way, window by window.
+/// A warm-up in progress, window by window.
 pub struct WarmUp {
     warmth: Warmth,
     former: Option<f64>,
@@ -44,28 +44,28 @@ impl WarmUp {
         WarmUp { warmth, former: None }
     }
 
-    /// Whether it is over with a window of this cost, so long after it began.
+    /// Returns true if the warm-up ends with a window of this cost, this time after it began.
     pub fn is_over(&mut self, cost: f64, spent_ns: f64) -> bool {
         let Warmth { steady, least_ns, most_ns } = self.warmth;
         let agrees = self.former.replace(cost).is_some_and(|former| (cost / former - 1.0).abs() <= steady);
         (agrees && spent_ns >= least_ns) || spent_ns >= most_ns
     }
 
-    /// Nothing is compared with the last window, which was too short.
+    /// Discards the last window, which was too short to compare with.
     pub fn forget(&mut self) {
         self.former = None;
     }
 }
 
-/// How long one operation takes, lately, and how many of them fill a time.
+/// Recent time of one operation, and the number of operations that fill a time.
 pub struct Pace {
     each_ns: f64,
-    /// How many operations are never parted: those of a commit.
+    /// Number of operations that are never separated: those of a commit.
     step: u64,
 }
 
 impl Pace {
-    /// Of operations of which nothing is known yet.
+    /// Makes the pace of operations whose time is unknown.
     pub fn new(step: u64) -> Pace {
         Pace { each_ns: LEAST_NS, step }
     }
@@ -74,23 +74,23 @@ impl Pace {
         self.each_ns
     }
 
-    /// Operations took so long: forgets what was known.
+    /// Sets the time of an operation, and discards earlier estimates.
     pub fn set(&mut self, taken_ns: u64, operations: u64) {
         self.each_ns = each(taken_ns, operations);
     }
 
-    /// The operations of a chunk took so long.
+    /// Moves the estimate by the time of a chunk's operations.
     pub fn note(&mut self, taken_ns: u64, operations: u64) {
         self.each_ns += WEIGHT * (each(taken_ns, operations) - self.each_ns);
     }
 
-    /// How many operations fill the time: at least one.
+    /// Returns the number of operations that fill the time, at least one.
     pub fn filling(&self, time_ns: f64) -> u64 {
         self.whole(((time_ns / self.each_ns).ceil() as u64).max(1))
     }
 
-    /// How many operations come before the clock starts. Of a chunk that is a number of operations it is a share of
-    /// them, whatever they cost, so that all tables of a round grow alike.
+    /// Returns the number of operations before the clock starts. A chunk given by operations alone has a
+    /// share of those, whatever they cost, so that all tables of a round grow equally.
     pub fn lead(&self, asked: Advance) -> u64 {
         let asked_ns = asked.seconds * 1e9;
         if asked_ns == 0.0 {
@@ -100,7 +100,8 @@ impl Pace {
         if is_long { 0 } else { self.filling(LEAD * asked_ns) }
     }
 
-    /// Works for at least so long since the clocks were read, and at least so many operations; how many there were.
+    /// Works for at least the given time since the clocks were read, and at least the given number of
+    /// operations. Returns the number performed.
     pub fn work(
         &self,
         asked: Advance,
@@ -124,7 +125,7 @@ impl Pace {
         }
     }
 
-    /// So many that the last commit has as many rows as every other one.
+    /// Rounds up to whole commits, so that the last one has as many rows as the others.
     fn whole(&self, operations: u64) -> u64 {
         operations.next_multiple_of(self.step)
     }
@@ -134,10 +135,10 @@ fn each(taken_ns: u64, operations: u64) -> f64 {
     (taken_ns as f64 / operations as f64).max(LEAST_NS)
 }
 
-/// Does something for the first time in a fresh process: after many times, an allocator holds what it likes, and not
-/// what one needs. How far resident memory rose meanwhile, in bytes, where that can be seen.
+/// Performs the first operation of a fresh process, and returns the growth of resident memory in bytes, if it
+/// can be seen. After many operations an allocator keeps more than one operation needs.
 pub fn memory_of(first: impl FnOnce() -> Result<(), Failure>) -> Result<Option<u64>, Failure> {
-    // What the reading itself needs is there before.
+    // The first reading allocates the memory that a reading needs.
     clock::memory_bytes();
     let is_seen = clock::forget_peak();
     let (resting, _) = clock::memory_bytes();
@@ -149,7 +150,7 @@ pub fn memory_of(first: impl FnOnce() -> Result<(), Failure>) -> Result<Option<u
 mod tests {
     use super::*;
 
-    /// A pace of so long an operation, in commits of so many.
+    /// Returns a pace with this time of an operation and this number of rows in a commit.
     fn pace(each_ns: u64, step: u64) -> Pace {
         let mut pace = Pace::new(step);
         pace.set(each_ns, 1);
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(0, pace(2_000_000, 1).lead(asked(0.005, 1)));
         assert_eq!(0, pace(100_000, 50).lead(asked(0.005, 1)));
         assert_eq!(1, pace(1_250_000, 1).lead(asked(0.005, 1)));
-        // Of so many, whatever they cost.
+        // A chunk given by operations has a share of them, whatever they cost.
         assert_eq!(25, pace(2_000_000, 1).lead(asked(0.0, 250)));
         assert_eq!(50, pace(2_000_000, 50).lead(asked(0.0, 250)));
         assert_eq!(0, pace(2_000_000, 1).lead(asked(0.0, 1)));
@@ -196,7 +197,7 @@ mod tests {
         assert!(operations >= 100 && operations % 50 == 0, "{operations}");
     }
 
-    /// A batch that was over too soon is followed by another, of what is left alone.
+    /// A batch that ended too soon is followed by another for the rest.
     #[test]
     fn what_is_faster_than_it_was_is_gone_on_with() {
         let (began, clocks, mut batches) = (std::time::Instant::now(), Clocks::read(), Vec::new());
@@ -209,7 +210,7 @@ mod tests {
         let operations = pace(10_000, 1).work(asked, &clocks, batch).expect("operations");
         assert!(began.elapsed().as_secs_f64() >= asked.seconds);
         assert_eq!(operations, batches.iter().sum::<u64>());
-        // With a margin, so that it is not over too soon as a rule.
+        // The margin makes a second batch rare.
         assert_eq!(1030, batches[0]);
         assert!(batches[1..].iter().all(|count| *count <= 510), "{batches:?}");
     }

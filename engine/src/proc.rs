@@ -1,29 +1,30 @@
-//! What `/proc` and the CPU clocks say of any process.
+//! Facts about any process from `/proc` and the CPU clocks.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 
-/// The few fields of `/proc/PID/stat` that are needed here.
+/// Fields of `/proc/PID/stat` that the engine uses.
 pub struct Stat {
     pub parent: i32,
-    /// Ended, and not waited for yet.
+    /// True if the process has ended and was not waited for.
     pub ended: bool,
     /// True once the process ends: the kernel sets this flag before it closes the files of the threads.
     pub is_ending: bool,
-    /// Runs, or waits for a core.
+    /// True if the process runs, or waits for a core.
     pub would_run: bool,
-    /// Page faults that needed no disk: its own, and those of the children it has waited for.
+    /// Page faults of the process that needed no disk; `reaped_faults` are those of the children it has
+    /// waited for.
     pub faults: u64,
     pub reaped_faults: u64,
-    /// CPU time of the children it has waited for; to a clock tick.
+    /// CPU time of the children it has waited for, in whole clock ticks.
     pub waited_ns: u64,
-    /// In ticks since the machine started.
+    /// Start time in ticks since boot.
     pub started: u64,
 }
 
-/// A flag of a thread that ends, of the kernel's include/linux/sched.h: see proc(5).
+/// Flag of a thread that ends, from the kernel's include/linux/sched.h: see proc(5).
 const PF_EXITING: u64 = 0x4;
 
 impl Stat {
@@ -32,7 +33,8 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Stat> {
-        // The second field is the program's name, which may hold anything; the rest begins with the third.
+        // The second field is the program's name, which may contain any character; the rest begins with the
+        // third.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Stat {
@@ -48,8 +50,9 @@ impl Stat {
     }
 }
 
-/// Whether a thread of a process runs, or waits for a core. The kernel adds what a running thread has used to the clock of
-/// its process at the next tick only, or when it stops: until then its state alone tells.
+/// Returns true if a thread of the process runs or waits for a core. The kernel adds the time of a running
+/// thread to the clock of its process only at the next tick or when it stops. Until then only its state shows
+/// that it works.
 pub fn would_run(pid: i32) -> bool {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let stats = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
@@ -60,12 +63,12 @@ fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
-/// CPU time of a process, all its threads, running and ended, user and system.
+/// Returns the CPU time of a process, all its threads, running and ended, user and system.
 pub fn cpu_clock_ns(pid: i32) -> Option<u64> {
     if !(1..=i32::MAX >> 3).contains(&pid) {
         return None;
     }
-    // The kernel's encoding of "the scheduler's clock of that process", which rustix has no name for.
+    // This is the kernel's encoding of "the scheduler's clock of that process", for which rustix has no name.
     let clock = ((!pid) << 3) | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one `timespec`, and refuses a clock that it does not know.
@@ -73,7 +76,7 @@ pub fn cpu_clock_ns(pid: i32) -> Option<u64> {
     (status == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// The children of a process, those that have ended and were not waited for included.
+/// Returns the children of a process, including ended ones that were not waited for.
 pub fn children(pid: i32) -> Vec<i32> {
     let mut children = Vec::new();
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return children };
@@ -82,11 +85,11 @@ pub fn children(pid: i32) -> Vec<i32> {
             Ok(text) => {
                 children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()))
             }
-            // A kernel built without that file.
+            // The kernel was built without that file.
             Err(_) if !has_children_file() => {
                 return children_by_scan(pid);
             }
-            // A thread that ended meanwhile.
+            // The thread has ended meanwhile.
             Err(_) => {}
         }
     }
@@ -107,7 +110,7 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Voluntary and not, of all threads that are there.
+/// Returns the number of voluntary and involuntary context switches of all threads that exist.
 pub fn context_switches(pid: i32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let of_task = |status: &str| -> u64 {
@@ -118,8 +121,8 @@ pub fn context_switches(pid: i32) -> Option<u64> {
     Some(statuses.map(|status| of_task(&status)).sum())
 }
 
-/// How long its threads that are there have waited for a core since they began, while others had it.
-/// None where the kernel does not tell.
+/// Returns the time that the existing threads have waited for a core since they began, or None if the kernel
+/// does not report it.
 pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut total_ns = None;
@@ -130,7 +133,7 @@ pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
     total_ns
 }
 
-/// The same of one thread, which opens it: read in some microseconds, beside work that is clocked.
+/// Run queue of the thread that opens it, read in some microseconds during clocked work.
 pub struct RunQueue(Option<fs::File>);
 
 impl RunQueue {
@@ -138,7 +141,7 @@ impl RunQueue {
         RunQueue(fs::File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Nought where the kernel does not tell.
+    /// Returns the time waited for a core, 0 if the kernel does not report it.
     pub fn wait_ns(&self) -> u64 {
         let mut text = [0; 96];
         let read = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
@@ -146,20 +149,21 @@ impl RunQueue {
     }
 }
 
-/// Time on a core, time in the queue for one, times it got one: the second of them.
+/// Returns the time in the queue, the second of three numbers: time on a core, time in the queue, turns on a
+/// core.
 fn queued_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The one core that a process may run on; None where there are several.
+/// Returns the only core that a process may use, or None if there are several.
 pub fn only_core(pid: i32) -> Option<usize> {
-    // Of zero the kernel would speak of the thread that asks, and no process has a number below.
+    // Zero would mean the calling thread to the kernel, and no process has a negative number.
     let process = (pid > 0).then(|| Pid::from_raw(pid))?;
     let set = sched_getaffinity(process).ok().filter(|set| set.count() == 1)?;
     (0..CpuSet::MAX_CPU).find(|core| set.is_set(*core))
 }
 
-/// The most memory it ever held.
+/// Returns the peak memory of a process.
 pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status_field(&status, "VmHWM:").map(|kib| kib * 1024)
@@ -168,22 +172,22 @@ pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
 /// A segment of System V shared memory.
 pub struct Segment {
     pub id: i32,
-    /// The process that made it.
+    /// Process that made the segment.
     pub maker: i32,
-    /// How many have attached it.
+    /// Number of processes that have attached it.
     pub users: u64,
-    /// When it was made or given to another user, in seconds since 1970.
+    /// Time at which it was made or given to another user, in seconds since 1970.
     pub changed: u64,
 }
 
-/// Those of this machine, or of this container.
+/// Returns the segments of this machine, or of this container.
 pub fn segments() -> Vec<Segment> {
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     text.lines().skip(1).filter_map(segment).collect()
 }
 
 fn segment(line: &str) -> Option<Segment> {
-    // key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap
+    // Fields: key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap.
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     Some(Segment {
         id: fields.get(1)?.parse().ok()?,
@@ -193,7 +197,7 @@ fn segment(line: &str) -> Option<Segment> {
     })
 }
 
-/// The number behind a name in the text of `/proc/PID/status`.
+/// Returns the number after a name in the text of `/proc/PID/status`.
 pub fn status_field(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
@@ -203,7 +207,7 @@ pub fn status_field(status: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Asked by a thread that is bound to one core, of itself and of what is no process.
+    /// A thread that is bound to one core asks for itself, and for numbers that name no process.
     #[test]
     fn what_is_no_process_has_no_core() {
         let bound = std::thread::spawn(|| {
@@ -219,7 +223,7 @@ mod tests {
         bound.join().expect("a thread that ends well");
     }
 
-    /// A program may call itself anything, brackets and blanks included.
+    /// A program's name may contain brackets and blanks.
     #[test]
     fn a_name_does_not_shift_the_fields() {
         let text = "7 (a) b (c)) S 3 1 1 0 -1 4194560 1 2 3 4 50 60 7 8 20 0 1 0 4711 1 1";
@@ -234,14 +238,14 @@ mod tests {
     fn both_ways_of_listing_children_agree() {
         let mut child = std::process::Command::new("sleep").arg("10").spawn().expect("sleep");
         let (own, pid) = (std::process::id() as i32, child.id() as i32);
-        // Other tests' threads may have children of their own.
+        // Other tests' threads may have child processes.
         assert!(children(own).contains(&pid));
         assert!(children_by_scan(own).contains(&pid));
         child.kill().expect("kill");
         child.wait().expect("wait");
     }
 
-    /// This process has a clock that moves, and switches and memory that are not nothing.
+    /// The clock of this process moves, and its switches and memory are above 0.
     #[test]
     fn this_process_is_seen() {
         let own = std::process::id() as i32;

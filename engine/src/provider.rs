@@ -1,5 +1,5 @@
-//! A provider: an implementation that performs choices, named by kind and, where it is a file, by path; and a primitive,
-//! the thing that is proved once and then timed.
+//! A provider performs choices: it has a kind and, if it is a file, a path. A primitive is one operation that
+//! is proved once and then timed.
 
 use crate::contract::{Proof, Receipt, Task};
 use crate::failure::Failure;
@@ -8,40 +8,40 @@ use crate::failure::Failure;
 pub type Offers = Vec<(&'static str, Vec<&'static str>)>;
 
 pub trait Provider {
-    /// Which code this is. A provider that cannot say measures nothing.
+    /// Returns the identity of this code. A provider without one measures nothing.
     fn receipt(&self) -> Receipt;
 
     fn offers(&self) -> Offers;
 
-    /// Makes ready what the task asks for: keys, contexts, buffers. Nothing of this is timed.
+    /// Prepares the keys, contexts and buffers of a task. Nothing of this is timed.
     fn prepare(&self, task: &Task) -> Prepared;
 }
 
-/// A primitive that is ready to be measured and proved, or why there is none.
+/// A primitive that is ready to be proved and measured, or the reason for a missing one.
 pub type Prepared = Result<Box<dyn Primitive>, Failure>;
 
 pub trait Primitive {
-    /// Does it once, and checks what came back as far as a caller would. This is what is timed.
+    /// Performs the operation once, and checks its result as far as a caller would. This is timed.
     fn perform(&mut self) -> Result<(), Failure>;
 
-    /// Shows that it does what it says: right things accepted, wrong things refused, known answers met.
+    /// Proves the operation: right inputs accepted, wrong inputs refused, known answers met.
     fn prove(&mut self) -> Result<Proof, Failure>;
 
-    /// Works before the clock of a chunk starts, however short the chunk: for one that is asked for one by one, whose
-    /// chunk has no tenth to spare.
+    /// Works before the clock of a chunk starts, however short the chunk. A primitive whose operations are
+    /// requested one by one needs this, because a tenth of its chunk is less than an operation.
     fn lead_in(&mut self) {}
 
-    /// CPU time so far of the processes that do the work, where that is not this one; None: it is.
+    /// Returns the CPU time so far of the processes that do the work, or None if this process does it.
     fn elsewhere_ns(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes of data that one operation works on.
+    /// Returns the bytes of data that one operation works on.
     fn bytes(&self) -> u64 {
         0
     }
 
-    /// Does it many times. Compiled once for each primitive, so the loop calls it directly.
+    /// Performs the operation repeatedly. Compiled once for each primitive, so the loop calls it directly.
     fn batch(&mut self, operations: u64) -> Result<(), Failure> {
         for _ in 0..operations {
             self.perform()?;
@@ -50,16 +50,16 @@ pub trait Primitive {
     }
 }
 
-/// How this engine was built: compiler, optimisation, and the instruction sets that code may use without asking the
-/// processor.
+/// Build of this engine: compiler, optimisation, and the instruction sets that code may use without asking
+/// the processor.
 pub const BUILD: &str = env!("TOLLBAR_BUILD");
 
-/// What this engine is built from, as Cargo locked it: each direct dependency (name, version).
+/// Returns each direct dependency of this engine as Cargo locked it (name, version).
 pub fn crates() -> impl Iterator<Item = (&'static str, &'static str)> {
     env!("TOLLBAR_CRATES").split(';').filter_map(|entry| entry.split_once(' '))
 }
 
-/// The crates of these names, for a receipt.
+/// Returns the crates of these names, for a receipt.
 pub fn parts(names: &[&str]) -> std::collections::BTreeMap<String, String> {
     let named = crates().filter(|(name, _)| names.contains(name));
     named.map(|(name, version)| (name.to_owned(), version.to_owned())).collect()

@@ -1,17 +1,17 @@
-//! What looks random and depends on nothing but a seed: numbers, data to work on, and what each user draws.
+//! Pseudo-random numbers, data and user choices that depend only on a seed.
 
-/// SplitMix64: 8 bytes of state, and every seed is as good as another.
+/// SplitMix64: 8 bytes of state, and every seed is equally good.
 #[derive(Debug, Clone, Default)]
 pub struct Sequence(u64);
 
 impl Sequence {
-    /// A sequence of this seed and these numbers, in this order; no two such lists share one.
+    /// Makes the sequence of this seed and these numbers, in this order; no two such lists share one.
     pub fn of(seed: u64, numbers: [u64; 2]) -> Sequence {
         let step = |seed: u64, number: u64| Sequence(Sequence(seed).next() ^ number).next();
         Sequence(numbers.into_iter().fold(seed, step))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,18 +20,19 @@ impl Sequence {
         mixed ^ (mixed >> 31)
     }
 
-    /// A whole number under `below`, by the high bits: no division, and no bias that could be seen.
+    /// Returns a whole number under `below`, by the high bits: no division, and no visible bias.
     pub fn under(&mut self, below: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(below)) >> 64) as u64
     }
 
-    /// Above 0, and at most 1.
+    /// Returns a fraction above 0, and at most 1.
     pub fn fraction(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Bytes of a seed's sequence: any seed, zero included, gives bytes without a pattern that a library could profit from.
+/// Returns bytes of a seed's sequence. Every seed, also zero, gives bytes without a pattern that a library
+/// could profit from.
 pub fn filled(bytes: usize, seed: u64) -> Vec<u8> {
     let (mut sequence, mut data) = (Sequence(seed), Vec::with_capacity(bytes + 8));
     while data.len() < bytes {
@@ -41,7 +42,7 @@ pub fn filled(bytes: usize, seed: u64) -> Vec<u8> {
     data
 }
 
-/// A copy with its first bit turned, or one byte more where there is no bit to turn.
+/// Returns a copy with its first bit flipped, or with one byte more if it was empty.
 pub fn tampered(data: &[u8]) -> Vec<u8> {
     let mut other = data.to_vec();
     match other.first_mut() {
@@ -51,8 +52,8 @@ pub fn tampered(data: &[u8]) -> Vec<u8> {
     other
 }
 
-/// A copy with the lowest bit of its last byte turned. The first bytes of a signature are DER's in DSA and ECDSA, and
-/// would be refused for their form alone.
+/// Returns a copy with the lowest bit of its last byte flipped. The first bytes of a DSA or ECDSA signature
+/// are DER, and would be refused for their form alone.
 pub fn tampered_at_end(data: &[u8]) -> Vec<u8> {
     let mut other = data.to_vec();
     if let Some(byte) = other.last_mut() {
@@ -61,10 +62,10 @@ pub fn tampered_at_end(data: &[u8]) -> Vec<u8> {
     other
 }
 
-/// What a user draws: which kind of client, which path, which unique query.
+/// Random draws of a user: kind of client, path, unique query.
 ///
-/// Two sequences a user, one advanced by its connections and one by its requests: what a user asks depends
-/// on how many it asked before, and neither on time nor on how often its connection had to be made again.
+/// Each user has two sequences, one advanced by its connections and one by its requests. A user's requests
+/// depend only on the number of requests before, not on time or reconnections.
 #[derive(Debug, Clone, Default)]
 pub struct UserRandom {
     connections: Sequence,
@@ -72,14 +73,14 @@ pub struct UserRandom {
 }
 
 impl UserRandom {
-    /// The sequence of one user in one phase. Each chunk draws its own, however many requests there was time
-    /// for before it.
+    /// Makes the sequences of one user in one phase. Each chunk has its own, however many requests the
+    /// previous one had time for.
     pub fn new(seed: u64, user: u32, phase: u64) -> UserRandom {
         let mut mixer = Sequence::of(seed, [u64::from(user), phase]);
         UserRandom { connections: Sequence(mixer.next()), requests: Sequence(mixer.next()) }
     }
 
-    /// The kind of the next connection; `shares` are weights, and their sum is above 0.
+    /// Draws the kind of the next connection; `shares` are weights, and their sum is above 0.
     pub fn connector(&mut self, shares: &[u32]) -> u16 {
         if shares.len() == 1 {
             return 0;
@@ -94,7 +95,7 @@ impl UserRandom {
         0
     }
 
-    /// The next request: which of so many paths, and a number that no other request has.
+    /// Draws the next request: one of `paths` paths, and a number that no other request has.
     pub fn request(&mut self, paths: usize) -> (u16, u64) {
         let path = self.requests.under(paths as u64) as u16;
         (path, self.requests.next())
@@ -116,7 +117,7 @@ mod tests {
             .collect()
     }
 
-    /// The same seed and user draw the same; another of either does not.
+    /// Equal seed and user draw equal numbers; a change of either changes them.
     #[test]
     fn a_user_random_the_same_again() {
         assert_eq!(drawn(7, 3), drawn(7, 3));
@@ -124,7 +125,7 @@ mod tests {
         assert_ne!(drawn(7, 3), drawn(8, 3));
     }
 
-    /// A connection made again does not change what is asked after it.
+    /// A reconnection does not change the requests after it.
     #[test]
     fn requests_do_not_depend_on_connections() {
         let (mut once, mut often) = (UserRandom::new(7, 0, 1), UserRandom::new(7, 0, 1));
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Shares are kept to, and a share of 0 is never drawn.
+    /// The shares are kept, and a share of 0 is never drawn.
     #[test]
     fn kinds_come_by_their_shares() {
         let mut random = UserRandom::new(1, 1, 1);

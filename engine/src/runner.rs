@@ -1,5 +1,5 @@
-//! A runner, whatever it measures: a task on the first line, then `advance` lines, each answered by a chunk, and a last
-//! line with the outcome.
+//! A runner, whatever it measures: a task on the first line, then `advance` lines, each answered by a chunk,
+//! and a last line with the outcome.
 
 use std::io::{BufRead, BufReader, Read, Stdin, Write};
 
@@ -11,7 +11,7 @@ use crate::calls;
 use crate::contract::{Chunk, Ready, Record, VERSION};
 use crate::failure::{Failure, on_one_line};
 
-/// How far a session is to go on: at least so long and at least so many.
+/// Length of a chunk: at least this time and at least this number of operations.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Advance {
@@ -25,20 +25,21 @@ pub struct Advance {
 #[serde(deny_unknown_fields)]
 struct Command {
     advance: Advance,
-    /// About how long the slices of a chunk are, where a runner can slice them; 0: it is whole.
+    /// Approximate length of a chunk's slices, if the runner can slice; 0: the chunk is whole.
     #[serde(default)]
     slice_seconds: f64,
 }
 
-/// An hour: past it the number was meant in another unit.
+/// Limit of one hour: a longer time was meant in another unit.
 const MOST_SECONDS: f64 = 3600.0;
 
 const LEAST_SLICE_SECONDS: f64 = 1e-5;
 
-/// Keys and messages of a task are some kilobytes: what is longer is no line of the contract, and is not read to its end.
+/// Limit of a line. Keys and messages of a task are some kilobytes; a longer line is refused without reading
+/// its end.
 const MOST_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What the lab says, line by line.
+/// Lines from the lab.
 pub struct Lines<Input = BufReader<Stdin>> {
     input: Input,
     line: String,
@@ -55,8 +56,8 @@ impl<Input: BufRead> Lines<Input> {
         Lines { input, line: String::new() }
     }
 
-    /// The task on the first line, refused if it is of another version of the contract: that has other fields, so it is
-    /// looked at before the rest, and the refusal names it.
+    /// Returns the task on the first line, or refuses another version of the contract. Other versions have
+    /// other fields, so that the version is read first and the refusal names it.
     pub fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
         if !self.read("the task")? {
             return Err("the task is missing: standard input is empty".to_owned());
@@ -76,7 +77,8 @@ impl<Input: BufRead> Lines<Input> {
         }
     }
 
-    /// How far to go on, and the seconds of a slice; None once the input has ended. Sleeps until one of them comes.
+    /// Waits for the next line, and returns the length of the chunk and of a slice in seconds, or None at the
+    /// end of the input.
     pub fn advance(&mut self) -> Result<Option<(Advance, f64)>, String> {
         if !self.read("the next line")? {
             return Ok(None);
@@ -87,14 +89,14 @@ impl<Input: BufRead> Lines<Input> {
         if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
             return Err(format!("cannot advance {seconds} seconds and {operations} operations"));
         }
-        // No processor does anything in less, and slices without end would be held in memory.
+        // No operation is shorter, and an unlimited number of slices would fill the memory.
         if slice_seconds != 0.0 && !(LEAST_SLICE_SECONDS..=MOST_SECONDS).contains(&slice_seconds) {
             return Err(format!("cannot slice a chunk into parts of {slice_seconds} seconds"));
         }
         Ok(Some((command.advance, slice_seconds)))
     }
 
-    /// False at the end of the input.
+    /// Reads a line. Returns false at the end of the input.
     fn read(&mut self, what: &str) -> Result<bool, String> {
         self.line.clear();
         let read = self.input.by_ref().take(MOST_LINE_BYTES).read_line(&mut self.line);
@@ -106,7 +108,7 @@ impl<Input: BufRead> Lines<Input> {
     }
 }
 
-/// Writes one line; false if there is nothing to write to any more.
+/// Writes one line. Returns false if the reader is gone.
 pub fn say<Line: Serialize>(line: &Line) -> bool {
     let mut out = std::io::stdout().lock();
     let Ok(mut text) = serde_json::to_vec(line) else { return false };
@@ -114,7 +116,7 @@ pub fn say<Line: Serialize>(line: &Line) -> bool {
     out.write_all(&text).and_then(|()| out.flush()).is_ok()
 }
 
-/// Has a task performed by this, and answers it with one last line; the exit status.
+/// Reads a task, performs it, answers with one last line, and returns the exit status.
 pub fn run<Task: DeserializeOwned, Done: Serialize>(
     perform: impl FnOnce(&Task, &mut Lines) -> Record<Done>,
 ) -> i32 {
@@ -132,7 +134,7 @@ pub fn engine_receipt() -> String {
     format!("tollbar-engine {} ({profile})", env!("CARGO_PKG_VERSION"))
 }
 
-/// What a debug build says instead of a number.
+/// Fails in a debug build, which measures nothing.
 pub fn optimised(debug: bool) -> Result<(), Failure> {
     match debug {
         true => Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned())),
@@ -140,7 +142,7 @@ pub fn optimised(debug: bool) -> Result<(), Failure> {
     }
 }
 
-/// A session up to the end of the input: ready, and a chunk for each line that says how far to go on.
+/// Runs a session to the end of its input: a `ready` line, and a chunk for each `advance` line.
 pub fn session<Observed: Serialize>(
     lines: &mut Lines,
     ready: Ready,
@@ -154,7 +156,7 @@ pub fn session<Observed: Serialize>(
     Ok(())
 }
 
-/// What a session says before its last line.
+/// A line of a session before its last one.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line<Observed> {

@@ -1,14 +1,15 @@
 //! Scheduling policy of clients that share a core with the server.
 
-/// Has this thread, and threads that it starts, wait for a turn when it wakes (`SCHED_BATCH`).
+/// Makes this thread, and threads that it starts, wait for a turn after waking (`SCHED_BATCH`).
 ///
-/// Under the usual policy an answer wakes the client, which takes the core in the middle of the server's turn. The next
-/// request is there before the server looks, which spares it a wait; and the longer a turn, the more often. A client that
-/// gives way lets the server finish: it waits equally often whatever its work costs. The policy needs no privilege; without
-/// it numbers are less equal and still right, so that a refusal ends nothing.
+/// Under the usual policy an answer wakes the client, which takes the core in the middle of the server's
+/// turn. Its next request then arrives before the server looks and saves the server a wait, more often the
+/// longer the turn is. A client that gives way lets the server finish: the server waits equally often
+/// whatever its work costs. The policy needs no privilege. Without it numbers are less equal but still right,
+/// so that a refusal is ignored.
 pub fn give_way() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters are alive, and 0 is the thread that calls.
+    // SAFETY: the parameters are alive, and 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
 }
 

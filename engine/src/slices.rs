@@ -1,12 +1,14 @@
-//! Slices of a chunk: parts of less than a millisecond with a reading of the probe before, between and after them.
+//! Slices of a chunk: parts of less than a millisecond, with a reading of the probe before, between and after
+//! them.
 //!
-//! On a core whose sibling thread belongs to others, quiet lasts one or two milliseconds: a chunk of five is hardly ever
-//! quiet from end to end, and most of its slices may be. They stay in one process and in one chunk, so that the caches
-//! are those of a chunk.
+//! On a core whose sibling thread belongs to others, quiet lasts one or two milliseconds. A chunk of five is
+//! rarely quiet from end to end, but most of its slices may be. Slices stay in one process and one chunk, so
+//! that the caches are those of a chunk.
 //!
-//! Slices are clocked by elapsed time, which is read without a system call: signatures by P-256 cost 1.5 % more where each
-//! slice read the CPU clock (system calls clear branch predictors on some processors). A chunk in which elapsed time
-//! was not the thread's CPU time, since others had the core or more threads worked, has no slices.
+//! Slices are clocked by elapsed time, which is read without a system call. P-256 signatures cost 1.5 % more
+//! if each slice reads the CPU clock (system calls clear branch predictors on some processors). A chunk whose
+//! elapsed time was not the thread's CPU time, because others had the core or more threads worked, has no
+//! slices.
 
 use serde::Serialize;
 
@@ -17,8 +19,8 @@ use crate::failure::Failure;
 use crate::runner::Advance;
 use crate::spin::Probe;
 
-/// How far elapsed time may be from CPU time, as a share: less than is called a difference. Others that have the core for
-/// a moment make it more.
+/// Largest relative difference of elapsed time and CPU time, below the smallest difference that is reported.
+/// A moment in which others have the core exceeds it.
 const ALIKE: f64 = 0.005;
 
 /// A part of a chunk.
@@ -27,18 +29,18 @@ pub struct Slice {
     pub operations: u64,
     pub cpu_ns: u64,
     pub wall_ns: u64,
-    /// Nanoseconds of the probe right before and right after.
+    /// Nanoseconds of the probe right before and right after the slice.
     pub probes_ns: (u64, u64),
 }
 
-/// A chunk's slices; empty where none were asked for.
+/// Slices of a chunk; empty if none were requested.
 #[derive(Serialize, Debug, Default)]
 pub struct Slices {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slice>,
 }
 
-/// Chunks that are sliced where that is asked for.
+/// Chunks of a primitive, sliced on request.
 pub struct Sliced {
     chunks: Chunks,
     probe: Probe,
@@ -72,7 +74,8 @@ impl Sliced {
         let (process_ns, _) = process.since();
         let wall_ns: u64 = slices.iter().map(|one| one.wall_ns).sum();
         let is_own = (thread_ns as f64 / all_ns as f64 - 1.0).abs() <= ALIKE;
-        // Where others had the core, as much of them fell on the probes as their share of the time.
+        // If others had the core, the probes got a share of that CPU time in proportion to their elapsed
+        // time.
         let share = wall_ns as f64 / all_ns as f64;
         let cpu_ns = if is_own { wall_ns } else { (process_ns as f64 * share) as u64 };
         self.chunks.note(cpu_ns, asked.operations);
@@ -81,8 +84,8 @@ impl Sliced {
     }
 }
 
-/// How many operations each slice has: nearly equally many, which together are those of the chunk.
-/// `each`: how many slices an operation fills.
+/// Returns the number of operations of each slice: nearly equal numbers whose sum is that of the chunk.
+/// `each` is the number of slices that one operation fills.
 fn parts(operations: u64, each: f64) -> impl Iterator<Item = u64> {
     let slices = ((operations as f64 * each).round() as u64).clamp(1, operations);
     (0..slices).map(move |at| operations * (at + 1) / slices - operations * at / slices)
@@ -112,8 +115,8 @@ mod tests {
         Sliced::new(Chunks::warm(Box::new(Burn(cpu_ns)), true).expect("an operation").0)
     }
 
-    /// A chunk with slices, and the nanoseconds around it. Next to other tests it takes some attempts until nothing else has
-    /// the core.
+    /// Returns a chunk with slices, and the nanoseconds around it. Among other tests it takes some attempts
+    /// until nothing else has the core.
     fn in_slices(cpu_ns: u64, asked: Advance) -> (Chunk<Slices>, u64) {
         let mut sliced = sliced(cpu_ns);
         let mut chunks = (0..2_000).map(|_| {
@@ -146,7 +149,7 @@ mod tests {
         assert!(chunk.cpu_ns >= 2_000_000 && chunk.cpu_ns + probes_ns <= around_ns, "{chunk:?} {around_ns}");
     }
 
-    /// Sleeping stands for others that have the core.
+    /// Sleeping simulates others that have the core.
     #[test]
     fn a_chunk_that_did_not_have_its_core_has_no_slices_and_its_own_time() {
         struct Sleeping;

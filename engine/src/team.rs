@@ -1,9 +1,9 @@
-//! Team: several threads perform one task at once, each on a primitive of its own.
+//! Team: several threads perform one task at once, each on its own primitive.
 //!
-//! Each opens the provider and makes keys and contexts ready by itself, as the threads of an application do: the library
-//! is one for all of them. A chunk begins with all of them at once. What a thread counts ends with its last operation,
-//! and until the last thread has counted its own all others go on working, uncounted: whatever is counted was done
-//! while all were at work.
+//! Each thread opens the provider and prepares keys and contexts itself, as the threads of an application do;
+//! they share the library. All threads begin a chunk at once. A thread's count ends with its last operation.
+//! The thread then works uncounted until the last thread has finished counting, so that every counted
+//! operation ran while all threads were at work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,51 +22,51 @@ use crate::proc::RunQueue;
 use crate::provider::Primitive;
 use crate::runner::Advance;
 
-/// More would be no test of a library any more, but of the scheduler.
+/// Limit of threads: more would test the scheduler instead of a library.
 const MOST_THREADS: usize = 1024;
-/// How long a thread that has counted its own works before it looks whether the others have: short beside a chunk, and
-/// long beside the look.
+/// Time that a thread works after its count before it checks whether the others have finished: short compared
+/// with a chunk, long compared with the check.
 const TAIL_NS: f64 = 20_000.0;
-/// A thread that waits for another one at the beginning of a chunk spins so often before it lets others have its core.
+/// Number of spins of a thread that waits at the beginning of a chunk before it yields its core.
 const SPINS: u32 = 1000;
 
-/// What one thread did of a chunk.
+/// Account of one thread's part of a chunk.
 #[derive(Serialize, Debug, Default, Clone)]
 pub struct Account {
     pub operations: u64,
     pub cpu_ns: u64,
     pub wall_ns: u64,
-    /// Time in which it would have run and others had its core.
+    /// Time in which it would have run but others had its core.
     pub run_queue_wait_ns: u64,
 }
 
-/// A chunk's accounts: those of its threads, and what the process used beside them all.
+/// Accounts of a chunk: those of its threads, and the CPU time of the process outside of them.
 #[derive(Serialize, Debug, Default)]
 pub struct Accounts {
     pub threads: Vec<Account>,
     pub left_over_ns: u64,
 }
 
-/// Threads that are ready and warm.
+/// Threads that are prepared and warm.
 pub struct Team {
     orders: Vec<Sender<Advance>>,
     answers: Receiver<Result<Answer, Failure>>,
-    /// CPU time of one operation of the first thread, alone.
+    /// CPU time of one operation of the first thread while it is alone.
     pub operation_ns: f64,
-    /// What the first operation of the process took.
+    /// Memory that the first operation of the process used.
     pub memory_bytes: Option<u64>,
 }
 
-/// What a thread says of a chunk.
+/// Answer of a thread to a chunk.
 struct Answer {
     account: Account,
-    /// All that it used for the chunk, what it did not count included.
+    /// All CPU time that the thread used for the chunk, counted or not.
     cpu_ns: u64,
 }
 
 impl Team {
-    /// The threads of a task, each with what `prepare` makes ready there. They become so one after the other: until then
-    /// no clock of a thread is read.
+    /// Starts the threads of a task, each with the primitive that `prepare` makes in it. They are prepared
+    /// one after the other, before any thread's clock is read.
     pub fn of(
         task: &Task,
         threads: usize,
@@ -111,14 +111,14 @@ impl Team {
         Ok(team)
     }
 
-    /// One chunk of all threads at once: each for at least so long and at least so many operations.
+    /// Performs one chunk on all threads at once, on each for at least this time and number of operations.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk<Accounts>, Failure> {
         let before_ns = clock::process_cpu_ns();
         for order in &self.orders {
             order.send(asked).map_err(|_| gone())?;
         }
         let said = self.orders.iter().map(|_| self.answers.recv().map_err(|_| gone())?);
-        // All have answered before one of them is found to have failed.
+        // All must answer before a failure is reported.
         let answers: Vec<Result<Answer, Failure>> = said.collect();
         let process_ns = clock::process_cpu_ns() - before_ns;
         let answers = answers.into_iter().collect::<Result<Vec<Answer>, Failure>>()?;
@@ -134,7 +134,7 @@ impl Team {
     }
 }
 
-/// A thread's life: a chunk for each order.
+/// Runs a thread: a chunk for each order.
 fn work(
     mut chunks: Chunks,
     orders: &Receiver<Advance>,
@@ -147,7 +147,7 @@ fn work(
         let led = caught(|| chunks.lead_in(asked));
         begin.wait(begin.come());
         let before_ns = queue.wait_ns();
-        // One that fails comes to both meetings all the same: the others would wait for it for ever.
+        // A thread that fails still comes to both meetings, because the others would wait for it for ever.
         let counted = led.and_then(|()| caught(|| chunks.counted(asked, &Clocks::of_thread())));
         let waited_ns = queue.wait_ns().saturating_sub(before_ns);
         let all = end.come();
@@ -166,7 +166,7 @@ fn work(
     }
 }
 
-/// Where threads wait until all have come, once a chunk.
+/// Meeting point at which threads wait until all have come, once a chunk.
 pub struct Meeting {
     threads: usize,
     come: AtomicUsize,
@@ -177,8 +177,9 @@ impl Meeting {
         Meeting { threads, come: AtomicUsize::new(0) }
     }
 
-    /// Comes to the next meeting. How many have come to this and all before it once all are there: none comes to the one
-    /// after it before all have left this one, as each chunk is ordered when the last one was answered.
+    /// Comes to the next meeting. Returns the total of arrivals once all threads are there. No thread comes
+    /// to the meeting after this one before all have left it, because each chunk is ordered after the last
+    /// was answered.
     pub fn come(&self) -> usize {
         (self.come.fetch_add(1, Ordering::AcqRel) / self.threads + 1) * self.threads
     }
@@ -187,12 +188,12 @@ impl Meeting {
         self.come.load(Ordering::Acquire) >= all
     }
 
-    /// Does not sleep: threads that are woken begin one after the other.
+    /// Waits without sleeping, because sleeping threads would wake one after the other.
     fn wait(&self, all: usize) {
         self.wait_unless(all, || false);
     }
 
-    /// The same, unless it is found that one of them will not come.
+    /// Waits until all have come, or `is_over` reports that one of them will not.
     pub fn wait_unless(&self, all: usize, is_over: impl Fn() -> bool) {
         let mut spins = 0;
         while !self.have_come(all) && !is_over() {
@@ -202,7 +203,7 @@ impl Meeting {
     }
 }
 
-/// Keeps this thread on a core, if there is one for it.
+/// Pins this thread to a core, if one is given.
 pub fn keep_on(core: Option<usize>) -> Result<(), Failure> {
     let Some(core) = core else { return Ok(()) };
     let mut set = CpuSet::new();
@@ -214,7 +215,7 @@ pub fn keep_on(core: Option<usize>) -> Result<(), Failure> {
     kept.map_err(|error| Failure::Failed(format!("a thread cannot be kept on core {core}: {error}")))
 }
 
-/// A thread that panics is a failure like any other, and the others hear of it.
+/// Turns a panic of a thread into a failure, which the others learn of.
 fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let panicked = |_| Err(Failure::Failed("a thread of this engine panicked".to_owned()));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
@@ -234,7 +235,7 @@ mod tests {
         serde_json::from_str(&text).expect("a task")
     }
 
-    /// Works for about so much CPU time of its thread, and fails after so many operations.
+    /// A primitive that uses about 20 µs of its thread's CPU time, and fails after this number of operations.
     struct Work(u32);
 
     impl Primitive for Work {
@@ -279,7 +280,7 @@ mod tests {
     fn a_thread_that_fails_ends_the_chunk_of_all() {
         fn failing(_: &Task) -> Result<Box<dyn Primitive>, Failure> {
             static MADE: AtomicUsize = AtomicUsize::new(0);
-            // The second one, once it is warm.
+            // The second thread fails after its warm-up.
             let most = if MADE.fetch_add(1, Ordering::Relaxed) == 1 { 20_000 } else { u32::MAX };
             Ok(Box::new(Work(most)))
         }
