@@ -1,4 +1,4 @@
-//! Readings of all accounts, and what was paid between two of them.
+//! Readings of all accounts, and the payments between two of them.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde::Serialize;
 use super::paid::Paid;
 use crate::clock::Clocks;
 
-/// The payment of each component since the accounts were opened.
+/// Payment of each component since the accounts were opened.
 #[derive(Debug, Default, Clone)]
 pub struct Reading {
     pub components: BTreeMap<String, Paid>,
-    /// The number of processes that could not be read to their end.
+    /// Number of processes that could not be read to their end.
     pub inexact: u64,
     pub(super) at_ns: u64,
 }
 
-/// The payment between two readings, each with nothing under way.
+/// Payment between two readings, each taken with no request in progress.
 #[derive(Serialize, Debug)]
 pub struct Bill {
     pub components: BTreeMap<String, Paid>,
@@ -25,10 +25,11 @@ pub struct Bill {
     pub cpu_ns: u64,
     #[serde(skip)]
     pub wall_ns: u64,
-    /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
+    /// True if part of the CPU time has the resolution of a clock tick: a child was reaped before it could be
+    /// read.
     #[serde(skip_serializing_if = "is_false")]
     pub ticks: bool,
-    /// A component was at work of its own when its account was opened, or when it was closed.
+    /// True if a component was busy with its own work when the bill was begun or ended.
     #[serde(skip_serializing_if = "is_false")]
     pub unsettled: bool,
 }
@@ -38,21 +39,22 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Bill {
-    /// The bill of work that ends one process per operation. The kernel keeps the exact sum of reaped children but shows it
-    /// in ticks (10 ms) of user and of system time, so the difference of two readings is wrong by 6 ms (one standard
-    /// deviation). Against 120 ms that is 5 %, and an excess in one chunk is missing from the next.
+    /// Returns the bill of work that ends one process per operation. The kernel keeps the exact sum of reaped
+    /// children, but shows it in ticks (10 ms) of user and of system time. So the difference of two readings
+    /// is wrong by 6 ms (one standard deviation). That is 5 % of 120 ms, and an excess in one chunk is
+    /// missing from the next.
     pub fn of_processes(self) -> Bill {
         const TICKS_MATTER_UNDER_NS: u64 = 120_000_000;
         Bill { ticks: self.ticks && self.components_ns() < TICKS_MATTER_UNDER_NS, ..self }
     }
 
-    /// By all components together.
+    /// Returns the CPU time of all components together.
     pub fn components_ns(&self) -> u64 {
         self.components.values().map(|paid| paid.cpu_ns).sum()
     }
 }
 
-/// A bill that has been begun.
+/// A bill that was begun and not ended.
 pub struct Opening {
     pub settled: bool,
     pub(super) reading: Reading,
@@ -60,21 +62,21 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// This process's clocks when it was.
+    /// Returns this process's clocks as read when the bill was begun.
     pub fn clocks(&self) -> &Clocks {
         &self.clocks
     }
 }
 
 impl Reading {
-    /// Puts what a component has paid at a later moment in the place of what was read.
+    /// Replaces a component's CPU time by a later reading.
     pub(super) fn restart(&mut self, name: &str, cpu_ns: u64) {
         if let Some(paid) = self.components.get_mut(name) {
             paid.cpu_ns = cpu_ns;
         }
     }
 
-    /// The payment of each component from an earlier reading to this one.
+    /// Returns the payment of each component from an earlier reading to this one.
     pub fn since(&self, earlier: &Reading) -> BTreeMap<String, Paid> {
         let wall_ns = self.at_ns - earlier.at_ns;
         let nothing = Paid::default();
@@ -82,8 +84,8 @@ impl Reading {
             let before = earlier.components.get(name).unwrap_or(&nothing);
             let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
             let run_queue_wait_ns = now.run_queue_wait_ns.saturating_sub(before.run_queue_wait_ns);
-            // Threads of one server also wait for each other, which is no wait for another program: on one core it cannot have
-            // been held up for longer than it did not run.
+            // Threads of one server also wait for each other, which is not a delay by another program. On one
+            // core another program cannot have delayed the server for longer than it did not run.
             let most_ns = if now.on_one_core { wall_ns.saturating_sub(cpu_ns) } else { u64::MAX };
             Paid { cpu_ns, run_queue_wait_ns: run_queue_wait_ns.min(most_ns), on_one_core: now.on_one_core }
         };

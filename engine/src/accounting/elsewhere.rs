@@ -1,8 +1,8 @@
-//! Components on another machine: an agent there reads their accounts, because only there they can be read.
+//! Components on another machine: an agent there reads their accounts, because only that machine can.
 //!
-//! A line of JSON each way, over a TCP connection that says nothing while a chunk is under way. Who asks has to prove
-//! first that it has the run's token, which itself is never sent. Clocks of two machines are never compared: the agent
-//! sends differences of its own.
+//! Each side sends lines of JSON over a TCP connection that is silent during a chunk. The client first proves
+//! that it has the run's token, which is never sent. Clocks of two machines are never compared: the agent
+//! sends differences of its own clock.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,25 +20,25 @@ use crate::clock;
 #[cfg(test)]
 pub mod tests;
 
-/// Of the protocol: the two ends are of one build, and say so in words if they are not.
+/// Protocol version: both ends must be of one build, and report a mismatch.
 pub const VERSION: u32 = 2;
-/// The names and processes of some components; no line is longer.
+/// Limit of a line: names and processes of some components fit.
 pub const MOST_LINE_BYTES: u64 = 64 * 1024;
-/// An agent answers within some milliseconds; settling may take a tenth of a second.
+/// Time limit of an agent's answer. It takes some milliseconds, or a tenth of a second for settling.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Of which the median is told.
+/// Round trips measured; the median is reported.
 const ROUND_TRIPS: usize = 21;
 pub const NONCE_BYTES: usize = 32;
 const LEAST_TOKEN_BYTES: usize = 16;
 
-/// Where an agent is, and what it is to account for.
+/// Address of an agent, and the components it accounts for.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     pub address: SocketAddr,
-    /// A file that only its owner reads, with the token in hexadecimal.
+    /// File that only its owner can read, with the token in hexadecimal.
     pub token_file: String,
-    /// Component to the process at the root of its tree, by its number there.
+    /// Components, each with the id on that machine of the process at the root of its tree.
     pub components: BTreeMap<String, i32>,
 }
 
@@ -65,7 +65,7 @@ pub struct Proof {
     pub proof: String,
 }
 
-/// What an agent answers, whatever it was asked.
+/// Answer of an agent to any request.
 #[derive(Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Answer {
@@ -73,17 +73,17 @@ pub struct Answer {
     pub usage: BTreeMap<String, Usage>,
     pub ticks: bool,
     pub unsettled: bool,
-    /// A component that is not there any more, or what else cannot be done.
+    /// Name of a component that ended, or another reason for a failure.
     pub fault: Option<String>,
 }
 
-/// The accounts of components on one other machine. A fault is kept: what comes after it is worth nothing.
+/// Accounts of components on one other machine. The first fault is kept, because later answers mean nothing.
 pub struct Elsewhere {
     address: SocketAddr,
     stream: BufReader<TcpStream>,
     fault: Option<String>,
     pub names: Vec<String>,
-    /// The median of some round trips while nothing else was under way.
+    /// Median of some round trips with no other traffic.
     pub round_trip_ns: u64,
 }
 
@@ -136,14 +136,14 @@ impl Elsewhere {
         self.hear()
     }
 
-    /// Asks, and waits for nothing: what has been asked of one machine is asked of the next before either answers.
+    /// Sends a request without waiting, so that all machines are asked before any has to answer.
     pub fn say(&mut self, asked: &Asked) {
         if self.fault.is_none() {
             self.fault = say(&mut self.stream, asked).err().map(|fault| self.about(&fault));
         }
     }
 
-    /// The answer to what was asked last.
+    /// Waits for the answer to the last request.
     pub fn hear(&mut self) -> Answer {
         if self.fault.is_some() {
             return Answer::default();
@@ -160,7 +160,7 @@ impl Elsewhere {
     }
 }
 
-/// The token in this file, which has to be the owner's alone.
+/// Reads the token in this file, which only its owner may read.
 fn read_token(path: &str) -> Result<Vec<u8>, String> {
     use std::os::unix::fs::PermissionsExt;
     let words = |error: std::io::Error| format!("{path}: {error}");

@@ -1,7 +1,7 @@
 //! Account of one component from its control group: exact, even for processes that have ended in it.
 //!
-//! The lab gives each component that it starts a group of its own where the kernel lets it (cgroup v2). `cpu.stat` is there
-//! without any controller, and adds up all that ever ran in the group.
+//! The lab gives each component that it starts its own group if the kernel allows it (cgroup v2). `cpu.stat`
+//! needs no controller, and sums everything that ever ran in the group.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,12 +12,12 @@ use super::component::Component;
 use super::paid::{Paid, Usage};
 use crate::{groups, proc};
 
-/// A group's name: that of the run's directory, and a number.
+/// Prefix of a group's name, which is that of the run's directory and a number.
 const PREFIX: &str = "tollbar-";
-/// Far longer than `cpu.stat` is.
+/// Buffer for `cpu.stat`, far longer than the file.
 const MOST_STAT_BYTES: usize = 1024;
 
-/// The account of one component by its group.
+/// Account of one component by its group.
 pub struct Group {
     name: String,
     root: i32,
@@ -27,7 +27,7 @@ pub struct Group {
     first_ns: u64,
     cpu_ns: u64,
     members: BTreeMap<i32, Member>,
-    /// The number of members that ended, and how long these waited for a core.
+    /// Number of members that ended; `ended_waits_ns` is the time they waited for a core.
     ended: u64,
     ended_waits_ns: u64,
     fault: Option<String>,
@@ -41,7 +41,7 @@ struct Member {
 }
 
 impl Group {
-    /// Opens the account of a component; None where it has no group of its own.
+    /// Opens the account of a component. Returns None if it has no group of its own.
     pub fn open(name: &str, root: i32) -> Option<Group> {
         let folder = own_folder_of(root)?;
         let stat = File::open(folder.join("cpu.stat")).ok()?;
@@ -131,7 +131,8 @@ impl Component for Group {
             let member = self.members.entry(*pid).or_default();
             member.waits_ns = proc::run_queue_wait_ns(*pid).unwrap_or(0).max(member.waits_ns);
         }
-        // Work that ends a process each time would make the list longer with each chunk.
+        // Forget ended processes, because work that ends a process each time would lengthen the list with
+        // each chunk.
         let gone: Vec<i32> = self.members.keys().filter(|pid| !there.contains(pid)).copied().collect();
         for pid in gone {
             let Some(member) = self.members.remove(&pid) else { continue };
@@ -161,13 +162,13 @@ impl Component for Group {
     }
 }
 
-/// The folder of the group that a process is in, where the lab made it for one component.
+/// Returns the folder of a process's group, if the lab made the group for one component.
 fn own_folder_of(pid: i32) -> Option<PathBuf> {
     let folder = groups::folder_of(pid)?;
     folder.file_name()?.to_str()?.starts_with(PREFIX).then_some(folder)
 }
 
-/// `usage_usec` of a `cpu.stat`, in nanoseconds.
+/// Returns `usage_usec` of a `cpu.stat`, in nanoseconds.
 fn usage_ns(stat: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(stat).ok()?;
     let usage_us = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;

@@ -1,8 +1,9 @@
-//! CPU time, memory and context switches of a component: a process and all below it.
+//! CPU time, memory and context switches of a component: a process and its descendants.
 //!
-//! Nothing vanishes. A component that the lab gave a control group is read there, exact to a microsecond. Elsewhere a process
-//! that ended is read to its end while it waits to be reaped; of one that was reaped between two readings, the rest is in
-//! what its parent waited for, to a clock tick, and that is said. A thread that ends stays in its process's clock.
+//! No CPU time is lost. A component with a control group from the lab is read there, exact to a microsecond.
+//! Without a group, a process that ended is read to its end while it waits to be reaped. If it was reaped
+//! between two readings, the rest is in its parent's sum of reaped children, with the resolution of a clock
+//! tick, and the bill reports that. A thread that ends stays in its process's clock.
 
 mod bill;
 mod component;
@@ -31,35 +32,37 @@ use tree::Tree;
 use crate::clock::{self, Clocks};
 use crate::proc;
 
-/// The accounts of all components of a trial.
+/// Accounts of all components of a trial.
 pub struct Accounts {
     here: Vec<Box<dyn Component>>,
-    /// All components here are kept on the one core of this thread, as they are in rounds.
+    /// True if all components here are pinned to the one core of this thread, as they are in rounds.
     is_core_shared: bool,
-    /// On other machines, each with an agent.
+    /// Accounts on other machines, each with an agent.
     elsewhere: Vec<Elsewhere>,
 }
 
-/// Between two readings: longer than a process takes to be woken and to close a connection.
+/// Time between two readings, longer than a process takes to wake and close a connection.
 const BETWEEN_READINGS: Duration = Duration::from_micros(200);
 
-/// A clock that still moves then is not closing connections, it is at work of its own.
+/// Limit of waiting for rest: a server whose clock still moves is busy with its own work, not closing
+/// connections.
 const LONGEST_SETTLING_NS: u64 = 100_000_000;
 
-/// The shortest sleep the kernel gives, about 6 µs.
+/// Shortest sleep of the kernel, about 6 µs.
 const NAP: Duration = Duration::from_nanos(1);
-/// A thread of this process may use the first one up, on its way to sleep.
+/// Naps with unmoved clocks that prove rest: a thread of this process may use up the first one on its way to
+/// sleep.
 const STANDING_NAPS: u32 = 2;
 
-/// Of the time between two readings, what a process may use and still be at rest: housekeeping.
+/// Divisor of the time between two readings: a process at rest uses at most this fraction for housekeeping.
 const REST: u64 = 100;
 
-/// Whether the clocks of processes that are at rest may move so far between two moments: each what they showed, and when.
+/// Returns true if the processes were at rest between two moments, each given as their CPU time and its time.
 fn stood_still((before_ns, read_ns): (u64, u64), (used_ns, now_ns): (u64, u64)) -> bool {
     used_ns.saturating_sub(before_ns) <= (now_ns - read_ns) / REST
 }
 
-/// Opens the account of a component: that of its control group where the lab gave it one, else that of its processes.
+/// Opens the account of a component: that of its control group if it has one, else that of its processes.
 fn opened(name: &str, root: i32) -> Result<Box<dyn Component>, String> {
     match Group::open(name, root) {
         Some(group) => Ok(Box::new(group)),
@@ -69,34 +72,35 @@ fn opened(name: &str, root: i32) -> Result<Box<dyn Component>, String> {
 
 impl Accounts {
     pub fn open(components: &BTreeMap<String, i32>) -> Result<Accounts, String> {
-        // A nap ends when it is due, and not the 50 µs later that a thread may oversleep.
+        // A nap must end on time: by default a thread may oversleep by 50 µs.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let accounts = components.iter().map(|(name, root)| opened(name, *root));
         let here = accounts.collect::<Result<_, _>>()?;
         Ok(Accounts { here, is_core_shared: false, elsewhere: Vec::new() })
     }
 
-    /// Returns whether processes that come and go are known to a microsecond. Another machine does not say.
+    /// Returns true if processes that come and go are counted to a microsecond. Another machine does not
+    /// report it.
     pub fn are_exact(&self) -> bool {
         self.elsewhere.is_empty() && self.here.iter().all(|account| account.is_exact())
     }
 
-    /// Those of components on other machines as well.
+    /// Adds the accounts of components on other machines.
     pub fn beside(mut self, places: &[Place]) -> Result<Accounts, String> {
         self.elsewhere = places.iter().map(Elsewhere::open).collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// How long a round trip to the machine of each component takes, while nothing else is under way; of those that are
-    /// on other machines.
+    /// Returns the duration of an idle round trip to the machine of each component that is on another
+    /// machine.
     pub fn round_trips_ns(&self) -> BTreeMap<String, u64> {
         let places = self.elsewhere.iter();
         places.flat_map(|one| one.names.iter().map(|name| (name.clone(), one.round_trip_ns))).collect()
     }
 
-    /// Waits until two readings in a row find all clocks standing, and nothing that would run: what a server still
-    /// has to do after its last answer, or after hundreds of connections were closed, is paid by then.
-    /// False if it was not at rest in time.
+    /// Waits until two readings in a row find all clocks unmoved and no thread ready to run. By then the
+    /// server has paid for its work after its last answer, or after hundreds of connections were closed.
+    /// Returns false if it was not at rest in time.
     fn settle(&mut self) -> bool {
         if self.here.is_empty() {
             return true;
@@ -116,9 +120,10 @@ impl Accounts {
         }
     }
 
-    /// Waits until the clocks stand that move after a lead-in, without touching more of the core's caches than it must: on a
-    /// core that is shared, every component that would run has it during one of these naps. A yield instead of a nap may give
-    /// the core to another program for milliseconds. Returns false if they did not stand in time.
+    /// Waits until the clocks that move after a lead-in are unmoved, and touches as little of the core's
+    /// caches as possible. On a shared core every component that is ready to run gets the core during one of
+    /// these naps. A yield instead of a nap may give the core to another program for milliseconds. Returns
+    /// false if the clocks still moved at the limit.
     fn nap_until_rest(&mut self) -> bool {
         let give_up_ns = clock::wall_ns() + LONGEST_SETTLING_NS;
         let (mut before_ns, mut standing) = (self.read_clocks(), 0);
@@ -134,7 +139,7 @@ impl Accounts {
         true
     }
 
-    /// CPU time by the clocks of known processes alone, a hundred times cheaper than a reading.
+    /// Reads CPU time by the clocks of known processes only, a hundred times cheaper than a full reading.
     fn read_clocks(&mut self) -> u64 {
         self.here.iter_mut().map(|account| account.read_clocks()).sum()
     }
@@ -145,7 +150,7 @@ impl Accounts {
         self.read_here()
     }
 
-    /// Asks all other machines at once: what they read, they read within one round trip of each other.
+    /// Asks all other machines at once, so that they read within one round trip of each other.
     fn ask_elsewhere(&mut self, asked: &Asked) {
         self.elsewhere.iter_mut().for_each(|place| place.say(asked));
     }
@@ -178,8 +183,8 @@ impl Accounts {
         Opening { settled, reading, clocks: Clocks::read() }
     }
 
-    /// Starts a bill that was begun before a lead-in, by reading clocks alone: whatever else is read here takes its place in
-    /// the caches that the lead-in has just filled. New processes are found when the bill ends.
+    /// Starts a bill that was begun before a lead-in, by reading clocks only: any other reading would
+    /// displace cache lines that the lead-in has just filled. New processes are found when the bill ends.
     pub fn start(&mut self, opening: &mut Opening) {
         self.ask_elsewhere(&Asked::Start);
         opening.settled &= if self.is_core_shared { self.nap_until_rest() } else { self.settle() };
@@ -194,7 +199,8 @@ impl Accounts {
         opening.clocks = Clocks::read();
     }
 
-    /// Ends a bill: this process's clocks are read now, and those of the components once they are at rest again.
+    /// Ends a bill: this process's clocks are read now, and those of the components once they are at rest
+    /// again.
     pub fn bill(&mut self, opening: &Opening) -> Bill {
         let (cpu_ns, wall_ns) = opening.clocks.since();
         let settled = self.settle() && opening.settled;
@@ -212,7 +218,7 @@ impl Accounts {
         bill
     }
 
-    /// An error names a component that is not there any more.
+    /// Returns an error that names a component which has ended.
     pub fn all_there(&self) -> Result<(), String> {
         if let Some(fault) = self.here.iter().find_map(|account| account.fault()) {
             return Err(fault.to_owned());
@@ -228,7 +234,7 @@ impl Accounts {
         }
     }
 
-    /// Reads a last time: memory, context switches and processes, since the opening.
+    /// Takes the last reading: memory, context switches and processes, since the opening.
     pub fn close(&mut self) -> BTreeMap<String, Usage> {
         self.ask_elsewhere(&Asked::Close);
         let mut usage: BTreeMap<_, _> =

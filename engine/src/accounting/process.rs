@@ -1,17 +1,17 @@
-//! One process of a component: its clock, and what is known of the children it reaped.
+//! Account of one process of a component: its clock, and the known usage of the children it reaped.
 
 use crate::proc::{self, Stat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
     There {
-        /// Runs, or waits for a core.
+        /// True if it runs, or waits for a core.
         would_run: bool,
     },
-    /// Its clock is final, and can be read until its parent reaps it.
+    /// Ended: the clock is final, and readable until the parent reaps the process.
     #[default]
     Ended,
-    /// Reaped.
+    /// Reaped by its parent.
     Gone,
 }
 
@@ -20,23 +20,23 @@ pub struct Process {
     pub pid: i32,
     pub parent: i32,
     pub state: State,
-    /// With the number, what makes a process: numbers come again.
+    /// Start time, which with the id identifies a process: ids are reused.
     started: u64,
     /// Its own clock, at the opening and now.
     clock_first_ns: u64,
     clock_ns: u64,
-    /// Of children it reaped, in ticks: at the opening and now.
+    /// CPU time of children it reaped, in ticks: at the opening and now.
     waited_first_ns: u64,
     waited_ns: u64,
-    /// What of that was read while those children were there.
+    /// Part of that time that was read while those children existed.
     known_ns: u64,
-    /// The rest, as far as it is known: children that came and went between two readings.
+    /// Known part of the rest: children that came and went between two readings.
     guessed_ns: u64,
-    /// Page faults: its own, and those of children it reaped, which tell to the last one whether all children
-    /// were known. CPU time in ticks could not: many children do not live for one.
+    /// Page faults, its own and those of the children it reaped. Their exact number shows whether all
+    /// children were known. CPU time in ticks cannot, because many children do not live for a tick.
     faults: u64,
     reaped_faults: u64,
-    /// As many as there should be, with all children known.
+    /// Page faults of the reaped children that were known.
     known_faults: u64,
     run_queue_wait_first_ns: u64,
     run_queue_wait_ns: u64,
@@ -46,7 +46,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process that is there, or has ended and was not reaped yet. At the opening its past does not count.
+    /// Finds a process that exists or has not been reaped yet. At the opening its past does not count.
     pub fn find(pid: i32, opening: bool) -> Option<Process> {
         let stat = Stat::read(pid)?;
         let mut process = Process { pid, parent: stat.parent, started: stat.started, ..Process::default() };
@@ -62,7 +62,7 @@ impl Process {
         Some(process)
     }
 
-    /// Reads all of it, and says how it is.
+    /// Reads everything, and returns the state.
     pub fn read(&mut self) -> State {
         self.state = self.read_there().unwrap_or(State::Gone);
         self.state
@@ -80,7 +80,7 @@ impl Process {
         Some(State::There { would_run: stat.would_run })
     }
 
-    /// Reads its clock alone.
+    /// Reads only its clock.
     pub fn read_clocks(&mut self) {
         if self.state != State::Gone
             && let Some(clock_ns) = proc::cpu_clock_ns(self.pid)
@@ -89,30 +89,30 @@ impl Process {
         }
     }
 
-    /// Whether it would run now, any of its threads.
+    /// Returns true if one of its threads runs or waits for a core.
     pub fn would_run(&self) -> bool {
         self.state != State::Gone && proc::would_run(self.pid)
     }
 
-    /// Notes that a known child of it was reaped.
+    /// Records that a known child of it was reaped.
     pub fn reaped(&mut self, life_ns: u64, faults: u64) {
         self.known_ns += life_ns;
         self.known_faults += faults;
     }
 
-    /// Whether all children that it reaped were read to their end.
+    /// Returns true if all children that it reaped were read to their end.
     pub fn fits(&self) -> bool {
         self.state == State::Gone || self.reaped_faults == self.known_faults
     }
 
-    /// Takes what its children used beyond what is known of them from what it waited for, to a tick.
+    /// Takes the unknown usage of its children from its sum of reaped children, which counts in ticks.
     pub fn guess(&mut self) {
         let waited_ns = self.waited_ns.saturating_sub(self.waited_first_ns);
         self.guessed_ns = self.guessed_ns.max(waited_ns.saturating_sub(self.known_ns));
         self.known_faults = self.reaped_faults;
     }
 
-    /// What its parent waits for.
+    /// Returns the CPU time that its parent's sum gains when it is reaped.
     pub fn life_ns(&self) -> u64 {
         self.clock_ns + self.waited_ns
     }
@@ -121,7 +121,7 @@ impl Process {
         self.faults + self.reaped_faults
     }
 
-    /// Since the opening.
+    /// Returns the CPU time since the opening.
     pub fn total_ns(&self) -> u64 {
         (self.clock_ns - self.clock_first_ns) + self.guessed_ns
     }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::clock;
 
-    /// Its own clock is read while it is there; the past is not counted.
+    /// The clock is read while the process exists; its past is not counted.
     #[test]
     fn a_clock_goes_on_from_the_opening() {
         let mut process = Process::find(std::process::id() as i32, true).expect("this process");
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(last_ns, process.total_ns());
     }
 
-    /// What a parent has waited for when it has reaped a child: all that it was, with what it had reaped itself.
+    /// A parent that reaps a child gets the child's own usage and that of the children it had reaped.
     #[test]
     fn a_life_is_its_own_and_that_of_those_it_reaped() {
         let process = Process {

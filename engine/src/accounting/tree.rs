@@ -7,25 +7,25 @@ use super::paid::{Paid, Usage};
 use super::process::{Process, State};
 use crate::proc;
 
-/// The account of one component: the CPU clocks of a process and of all below it.
+/// Account of one component: the CPU clocks of a process and its descendants.
 #[derive(Default)]
 pub struct Tree {
     name: String,
     root: i32,
     on_one_core: bool,
-    /// Parents before their children, those that ended included.
+    /// Processes, parents before their children, ended ones included.
     pub processes: Vec<Process>,
     inexact: u64,
     most_processes: usize,
-    /// A process came or went between the last two readings.
+    /// True if a process came or went between the last two readings.
     has_changed: bool,
-    /// A process came or went during the last bill: this component's work starts or ends processes.
+    /// True if a process came or went during the last bill: this component's work starts or ends processes.
     comes_and_goes: bool,
-    /// Why there is no account any more.
+    /// Reason why the account ended.
     fault: Option<String>,
 }
 
-/// A tree larger than that is not one component's, and a walk through it takes longer than a chunk.
+/// Limit of processes: a larger tree is not one component's, and a walk through it takes longer than a chunk.
 const MOST_PROCESSES: usize = 4096;
 
 impl Tree {
@@ -48,7 +48,7 @@ impl Tree {
         Ok(account)
     }
 
-    /// Reads every process that is there; true if one of them was not any more.
+    /// Reads every process. Returns true if one of them was gone.
     fn read_processes(&mut self) -> bool {
         let mut vanished = false;
         for index in 0..self.processes.len() {
@@ -58,7 +58,7 @@ impl Tree {
                 continue;
             }
             vanished = true;
-            // Reaped before it was read to its end.
+            // Its parent reaped it before it was read to its end.
             self.inexact += u64::from(before != State::Ended);
             let (parent, life_ns, faults) = (process.parent, process.life_ns(), process.life_faults());
             if let Some(parent) =
@@ -70,9 +70,10 @@ impl Tree {
         vanished
     }
 
-    /// Finds processes that were not known. At the opening what they did before is not counted.
+    /// Finds new processes. At the opening their earlier work is not counted.
     fn walk(&mut self, opening: bool) -> Result<(), String> {
-        // Breadth first; a process that comes and goes meanwhile is in what its parent waited for.
+        // The walk is breadth first; a process that comes and goes meanwhile is in its parent's sum of reaped
+        // children.
         let (mut found, mut seen) = (vec![self.root], HashSet::from([self.root]));
         let mut at = 0;
         while let Some(&pid) = found.get(at) {
@@ -104,7 +105,7 @@ impl Component for Tree {
         self.root
     }
 
-    /// CPU time since the opening, as it was read last.
+    /// Returns the CPU time since the opening, by the last reading.
     fn used_ns(&self) -> u64 {
         self.processes.iter().map(Process::total_ns).sum()
     }
@@ -117,8 +118,8 @@ impl Component for Tree {
         }
     }
 
-    /// Returns whether the component's first process runs. The process is read again here, because a client may find its
-    /// connection closed before the next reading of the clocks.
+    /// Returns true if the component's first process runs. The process is read again here, because a client
+    /// may find its connection closed before the next reading of the clocks.
     fn root_is_there(&self) -> bool {
         self.processes.first().is_some_and(|process| matches!(process.state, State::There { .. }))
             && proc::Stat::read(self.root).is_some_and(|stat| !stat.is_ending)
@@ -133,7 +134,8 @@ impl Component for Tree {
         self.used_ns()
     }
 
-    /// Reads what a bill starts from. Where its work starts processes and ends them, their clocks are not known before a walk.
+    /// Reads the starting point of a bill. If the component's work starts and ends processes, a walk must
+    /// find their clocks.
     fn read_for_start(&mut self) {
         if self.comes_and_goes {
             self.read();
@@ -143,8 +145,8 @@ impl Component for Tree {
     }
 
     fn read(&mut self) {
-        // A child may be reaped between its own reading and its parent's: then the two do not fit, and another
-        // reading is taken. What does not fit after three has been reaped unseen.
+        // A child may be reaped between its own reading and its parent's; then the two do not fit, and the
+        // next reading repairs that. A difference after three readings is a child that was reaped unseen.
         self.has_changed = false;
         for _ in 0..3 {
             let vanished = self.read_processes();
@@ -166,7 +168,7 @@ impl Component for Tree {
         }
     }
 
-    /// Takes the next bill to be like the one that was just closed.
+    /// Prepares for a next bill like the one that was just closed.
     fn expect_as_now(&mut self) {
         self.comes_and_goes = self.has_changed;
     }

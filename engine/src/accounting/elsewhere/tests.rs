@@ -1,4 +1,4 @@
-//! Machines that answer as a test wants it: what is asked of several is asked of all before any has to answer.
+//! Simulated machines: a request to several goes to all before any has to answer.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write};
@@ -14,15 +14,16 @@ use super::{
 };
 use crate::accounting::{Accounts, Bill, Paid};
 
-/// Who is answered only once all others were asked as well.
+/// Requests that are answered only after all other machines received them.
 const TOGETHER: [&str; 4] = ["Begin", "Bill", "Read", "Close"];
 
 const NAMES: [&str; 3] = ["web", "database", "directory"];
 
-/// What an agent says against the exactness of its bill: it was read to a tick, it is unsettled.
+/// Limits of a bill's exactness that an agent reports: resolution of a tick, unsettled.
 type Flags = (bool, bool);
 
-/// An agent of one component, which bills with these flags, until its connection ends. Gives what it was asked.
+/// Starts an agent of one component, which bills with these flags until its connection ends. Returns its
+/// address, and a handle that yields the requests.
 fn agent(name: &'static str, flags: Flags, all: Arc<Barrier>) -> (SocketAddr, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -51,7 +52,7 @@ fn agent(name: &'static str, flags: Flags, all: Arc<Barrier>) -> (SocketAddr, Jo
     (address, answering)
 }
 
-/// A file that only its owner reads, with a token of 32 zeros; it goes when this does.
+/// File that only its owner can read, with a token of 32 zeros; removed when this is dropped.
 pub struct TokenFile(pub String);
 
 impl TokenFile {
@@ -72,7 +73,7 @@ impl Drop for TokenFile {
     }
 }
 
-/// What three machines bill together, each with its flags.
+/// Bills three machines together, each with its flags.
 fn billed(flags: [Flags; 3]) -> Bill {
     let token = TokenFile::new();
     let all = Arc::new(Barrier::new(NAMES.len()));
@@ -103,13 +104,13 @@ fn billed(flags: [Flags; 3]) -> Bill {
     bill
 }
 
-/// Sequentially asked, none would answer: each waits for the others.
+/// Sequential requests would get no answer, because each machine waits for the others.
 #[test]
 fn all_machines_are_asked_before_any_has_to_answer() {
     assert_eq!(NAMES.len() as u64, billed([(false, false); 3]).components_ns());
 }
 
-/// What some machines say against their parts of a bill is said of the whole.
+/// A limit of exactness that some machines report applies to the whole bill.
 #[test]
 fn a_bill_is_as_exact_as_its_least_exact_part() {
     let exact = (false, false);
@@ -127,7 +128,8 @@ fn a_bill_is_as_exact_as_its_least_exact_part() {
     }
 }
 
-/// An agent that answers so many pings late, and then nothing but this; None: it ends the connection.
+/// Opens the accounts of an agent that answers `late` pings late and then sends only `then`; None: it ends
+/// the connection.
 fn opened(late: usize, then: Option<&'static str>) -> (SocketAddr, Result<Accounts, String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -164,11 +166,11 @@ fn of_round_trips_the_median_is_told() {
         accounts.expect("accounts").round_trips_ns()["web"] >= LATE.as_nanos() as u64
     };
     assert!(is_late(ROUND_TRIPS / 2 + 1));
-    // A busy machine may be as late itself.
+    // A busy machine may itself be as late.
     assert!((0..5).any(|_| !is_late(ROUND_TRIPS / 2)));
 }
 
-/// A machine that is not there any more is a fault from then on, in words that say which one.
+/// A machine that is gone is a fault from then on, and the message names it.
 #[test]
 fn a_machine_that_fails_is_named() {
     for (then, words) in [
@@ -188,7 +190,7 @@ fn a_machine_that_fails_is_named() {
     }
 }
 
-/// No answer in time is told from an answer that is none.
+/// A missing answer and an invalid one have different messages.
 #[test]
 fn what_is_not_heard_says_why() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

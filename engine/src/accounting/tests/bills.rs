@@ -1,4 +1,4 @@
-//! What is said between two readings: CPU time, waits, time, and how exact they are.
+//! A bill's CPU time, waits and elapsed time, and their stated exactness.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use super::{Shell, TICKS_NS};
 use crate::accounting::{Accounts, Bill, Paid, Reading};
 
-/// Between two readings there is the time between them, from which the longest wait on one core is told.
+/// A reading records its time, because the time between two readings limits the wait on one core.
 #[test]
 fn a_reading_has_its_time() {
     let mut accounts = Accounts::open(&BTreeMap::new()).expect("accounts");
@@ -16,10 +16,10 @@ fn a_reading_has_its_time() {
     assert!(accounts.read().at_ns - first.at_ns >= 2_000_000);
 }
 
-/// Processes of one component on one core wait for each other, and no other program has their core.
+/// Processes of one component on one core wait for each other, but no other program delays them.
 #[test]
 fn those_of_one_component_do_not_hold_it_up() {
-    // They stay when they have done: what a process has waited goes with it.
+    // The processes stay when they have finished, because a process takes its waits with it.
     let burners = "for i in 1 2 3 4; do (burn; echo done; exec sleep 9) & all=\"$all $!\"; done";
     let mut shell = Shell::start(&format!("trap 'kill $all' EXIT; {burners}"));
     let pid = Pid::from_raw(shell.0.id() as i32);
@@ -41,7 +41,8 @@ fn those_of_one_component_do_not_hold_it_up() {
     shell.end();
 }
 
-/// A bill that was read to a tick says so; of work that ends a process each time, while ticks matter.
+/// A bill reports clock-tick resolution, and does so for work that ends a process each time while ticks
+/// matter.
 #[test]
 fn a_bill_says_that_it_was_read_to_a_tick() {
     for (script, is_to_a_tick) in [("(:); (:)", true), ("burn 20", false)] {
@@ -68,7 +69,7 @@ fn a_bill_says_that_it_was_read_to_a_tick() {
     }
 }
 
-/// Flags that are not up are not written: a line of a chunk is the longer for each.
+/// False flags are not written, because they lengthen the line of each chunk.
 #[test]
 fn a_bill_says_only_what_is_so() {
     for (ticks, unsettled, keys) in [
@@ -82,7 +83,7 @@ fn a_bill_says_only_what_is_so() {
     }
 }
 
-/// On one core a component cannot have waited while it ran; on several its threads wait beside one another.
+/// On one core a component cannot wait while it runs; on several cores its threads wait in parallel.
 #[test]
 fn what_waits_on_one_core_did_not_run_meanwhile() {
     let reading = |at_ns: u64, cpu_ns: u64, run_queue_wait_ns: u64, on_one_core: bool| Reading {

@@ -1,4 +1,4 @@
-//! A component with a control group of its own: exact, though its processes come and go.
+//! A component with its own control group is exact, although its processes come and go.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -6,7 +6,7 @@ use std::{fs, io};
 use super::{A_LITTLE_NS, Shell, bill_after_lead_in, used_ns};
 use crate::groups;
 
-/// A control group of this test, if this machine lets one be made; removed at the end.
+/// Control group of this test, if this machine allows one; removed at the end.
 struct Own(PathBuf);
 
 impl Own {
@@ -31,7 +31,7 @@ impl Drop for Own {
     }
 }
 
-/// Children that were reaped between two readings are counted to a microsecond, with no ticks to be said.
+/// Children that were reaped between two readings are counted to a microsecond, not in ticks.
 #[test]
 fn children_that_were_not_seen_are_exact() {
     let Some(group) = Own::made("exact") else { return };
@@ -66,7 +66,7 @@ fn a_start_has_all_that_the_lead_in_was() {
     shell.end();
 }
 
-/// A component that has ended is missed, though its group is there.
+/// A component that has ended is reported, although its group still exists.
 #[test]
 fn a_component_that_ended_is_missed_in_its_group() {
     let Some(group) = Own::made("ended") else { return };

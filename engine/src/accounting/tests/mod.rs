@@ -1,4 +1,4 @@
-//! CPU time of process trees, held against what the kernel says when they have ended.
+//! CPU time of process trees, compared with the kernel's account after they have ended.
 
 mod bills;
 mod groups;
@@ -13,19 +13,19 @@ use std::process::{Child, Command, Stdio};
 use super::bill::Bill;
 use super::{Accounts, Reading};
 
-/// Two fields of the kernel's account, each cut off to a tick of 10 ms.
+/// Error of two fields of the kernel's account, each truncated to a tick of 10 ms.
 const TICKS_NS: u64 = 20_000_000;
 
-/// What is read of clocks that may be left open: a shell's last steps, and the kernel's at its end.
+/// Tolerance of clock readings: a shell's last steps, and the kernel's at its end.
 const A_LITTLE_NS: u64 = 3_000_000;
 
-/// Enough work to be seen over ticks, by a shell without other programs.
+/// Shell function whose work exceeds some ticks, without other programs.
 const BURN: &str = "burn() { i=0; while [ $i -lt ${1:-150000} ]; do i=$((i+1)); done; }";
 
 struct Shell(Child, BufReader<std::process::ChildStdout>);
 
 impl Shell {
-    /// A shell that runs this script after the word "go", and then waits for another word.
+    /// Starts a shell that runs this script after the word "go", and then waits for another word.
     fn start(script: &str) -> Shell {
         let script = format!("{BURN}; read word; {script}; echo done; read word");
         let mut child = Command::new("sh")
@@ -52,7 +52,7 @@ impl Shell {
         assert!(!line.is_empty());
     }
 
-    /// Waits for a line that ends so.
+    /// Waits for a line that ends with this word.
     fn hear_word(&mut self, word: &str) {
         let mut line = String::new();
         while !line.trim_end().ends_with(word) {
@@ -61,10 +61,10 @@ impl Shell {
         }
     }
 
-    /// Lets it end: the CPU time of all it was and waited for.
+    /// Lets the shell end, and returns its CPU time and that of the children it has waited for.
     fn end(mut self) -> u64 {
         self.say();
-        // SAFETY: all zeros are a `rusage`.
+        // SAFETY: all zeros are a valid `rusage`.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         let (pid, mut status) = (self.0.id() as i32, 0);
         // SAFETY: both are written, and this child was not waited for yet.
@@ -74,7 +74,7 @@ impl Shell {
     }
 }
 
-/// CPU time since the opening.
+/// Returns the CPU time since the opening.
 fn used_ns(reading: &Reading) -> u64 {
     reading.components["web"].cpu_ns
 }
@@ -85,7 +85,7 @@ fn agree(expected_ns: u64, counted_ns: u64) {
     assert!(expected_ns.abs_diff(counted_ns) <= TICKS_NS, "{expected_ns} ns, counted {counted_ns}");
 }
 
-/// The bill of what the shell does after its lead-in, which ends with its first word.
+/// Bills the shell's work after its lead-in, which ends with its first word.
 fn bill_after_lead_in(shell: &mut Shell, accounts: &mut Accounts) -> Bill {
     let mut opening = accounts.begin();
     shell.say();

@@ -1,4 +1,4 @@
-//! What is at rest, and that a bill is begun and ended there.
+//! A bill begins and ends while all processes are at rest.
 
 use std::io::BufReader;
 use std::process::{Command, Stdio};
@@ -7,19 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::{Shell, used_ns};
 use crate::accounting::stood_still;
 
-/// A busy machine may keep a process from its rest for longer than that is waited for: so often it is tried.
+/// Attempts on a busy machine, which may keep a process from its rest for longer than the account waits.
 const ATTEMPTS: usize = 2000;
-/// Of those in which it came to rest, so many are enough. An interrupt, or a hypervisor, may add to what one of them reads.
+/// Attempts at rest that are evaluated. An interrupt, or a hypervisor, may add to the reading of a single
+/// one.
 const AT_REST: usize = 9;
 
-/// Holds what is true of a process that came to rest against most of the attempts in which it did; None: it did not.
+/// Checks an attempt's statement in most attempts at rest. An attempt returns None if the process did not
+/// come to rest.
 fn at_rest(attempt: impl Fn() -> Option<Result<(), String>>) {
     let attempts: Vec<_> = (0..ATTEMPTS).filter_map(|_| attempt()).take(AT_REST).collect();
     let wrong: Vec<&String> = attempts.iter().filter_map(|one| one.as_ref().err()).collect();
     assert!(2 * wrong.len() < attempts.len(), "of {} at rest: {wrong:?}", attempts.len());
 }
 
-/// What a server still does after its last answer is waited for.
+/// The account waits for a server's work after its last answer.
 #[test]
 fn an_account_is_closed_at_rest() {
     at_rest(|| {
@@ -39,7 +41,7 @@ fn an_account_is_closed_at_rest() {
     });
 }
 
-/// What a server still does for what came before is no part of a bill that is begun then.
+/// A bill excludes the work that a server still does for earlier requests.
 #[test]
 fn a_bill_is_begun_at_rest() {
     at_rest(|| {
@@ -56,7 +58,7 @@ fn a_bill_is_begun_at_rest() {
     });
 }
 
-/// A bill that was begun while a server was at work says so, though it was at rest when it was closed.
+/// A bill that was begun while a server was busy reports that, although it was closed at rest.
 #[test]
 fn a_bill_that_was_begun_at_work_is_unsettled() {
     let mut shell = Shell::start("burn 3000000");
@@ -68,7 +70,7 @@ fn a_bill_that_was_begun_at_work_is_unsettled() {
     assert!(accounts.bill(&opening).unsettled);
 }
 
-/// A server that never rests is not waited for without end, and it is said.
+/// The wait for a server that never rests has a limit, and the failure is reported.
 #[test]
 fn an_account_of_one_that_never_rests() {
     let mut shell = Shell::start("burn 3000000");
@@ -79,8 +81,8 @@ fn an_account_of_one_that_never_rests() {
     let _ = shell.0.wait();
 }
 
-/// Of a process whose first thread sleeps, the state of the others tells that one works: as of a test's, which waits for the
-/// thread of the test.
+/// If the first thread of a process sleeps, the states of its other threads show that one works. A test
+/// process is an example: its first thread waits for the thread of the test.
 #[test]
 fn a_thread_at_work_is_no_rest() {
     const TEST: &str = "accounting::tests::rest::a_thread_at_work_is_no_rest";
@@ -116,7 +118,7 @@ fn a_thread_at_work_is_no_rest() {
     assert!(!accounts.settle());
     other.say();
     other.hear_word("at rest");
-    // A busy machine may keep it from its rest for longer than that is waited for.
+    // A busy machine may keep it from its rest for longer than the account waits.
     assert!((0..ATTEMPTS).any(|_| accounts.settle()));
     other.end();
 }
@@ -126,7 +128,7 @@ fn a_process_at_work_would_run() {
     let mut shell = Shell::start("burn 3000000");
     let accounts = shell.accounts();
     shell.say();
-    // It has to be woken first.
+    // The process must be woken first.
     let would_run = (0..1000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
         accounts.here.iter().any(|account| account.would_run())
@@ -136,10 +138,10 @@ fn a_process_at_work_would_run() {
     assert!(would_run);
 }
 
-/// A hundredth of the time, which is housekeeping; nothing at all is rest as well.
+/// A hundredth of the time is housekeeping and counts as rest; so does no CPU time at all.
 #[test]
 fn what_hardly_runs_is_at_rest() {
-    // Clocks and walls begin anywhere.
+    // CPU clocks and elapsed time may begin at any value.
     let (shown_ns, at_ns) = (7_000_000_000, 3_000_000_000_000);
     for (used_ns, elapsed_ns, is_at_rest) in [
         (0, 0, true),

@@ -1,10 +1,10 @@
-//! A bill is begun before a lead-in, and started after it by the clocks alone.
+//! A bill is begun before a lead-in, and started after it by reading clocks only.
 
 use super::{A_LITTLE_NS, Shell, agree, bill_after_lead_in, used_ns};
 use crate::accounting::component::Component;
 use crate::accounting::tree::Tree;
 
-/// The work of the lead-in is in no bill.
+/// No bill contains the work of the lead-in.
 #[test]
 fn a_bill_does_not_have_what_came_before_its_start() {
     let mut shell = Shell::start("burn; echo led; read word; burn");
@@ -24,10 +24,11 @@ fn a_bill_does_not_have_what_came_before_its_start() {
     agree(shell.end(), led_ns + first_ns + bill.components_ns());
 }
 
-/// The start reads no list of processes: what a lead-in has begun is found when the bill ends, and is paid for.
+/// The start reads no list of processes: a process that the lead-in started is found, and counted, when the
+/// bill ends.
 #[test]
 fn new_processes_are_found_when_a_bill_ends() {
-    // What runs in the background has no input but one that it is given.
+    // A background process has no input unless one is given to it.
     let script = "exec 3<&0; (echo begun; read word <&3; burn; echo burnt; read word <&3) & wait";
     let mut shell = Shell::start(script);
     let mut tree = Tree::open("web", shell.0.id() as i32).expect("an account");
@@ -59,7 +60,7 @@ fn what_comes_and_goes_is_walked_through_at_the_start() {
     shell.end();
 }
 
-/// A tree that is too large is an error, and no account without what is beyond the limit.
+/// A tree that is too large is an error, not an account without the processes beyond the limit.
 #[test]
 fn more_processes_than_are_walked_through_are_an_error() {
     let mut shell = Shell::start("sleep 9 & sleep 9 & sleep 9 & echo begun; read word; kill %1 %2 %3");

@@ -1,11 +1,11 @@
-//! Processes that come and go: none vanishes, and none is counted twice.
+//! Processes that come and go: none is lost, and none is counted twice.
 
 use std::process::Command;
 
 use super::{A_LITTLE_NS, BURN, Shell, TICKS_NS, agree, used_ns};
 use crate::proc;
 
-/// Children that come and go between two readings are in the account, to a tick, and that is said.
+/// Children that come and go between two readings are counted to a tick, and the reading reports that.
 #[test]
 fn children_that_were_not_seen_are_counted() {
     let mut shell = Shell::start("(burn); (burn)");
@@ -17,7 +17,7 @@ fn children_that_were_not_seen_are_counted() {
     let reading = accounts.read();
     assert!(reading.inexact > 0);
     agree(shell.end(), used_ns(&reading));
-    // Even those that leave no trace in ticks.
+    // This holds even for children that leave no trace in ticks.
     let mut shell = Shell::start("(:); (:)");
     let mut accounts = shell.accounts();
     shell.say();
@@ -26,7 +26,7 @@ fn children_that_were_not_seen_are_counted() {
     shell.end();
 }
 
-/// A child that was read while it was there, and then ended, is counted once.
+/// A child that was read and then ended is counted once.
 #[test]
 fn children_that_were_seen_are_counted_once() {
     let mut shell = Shell::start("(burn; echo half; burn); (burn)");
@@ -43,7 +43,7 @@ fn children_that_were_seen_are_counted_once() {
     agree(shell.end(), used_ns(&reading));
 }
 
-/// A child that has ended is read to its end before its parent reaps it: exact, and in no need of ticks.
+/// A child that has ended is read to its end before its parent reaps it: exact, without ticks.
 #[test]
 fn children_that_wait_to_be_reaped_are_exact() {
     let mut shell = Shell::start("burn & burn & burn 20 & read word; wait");
@@ -65,7 +65,7 @@ fn children_that_wait_to_be_reaped_are_exact() {
     assert!(expected_ns.abs_diff(counted_ns) <= A_LITTLE_NS, "{expected_ns} ns, counted {counted_ns}");
 }
 
-/// Whether a process has three children, all of which have ended.
+/// Returns true if a process has three children, all of which have ended.
 fn ended(pid: i32) -> bool {
     let children = proc::children(pid);
     children.len() == 3
@@ -85,7 +85,8 @@ fn a_component_that_ended_is_missed() {
     assert_eq!(Err(format!("web (process {pid}) ended during the trial")), accounts.all_there());
 }
 
-/// A component is missed as soon as it begins to end, whatever was read of it before: connections end later than that.
+/// A component is missed as soon as it begins to end, whatever was read before, because its connections end
+/// later.
 #[test]
 fn a_component_that_ends_is_missed_at_once() {
     let mut shell = Shell::start(":");
@@ -99,7 +100,7 @@ fn a_component_that_ends_is_missed_at_once() {
     let _ = shell.0.wait();
 }
 
-/// However often a child is read that stays where it is, it is one process, and what it used is used once.
+/// A child that stays is one process however often it is read, and its usage counts once.
 #[test]
 fn a_child_that_stays_is_one_process() {
     let mut shell = Shell::start("(burn; echo burnt; read word; echo again)");
@@ -114,7 +115,7 @@ fn a_child_that_stays_is_one_process() {
     agree(shell.end(), readings[2]);
 }
 
-/// Who reaps a child is told of it, be it the root of the component or not.
+/// The process that reaps a child gets its usage, whether it is the root of the component or not.
 #[test]
 fn a_child_of_a_child_is_exact() {
     let mut shell = Shell::start("(burn & echo begun; read word; wait; echo reaped; read word)");
@@ -140,7 +141,7 @@ fn a_child_of_a_child_is_exact() {
 /// A child whose parent never waits for it keeps its last reading.
 #[test]
 fn children_that_were_not_waited_for_keep_their_last_reading() {
-    // The inner shell becomes another program that waits for no child, and its child is let go before it.
+    // The inner shell becomes another program that waits for no child, and its child ends first.
     let (child, parent) = (Pipe::new("child"), Pipe::new("parent"));
     let (child_path, parent_path) = (&child.0, &parent.0);
     let script = format!("sh -c '{BURN}; (burn; echo burnt; cat {child_path}) & exec cat {parent_path}'");
@@ -179,7 +180,7 @@ impl Drop for Pipe {
     }
 }
 
-/// What a process did before the opening is not the trial's.
+/// Usage before the opening does not belong to the trial.
 #[test]
 fn the_past_is_not_counted() {
     let mut shell = Shell::start("burn; (burn); echo ready; read word");
