@@ -67,13 +67,13 @@ impl Cipher for Aead {
     }
 }
 
-/// How a mode makes its keys: (encrypting, decrypting).
+/// Constructors of a mode's keys: (encrypting, decrypting).
 type Keys<E, D> =
     (fn(UnboundCipherKey) -> Result<E, Unspecified>, fn(UnboundCipherKey) -> Result<D, Unspecified>);
 type Decrypt<D> = for<'a> fn(&D, &'a mut [u8], DecryptionContext) -> Result<&'a mut [u8], Unspecified>;
 
-/// A mode of AES with a key of so many bytes. This interface works in place, so an operation includes copying its
-/// input into the output buffer.
+/// A mode of AES with a key of `key_bytes` bytes. This interface works in place, so an operation includes
+/// copying its input into the output buffer.
 struct Mode<E: 'static, D: 'static> {
     algorithm: &'static cipher::Algorithm,
     key_bytes: usize,

@@ -1,4 +1,4 @@
-//! Digests, and what is built of them: HMAC and PBKDF2.
+//! Digests, and the functions that use them: HMAC and PBKDF2.
 
 use std::num::NonZeroU32;
 
@@ -31,7 +31,7 @@ pub const MACS: &[Row] = rows!(authenticate:
     "hmac-sha-512" = hmac::HMAC_SHA512,
 );
 
-/// The setting `algorithm`, which a choice carries together with its parameters.
+/// Values of the setting `algorithm`, which a choice sets together with its parameters.
 pub const ALGORITHMS: &[Row] = &[
     ("salted-sha-1", |task| salted(task, &digest::SHA1_FOR_LEGACY_USE_ONLY)),
     ("salted-sha-256", |task| salted(task, &digest::SHA256)),

@@ -33,7 +33,7 @@ struct Group(&'static agreement::Algorithm);
 impl Agreement for Group {
     type Private = agreement::PrivateKey;
     type Public = agreement::PublicKey;
-    // The secret is lent to a closure only; keeping it means copying it, as a TLS stack does.
+    // The library lends the secret to a closure only; keeping it needs a copy, as in a TLS stack.
     type Secret = Vec<u8>;
 
     fn generate(&self) -> Result<(agreement::PrivateKey, agreement::PublicKey), Failure> {
@@ -52,7 +52,7 @@ impl Agreement for Group {
     }
 }
 
-/// A public key as it is sent.
+/// A public key in its encoded form.
 struct PublicKey(kem::EncapsulationKeyBytes<'static>);
 
 impl AsRef<[u8]> for PublicKey {
@@ -61,7 +61,7 @@ impl AsRef<[u8]> for PublicKey {
     }
 }
 
-/// A parameter set, and what expands a seed for it: this interface imports expanded keys only.
+/// A parameter set, and the function that expands a seed for it: this interface imports expanded keys only.
 struct MlKem(&'static kem::Algorithm, ExpandSeed);
 
 impl Kem for MlKem {

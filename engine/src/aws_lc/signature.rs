@@ -41,7 +41,7 @@ fn public_key(
     ParsedPublicKey::new(algorithm, bytes).map_err(failed("reading the public key"))
 }
 
-/// The public keys of a scheme whose pairs give them as bytes.
+/// Public keys of a scheme whose key pairs export them as bytes.
 macro_rules! public_keys {
     ($scheme:ident, $verification:expr) => {
         fn public(&$scheme, key: &Self::Private) -> Result<ParsedPublicKey, Failure> {
@@ -54,7 +54,7 @@ macro_rules! public_keys {
     };
 }
 
-/// A padding and a digest of RSA, with what signs (where anything does) and what verifies.
+/// A padding and a digest of RSA, with the encoding that signs (None: verify only) and the one that verifies.
 type RsaRow =
     (&'static str, &'static str, Option<&'static api::RsaSignatureEncoding>, &'static api::RsaParameters);
 
@@ -68,7 +68,7 @@ const RSA: &[RsaRow] = &[
     ("pss", "sha-512", Some(&api::RSA_PSS_SHA512), &api::RSA_PSS_2048_8192_SHA512),
 ];
 
-/// Keys this short are good for verifying only.
+/// Rows of keys that are long enough only for verifying.
 const RSA_1024: &[RsaRow] = &[
     ("pkcs1", "sha-1", None, &api::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY),
     ("pkcs1", "sha-256", None, &api::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY),
@@ -98,7 +98,7 @@ struct Rsa {
 
 enum RsaKey {
     Pair(RsaKeyPair),
-    /// A PKCS#8 document, of a key that this library takes for verifying only.
+    /// PKCS#8 document of a key that this library accepts for verifying only.
     Foreign(Vec<u8>),
 }
 
@@ -144,7 +144,7 @@ impl Scheme for Rsa {
         let (RsaKey::Pair(pair), Some(encoding)) = (key, self.encoding) else {
             return Err(unsupported("sign with this digest or a key this short"));
         };
-        // The interface wants the caller's buffer, of exactly this length.
+        // The interface needs the caller's buffer, of exactly this length.
         let mut signature = vec![0; pair.public_modulus_len()];
         pair.sign(encoding, &SystemRandom::new(), message, &mut signature).map_err(failed("signing"))?;
         Ok(signature)
@@ -170,7 +170,8 @@ impl Scheme for Rsa {
 type Signing = &'static api::EcdsaSigningAlgorithm;
 type Verification = &'static api::EcdsaVerificationAlgorithm;
 
-/// A curve and a digest of ECDSA, with what signs (where anything does) and what verifies.
+/// A curve and a digest of ECDSA, with the algorithm that signs (None: verify only) and the one that
+/// verifies.
 type EcdsaRow = (&'static str, &'static str, &'static digest::Algorithm, Option<Signing>, Verification);
 
 const ECDSA: &[EcdsaRow] = &[
@@ -189,12 +190,12 @@ const ECDSA: &[EcdsaRow] = &[
 
 fn ecdsa(task: &Task) -> Prepared {
     let rows = || ECDSA.iter().filter(|row| row.0 == task.choice);
-    // What keys are made for where the digest at hand is one that is only verified.
+    // The keys are made by the row that signs, even if the requested digest is only verified.
     let own = rows().find(|row| row.3.is_some()).ok_or_else(|| unsupported("make keys of this curve"))?;
     let default = if task.op == "generate-key" { own.1 } else { "sha-256" };
     let (asked, bytes) = (task.word("digest", default)?, task.bytes(32)?);
     let is_raw = asked == "none";
-    // Bytes are signed as they are where they are as long as a digest that it signs.
+    // Bytes are signed without hashing if their length is that of a digest that the row signs.
     let row = rows().find(|row| match is_raw {
         true => row.2.output_len == bytes && row.3.is_some(),
         false => row.1 == asked,
@@ -215,9 +216,9 @@ struct Ecdsa {
     curve: &'static str,
     digest: &'static str,
     algorithm: &'static digest::Algorithm,
-    /// The bytes are taken for a digest, and signed as they are.
+    /// True if the bytes are used as a digest, and signed without hashing.
     is_raw: bool,
-    /// Whether it signs with this digest, and not only verifies.
+    /// True if it signs with this digest; false if it only verifies.
     is_own: bool,
     keys: Signing,
     verification: Verification,
@@ -300,7 +301,7 @@ impl Scheme for MlDsa {
     public_keys!(self, self.1);
 
     fn sign(&self, key: &api::PqdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
-        // The interface wants the caller's buffer.
+        // The interface needs the caller's buffer.
         let mut signature = vec![0; self.0.signature_len()];
         key.sign(message, &mut signature).map_err(failed("signing"))?;
         Ok(signature)
