@@ -1,8 +1,8 @@
-//! The functions that are bound, compared with what the libraries' own headers declare.
+//! Comparison of the bound functions with the declarations in the libraries' own headers.
 //!
-//! A signature written by hand is this program's word alone, and a call by a wrong one is undefined. So the tables are
-//! written out in C++, and a compiler that has read the headers says where they differ. `bind!` gives every function of
-//! a table to this; a table that is given to no test is dead code, which the lint refuses.
+//! A hand-written signature can be wrong, and a call through a wrong one is undefined. So the tables are
+//! written as C++, and a compiler that has read the headers reports the differences. `bind!` gives every
+//! function of a table a signature; a table that no test compares is dead code, which the lint refuses.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -25,7 +25,7 @@ impl Signature {
     }
 }
 
-/// A type of Rust's that C++ has too.
+/// A Rust type that also exists in C++.
 pub trait InCpp {
     fn in_cpp() -> String;
 }
@@ -94,22 +94,23 @@ pub struct Field {
 }
 
 impl Field {
-    /// `name` is the library's; `read` says which of ours it is, and of what type.
+    /// Makes a field: `name` is the library's; `read` selects ours, and gives its type.
     pub fn of<Structure: InCpp, T: InCpp>(name: &'static str, at: usize, _read: fn(Structure) -> T) -> Field {
         let (structure, kind) = (Structure::in_cpp(), T::in_cpp());
         Field { structure, name, at, kind, bytes: size_of::<Structure>() }
     }
 }
 
-/// A library's headers.
+/// Headers of a library.
 pub struct Headers {
     pub of: &'static str,
-    /// Where they are, if that is not where a compiler looks.
+    /// Folder of the headers, unless a compiler finds them by itself.
     pub folder: Option<&'static str>,
     pub files: &'static [&'static str],
-    /// Structures of the tables that they do not have, nor a function that takes one.
+    /// Structures of the tables that the headers do not declare; the headers have no function with one
+    /// either.
     pub without: &'static [&'static str],
-    /// The package of Debian's that has them.
+    /// Debian package that contains the headers.
     pub package: &'static str,
 }
 
@@ -152,14 +153,14 @@ pub const AWS_LC: Headers = Headers {
     package: "none: the crate aws-lc-sys brings them",
 };
 
-/// BoringSSL's, where `TOLLBAR_BORINGSSL_HEADERS` names the folder `include` of its source.
+/// Returns BoringSSL's headers, if `TOLLBAR_BORINGSSL_HEADERS` names the folder `include` of its source.
 pub fn boringssl() -> Option<Headers> {
     let folder: &'static str = std::env::var("TOLLBAR_BORINGSSL_HEADERS").ok()?.leak();
-    // It names the structure, and has no function that takes one.
+    // The headers name the structure, and have no function with it.
     Some(Headers { of: "BoringSSL", folder: Some(folder), without: &[], package: "none", ..AWS_LC })
 }
 
-/// Those of the forks that are there.
+/// Returns the headers of those forks that are there.
 pub fn forks() -> impl Iterator<Item = Headers> {
     std::iter::once(AWS_LC).chain(boringssl())
 }
@@ -172,11 +173,11 @@ pub const GSSAPI: Headers = Headers {
     package: "libkrb5-dev",
 };
 
-/// Names of functions, by what the headers say of them.
+/// Names of functions, by the result of the comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Compared {
     pub agrees: BTreeSet<String>,
-    /// With both types, as the compiler tells them.
+    /// Functions that differ, each with both types as the compiler prints them.
     pub differs: Vec<(String, String)>,
     pub undeclared: BTreeSet<String>,
 }
@@ -231,16 +232,16 @@ impl Headers {
         format!("{includes}{}{fields}{names}int main() {{\n{rows}}}\n", include_str!("headers.cpp"))
     }
 
-    /// What the program says.
+    /// Compiles and runs the program, and returns its output.
     fn run(&self, program: &str) -> String {
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-        // Tests are threads of one process, and two of them may ask the same headers.
+        // Tests are threads of one process, and two of them may compare the same headers.
         static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
         let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
         let folder = PrivateFolder::new(&format!("tollbar-headers-{}-{number}", std::process::id()));
         let made = folder.0.join("compare");
         let mut command = Command::new(&compiler);
-        // What is deprecated is called all the same: how much it costs is among the questions.
+        // Warnings are off, because deprecated functions are called too: their cost is one of the questions.
         command.args(["-std=c++17", "-w", "-x", "c++", "-", "-o"]).arg(&made);
         command.args(self.folder.map(|folder| format!("-I{folder}")));
         let started = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -261,12 +262,13 @@ impl Headers {
     }
 }
 
-/// Where a program is put that is run, until this is dropped. All may write to the folder of temporary files and foresee
-/// a name in it: what is run must be what was compiled, and its compiler must follow no link that others put there.
+/// Folder of a program that is compiled and run, removed on drop. Anyone may write to the folder of temporary
+/// files and foresee a name in it. The folder must be private, so that the program that runs is the compiled
+/// one and the compiler follows no planted link.
 struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    /// Fails where there is something of this name.
+    /// Makes the folder, and fails if the name exists.
     fn new(name: &str) -> PrivateFolder {
         let path = std::env::temp_dir().join(name);
         let made = DirBuilder::new().mode(0o700).create(&path);

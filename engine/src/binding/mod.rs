@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// Makes a type, `Api` unless it is named, with a field for each function, and its `bind`, which looks all of them up by
-/// name. A `part` binds itself. In tests it has `signatures`, which [`headers`] compares with the library's own.
+/// Makes a type, `Api` unless it is named, with a field for each function, and its `bind`, which looks all of
+/// them up by name. A `part` binds itself. In tests it has `signatures`, which [`headers`] compares with the
+/// library's own.
 macro_rules! bind {
     (parts $parts:tt required $required:tt optional $optional:tt) => {
         bind! { Api parts $parts required $required optional $optional }
@@ -29,7 +30,7 @@ macro_rules! bind {
         }
 
         impl $api {
-            /// The name of what is missing, if anything is.
+            /// Looks up all functions. Returns the name of a missing one as the error.
             pub fn bind(library: &Library) -> Result<Self, &'static str> {
                 use $crate::calls::{Function, slot};
                 // SAFETY: each function has the type that the headers of these libraries declare for its name.
@@ -56,7 +57,7 @@ macro_rules! bind {
 
         #[cfg(test)]
         impl $api {
-            /// Each function above, but for those of its parts.
+            /// Returns the signature of each function above, except those of its parts.
             pub fn signatures() -> Vec<$crate::binding::headers::Signature> {
                 use $crate::binding::headers::Signature;
                 vec![
@@ -70,8 +71,8 @@ macro_rules! bind {
 
 pub(crate) use bind;
 
-/// Opens and binds a shared object, a `kind` such as "libcrypto of OpenSSL 1.1.1 or later". It stays open for the life of
-/// the process.
+/// Opens and binds a shared object, a `kind` such as "libcrypto of OpenSSL 1.1.1 or later". It stays open for
+/// the life of the process.
 pub fn open<Api>(
     path: &Path,
     kind: &str,
@@ -80,26 +81,27 @@ pub fn open<Api>(
     let library = load(path)?;
     let api = bind(&library)
         .map_err(|symbol| format!("{} is not a {kind}: it has no `{symbol}`", path.display()))?;
-    // Never closed: libraries leave exit handlers behind that must not point at unmapped memory.
+    // Never closed: libraries register exit handlers that must not point at unmapped memory.
     std::mem::forget(library);
     Ok(Box::leak(Box::new(api)))
 }
 
 pub fn load(path: &Path) -> Result<Library, String> {
-    // Local scope: two versions may be in one process, and neither must find the other's functions.
-    // SAFETY: what runs here are the initialisers of a library that the user named to be measured.
+    // Local scope: two versions may be in one process, and neither may find the other's functions.
+    // SAFETY: only the initialisers of a library run here, which the user named to be measured.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let path = path.display();
-        // The loader's own words, such as which version of the C library it needs; it begins with the path itself.
+        // The loader's message, for example the required version of the C library, begins with the path.
         let said = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         let why = said.strip_prefix(&format!("{path}: ")).unwrap_or(&said);
         format!("{path} cannot be loaded: {why}")
     })
 }
 
-/// The file that this address was loaded from.
+/// Returns the file that this address was loaded from.
 pub fn file_of(address: *const c_void) -> Option<PathBuf> {
-    // SAFETY: zeros are a `Dl_info` without names; `dladdr` fills it in, with names that last as long as the object.
+    // SAFETY: zeros are a `Dl_info` without names; `dladdr` fills it in, with names that last as long as the
+    // object.
     let name = unsafe {
         let mut found: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(address, &mut found) == 0 || found.dli_fname.is_null() {
@@ -110,7 +112,7 @@ pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     Some(canonical(name))
 }
 
-/// The file itself, whatever links lead to it.
+/// Resolves the links of a path.
 pub fn canonical(name: &CStr) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
