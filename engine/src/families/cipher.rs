@@ -7,33 +7,33 @@ use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive};
 use crate::random;
 
-/// How a cipher notices that a ciphertext is not what was encrypted.
+/// Method by which a cipher detects a wrong ciphertext.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Check {
     /// A tag of 16 bytes after the ciphertext.
     Tag,
-    /// PKCS#7 padding to whole blocks of so many bytes.
+    /// PKCS#7 padding to whole blocks of this number of bytes.
     Padding(usize),
-    /// Not at all.
+    /// No detection.
     Nothing,
 }
 
 pub const TAG_BYTES: usize = 16;
-/// What a counter of CTR stands for: a block of AES.
+/// Bytes for which a counter value of CTR is used: a block of AES.
 const STREAM_BLOCK: usize = 16;
 
 impl Check {
-    /// How long the ciphertext of so many bytes is, tag or padding included.
+    /// Returns the length of the ciphertext of `plain` bytes, tag or padding included.
     pub fn sealed_bytes(self, plain: usize) -> usize {
         match self {
             Check::Tag => plain + TAG_BYTES,
-            // A block is a power of two long, and a division would be seen in what a short message costs.
+            // A block is a power of two long, and a division would be visible in the cost of a short message.
             Check::Padding(block) => (plain | (block - 1)) + 1,
             Check::Nothing => plain,
         }
     }
 
-    /// How long the blocks are that are padded; 0 where none is.
+    /// Returns the length of the padded blocks, 0 without padding.
     pub fn block_bytes(self) -> usize {
         match self {
             Check::Padding(block) => block,
@@ -48,7 +48,7 @@ pub enum Direction {
     Decrypt,
 }
 
-/// What a cipher takes: lengths in bytes, and how it notices a wrong ciphertext.
+/// Lengths of a cipher's inputs in bytes, and its detection of a wrong ciphertext.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub key_bytes: usize,
@@ -56,7 +56,7 @@ pub struct Shape {
     pub check: Check,
 }
 
-/// One message: a plaintext, or a ciphertext with its tag or padding.
+/// Message of a cipher: a plaintext, or a ciphertext with its tag or padding.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     pub direction: Direction,
@@ -66,7 +66,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// A ciphertext without its tag, and the tag.
+    /// Splits a ciphertext from its tag.
     pub fn split_tag(&self) -> Result<(&'a [u8], &'a [u8; TAG_BYTES]), Failure> {
         let parts = self.data.split_last_chunk();
         parts.ok_or_else(|| Failure::Failed("a ciphertext shorter than its tag".to_owned()))
@@ -82,14 +82,14 @@ pub trait Cipher: 'static {
 
     fn key(&self, key: &[u8], direction: Direction) -> Result<Self::Key, Failure>;
 
-    /// Fills this with random bytes, as a program that calls this library gets them.
+    /// Fills a buffer with random bytes from this library, as its users would.
     fn random(&self, into: &mut [u8]) -> Result<(), Failure>;
 
-    /// Leaves in `out` the ciphertext with its tag or padding, or the plaintext; a wrong tag or padding is refused.
-    /// `out` keeps its capacity from one message to the next.
+    /// Writes to `out` the ciphertext with its tag or padding, or the plaintext; a wrong tag or padding is
+    /// refused. `out` keeps its capacity from one message to the next.
     fn crypt(&self, key: &Self::Key, message: Message, out: &mut Vec<u8>) -> Result<(), Failure>;
 
-    /// The same under a key that is set up for this message alone.
+    /// Does the same as `crypt` with a key that is set up for this message only.
     fn crypt_once(&self, key: &[u8], message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         self.crypt(&self.key(key, message.direction)?, message, out)
     }
@@ -116,7 +116,7 @@ struct Session<C: Cipher> {
     cipher: C,
     shape: Shape,
     key: Vec<u8>,
-    /// The key set up once for each direction, where it is kept.
+    /// Key set up once for each direction, if it is kept.
     kept: Option<[C::Key; 2]>,
     iv: Vec<u8>,
     plain: Vec<u8>,
@@ -143,7 +143,7 @@ impl<C: Cipher> Session<C> {
             }
             None => None,
         };
-        // Some libraries decrypt in place: the buffer for the plaintext has to hold a ciphertext.
+        // Some libraries decrypt in place: the buffer for the plaintext must have room for a ciphertext.
         let most = shape.check.sealed_bytes(bytes) + shape.check.block_bytes();
         Ok(Session {
             iv: random::filled(shape.iv_bytes, task.seed.rotate_left(32)),
@@ -160,16 +160,16 @@ impl<C: Cipher> Session<C> {
         })
     }
 
-    /// Encrypts under an IV that its mode is safe with (NIST SP 800-38A appendix C, 800-38D section 8.2.1), drawn by
-    /// the clock that is running, as a caller's is.
+    /// Encrypts under an IV that its mode is safe with (NIST SP 800-38A appendix C, 800-38D section 8.2.1).
+    /// Drawing it is timed, as a caller pays for it too.
     #[inline]
     fn encrypt(&mut self) -> Result<(), Failure> {
         match self.shape.check {
-            // Never the same one twice.
+            // A nonce must never repeat.
             Check::Tag => add(&mut self.iv, 1),
-            // None that could be foreseen.
+            // An IV must be unpredictable.
             Check::Padding(_) => self.cipher.random(&mut self.iv)?,
-            // The mode itself counts up by one for each block, and no two blocks may have the same number.
+            // The mode increments the counter for each block, and no two blocks may have the same counter.
             Check::Nothing => add(&mut self.iv, self.plain.len().div_ceil(STREAM_BLOCK).max(1) as u64),
         }
         let Session { cipher, shape, kept, key, iv, plain, sealed, .. } = self;
@@ -192,7 +192,7 @@ impl<C: Cipher> Session<C> {
         expect_bytes("plaintext", plain.len(), opened)
     }
 
-    /// What a wrong (key, IV, ciphertext) gives; None if it is refused.
+    /// Returns the plaintext of a wrong (key, IV, ciphertext), or None if it is refused.
     fn open(&self, key: &[u8], iv: &[u8], sealed: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         let (key, mut opened) = (self.cipher.key(key, Direction::Decrypt)?, Vec::new());
         let message = Message { direction: Direction::Decrypt, iv, aad: &[], data: sealed };
@@ -208,7 +208,7 @@ impl<C: Cipher> Session<C> {
         if opened != *plain {
             return Err(Failure::Failed("the known answer does not decrypt to its plaintext".to_owned()));
         }
-        // Published answers of block modes are of whole blocks and without padding, which only adds a block.
+        // Published answers of block modes have whole blocks and no padding, which only adds a block.
         if matches!(self.shape.check, Check::Padding(_)) {
             sealed.truncate(plain.len());
         }
@@ -251,12 +251,12 @@ impl<C: Cipher> Primitive for Session<C> {
         }
         let (key, iv, sealed) = (&self.key, &self.iv, &self.sealed);
         let right = Some(self.plain.clone());
-        // What opens nothing would refuse whatever is wrong.
+        // A key that opens nothing would refuse every wrong input.
         proof.accept(
             "its own ciphertext, opened as the wrong ones are",
             self.open(key, iv, sealed)? == right,
         )?;
-        // A mode without a tag gives other plaintext instead of refusing.
+        // A mode without a tag returns a different plaintext instead of refusing.
         let check = self.shape.check;
         let wrong =
             |opened: &Option<Vec<u8>>| if check == Check::Tag { opened.is_none() } else { *opened != right };
@@ -272,7 +272,7 @@ impl<C: Cipher> Primitive for Session<C> {
                 proof.refuse("a tampered tag", self.open(key, iv, &tampered)?.is_none())?;
             }
             Check::Padding(block) => {
-                // What the last byte decrypts to is XORed with the byte one block before: the padding's
+                // The last decrypted byte is XORed with the byte one block before, so that the padding's
                 // length becomes one that no block has.
                 let (mut iv, mut tampered) = (iv.clone(), sealed.clone());
                 let byte = match tampered.len().checked_sub(block + 1) {
@@ -312,7 +312,8 @@ fn add(number: &mut [u8], mut more: u64) {
     }
 }
 
-/// A key that differs in every byte. One bit is not enough: the lowest of a DES key's byte is its parity.
+/// Returns a key that differs in every byte. One bit is not enough: the lowest bit of a DES key's byte is its
+/// parity.
 fn other_key(key: &[u8]) -> Vec<u8> {
     key.iter().map(|byte| byte ^ 0x5a).collect()
 }
@@ -365,7 +366,7 @@ mod tests {
         add(&mut [], 7);
     }
 
-    /// What a mode was told, message after message.
+    /// A mode that records the IV of every message.
     struct Told(Shape, std::cell::RefCell<Vec<Vec<u8>>>);
 
     impl Cipher for Told {
@@ -405,7 +406,7 @@ mod tests {
         iv.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
     }
 
-    /// Of CTR no counter stands for two blocks, of GCM no nonce for two messages, and of CBC each IV is drawn.
+    /// No CTR counter is used for two blocks, no GCM nonce for two messages, and each CBC IV is drawn.
     #[test]
     fn every_message_has_an_iv_that_its_mode_is_safe_with() {
         for (check, iv_bytes, bytes, step) in [

@@ -1,4 +1,4 @@
-//! `digest` and `mac`: one message in one call; a mac under a key that is set each time. A digest may be of a file.
+//! `digest` and `mac`: one message in one call; a MAC sets its key each time. A digest may be that of a file.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use crate::random;
 
 const KEY_BYTES: usize = 32;
 
-/// `hash` computes the digest of a message that is in memory, or of a file's content.
+/// Prepares a digest of a message in memory or of a file's content; `hash` computes it.
 pub fn digest<O: AsRef<[u8]> + 'static>(
     task: &Task,
     hash: impl Fn(&[u8]) -> Result<O, Failure> + 'static,
@@ -33,7 +33,7 @@ pub fn digest<O: AsRef<[u8]> + 'static>(
     }
 }
 
-/// `tag` computes the tag of (key, message).
+/// Prepares a MAC; `tag` computes it from (key, message).
 pub fn mac<O: AsRef<[u8]> + 'static>(
     task: &Task,
     tag: impl Fn(&[u8], &[u8]) -> Result<O, Failure> + 'static,
@@ -87,11 +87,11 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Primitive for Co
     }
 }
 
-/// A file that has no name in any directory and is gone with the process. Its content is in the page cache, as a web
-/// server's files are that are asked for often: what reading it costs is calls into the kernel and a copy.
+/// A file without a name in any directory, which is gone with the process. Its content is in the page cache,
+/// like files that a web server often sends: reading it costs calls into the kernel and a copy.
 struct MemoryFile {
     path: PathBuf,
-    /// Open for as long as the path is to lead to it.
+    /// File that must stay open while the path is used.
     _file: File,
 }
 
@@ -102,7 +102,7 @@ impl MemoryFile {
         Ok(MemoryFile { path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), _file: file })
     }
 
-    /// Opens the file, reads this much of it, and closes it.
+    /// Opens the file, fills `data` from it, and closes it.
     fn read(&self, data: &mut [u8]) -> io::Result<()> {
         File::open(&self.path)?.read_exact(data)
     }
@@ -114,7 +114,7 @@ fn failed(error: &io::Error) -> Failure {
 
 struct OfFile<F> {
     file: MemoryFile,
-    /// What was read last: a buffer that is kept, as a server keeps one.
+    /// Content that was read last, in a buffer that is kept as a server keeps one.
     data: Vec<u8>,
     known: Option<Vec<u8>>,
     hash: F,
@@ -142,7 +142,7 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8]) -> Result<O, Failure>> Primitive for OfFile<F>
         let right = (self.hash)(&content)?.as_ref().to_vec();
         proof.accept("the message in memory", right == of_file(&content)?)?;
         proof.refuse("a tampered file", right != of_file(&random::tampered(&content))?)?;
-        // The file that is timed, and not what its buffer held before.
+        // The proof must use the file that is timed, not the buffer's earlier content.
         self.data.fill(0);
         self.perform()?;
         proof.accept("the file that is timed", self.data == content)?;

@@ -1,4 +1,4 @@
-//! `key-exchange`: everything that one side of a TLS handshake pays to agree on a secret.
+//! `key-exchange`: the complete cost of agreeing on a secret, for one side of a TLS handshake.
 
 use std::hint::black_box;
 
@@ -7,16 +7,16 @@ use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive};
 use crate::random;
 
-/// Diffie-Hellman on some group: both sides do the same.
+/// Diffie-Hellman on some group, with the same work on both sides.
 pub trait Agreement: 'static {
     type Private;
     type Public: AsRef<[u8]>;
     type Secret: AsRef<[u8]>;
 
-    /// A new private key, and the public value to send.
+    /// Generates a private key, and the public value to send.
     fn generate(&self) -> Result<(Self::Private, Self::Public), Failure>;
     fn read_private(&self, bytes: &[u8]) -> Result<Self::Private, Failure>;
-    /// Reads and checks the peer's public value, its length included, and derives the secret.
+    /// Reads and checks the peer's public value, including its length, and derives the secret.
     fn agree(&self, key: &Self::Private, peer: &[u8]) -> Result<Self::Secret, Failure>;
 }
 
@@ -34,13 +34,13 @@ pub trait Kem: 'static {
     fn encapsulate(&self, public: &[u8]) -> Result<(Self::Ciphertext, Self::Secret), Failure>;
     fn decapsulate(&self, key: &Self::Private, ciphertext: &[u8]) -> Result<Self::Secret, Failure>;
 
-    /// The private key of a known answer.
+    /// Reads the private key of a known answer.
     fn known(&self, task: &Task) -> Result<Option<Self::Private>, Failure> {
         known(self, task)
     }
 }
 
-/// The private key of a known answer: from its seed, or written out.
+/// Reads the private key of a known answer from its seed or its expanded form.
 pub fn known<K: Kem + ?Sized>(scheme: &K, task: &Task) -> Result<Option<K::Private>, Failure> {
     match (task.hex("seed")?, task.hex("private")?) {
         (Some(seed), _) => scheme.read_seed(&seed).map(Some),
@@ -51,9 +51,9 @@ pub fn known<K: Kem + ?Sized>(scheme: &K, task: &Task) -> Result<Option<K::Priva
 
 /// RSA key transport: the client encrypts a secret to the server's certified key.
 pub trait Transport: 'static {
-    /// Leaves the ciphertext in `sealed`.
+    /// Writes the ciphertext to `sealed`.
     fn encrypt(&self, secret: &[u8], sealed: &mut Vec<u8>) -> Result<(), Failure>;
-    /// The secret, in a buffer as long as the key.
+    /// Returns the secret, in a buffer of the key's length.
     fn decrypt<'a>(&self, sealed: &[u8], opened: &'a mut [u8]) -> Result<&'a [u8], Failure>;
     fn key_bytes(&self) -> usize;
 }
@@ -78,7 +78,7 @@ fn expect_equal(what: &'static str, left: &[u8], right: &[u8]) -> Result<(), Fai
 }
 
 pub fn agreement<A: Agreement>(task: &Task, scheme: A) -> Prepared {
-    // Both sides do the same.
+    // The side must be valid, but both do the same work.
     Side::of(task)?;
     let (peer_private, peer) = scheme.generate()?;
     let known = task.hex("private")?.zip(task.hex("peer")?);
@@ -146,8 +146,9 @@ struct Parties<K: Kem> {
 }
 
 impl<K: Kem> Primitive for Parties<K> {
-    /// A client generates a key pair and decapsulates. What is decapsulated was made for another key pair, in
-    /// preparation: the server's part does not belong to the client's cost, and its secret can be checked.
+    /// Performs one side. A client generates a key pair and decapsulates. The ciphertext was made for another
+    /// key pair during preparation, so that the server's part is not in the client's cost and the secret can
+    /// be checked.
     fn perform(&mut self) -> Result<(), Failure> {
         match self.side {
             Side::Client => {
@@ -171,7 +172,8 @@ impl<K: Kem> Primitive for Parties<K> {
         let (ciphertext, secret) = scheme.encapsulate(&self.public)?;
         let theirs = scheme.decapsulate(&self.private, ciphertext.as_ref())?;
         proof.accept("both sides' secret", secret.as_ref() == theirs.as_ref())?;
-        // A KEM of this kind does not say that a ciphertext is wrong: it gives a secret that the other side does not have.
+        // A KEM of this kind does not refuse a wrong ciphertext: it returns a secret that the other side does
+        // not have.
         let other = |result: Result<K::Secret, Failure>| match result {
             Ok(wrong) => wrong.as_ref() != theirs.as_ref(),
             Err(_) => true,
@@ -186,14 +188,14 @@ impl<K: Kem> Primitive for Parties<K> {
     }
 }
 
-/// A KEM and X25519 side by side, as TLS joins it with ML-KEM-768: shares, ciphertexts and secrets of the two are
-/// strung together, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
+/// A KEM combined with X25519, as TLS does with ML-KEM-768: shares, ciphertexts and secrets of the two are
+/// concatenated, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
 pub struct Hybrid<K, A>(pub K, pub A);
 
 const X25519_BYTES: usize = 32;
 
 impl<K: Kem, A: Agreement> Hybrid<K, A> {
-    /// Splits off what is X25519's.
+    /// Splits off the part of X25519.
     fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
         bytes
             .len()
@@ -205,7 +207,7 @@ impl<K: Kem, A: Agreement> Hybrid<K, A> {
 
 impl<K: Kem, A: Agreement> Kem for Hybrid<K, A> {
     type Private = (K::Private, A::Private);
-    // Joined in new buffers, as a TLS stack does for what it sends.
+    // The parts are joined in new buffers, as in a TLS stack.
     type Public = Vec<u8>;
     type Ciphertext = Vec<u8>;
     type Secret = Vec<u8>;
@@ -216,7 +218,7 @@ impl<K: Kem, A: Agreement> Kem for Hybrid<K, A> {
         Ok(((kem_private, private), [kem_public.as_ref(), public.as_ref()].concat()))
     }
 
-    /// The KEM's seed followed by the agreement's private key.
+    /// Reads the KEM's seed, which the agreement's private key follows.
     fn read_seed(&self, seed: &[u8]) -> Result<Self::Private, Failure> {
         let (seed, private) = Self::split(seed)?;
         Ok((self.0.read_seed(seed)?, self.1.read_private(private)?))
@@ -256,7 +258,7 @@ impl<K: Kem, A: Agreement> Kem for Hybrid<K, A> {
     }
 }
 
-/// As long as TLS's premaster secret.
+/// Length of TLS's premaster secret.
 const SECRET_BYTES: usize = 48;
 
 pub fn transport<T: Transport>(task: &Task, scheme: T) -> Prepared {
@@ -278,7 +280,8 @@ struct Sealing<T> {
 }
 
 impl<T: Transport> Primitive for Sealing<T> {
-    /// The server's key is read from its certificate before, and the secret itself is not made anew.
+    /// Performs one side. The server's key was read from its certificate before, and the secret is not
+    /// generated again.
     fn perform(&mut self) -> Result<(), Failure> {
         match self.side {
             Side::Client => {
@@ -304,7 +307,7 @@ impl<T: Transport> Primitive for Sealing<T> {
         proof.refuse("the same ciphertext twice", first != self.sealed)?;
         let opened = self.scheme.decrypt(&self.sealed, &mut self.opened)?;
         proof.accept("its own secret", opened == self.secret)?;
-        // The last byte: with its first byte turned, a ciphertext may be larger than the modulus.
+        // The last byte is changed: with its first byte changed, a ciphertext may exceed the modulus.
         let mut tampered = self.sealed.clone();
         *tampered.last_mut().expect("a ciphertext") ^= 1;
         let wrong = match self.scheme.decrypt(&tampered, &mut self.opened) {

@@ -1,8 +1,8 @@
-//! What every provider of a family does alike: the operations, and how each proves itself.
+//! Operations and proofs that are the same for every provider of a family.
 //!
-//! A provider fills in the calls of its own library; buffers, keys, order and checks are the same for all,
-//! so that two providers differ by their code and by nothing else. All of it is generic: the compiler makes
-//! one loop for each choice, and nothing is looked up while it runs.
+//! A provider supplies the calls of its library; buffers, keys, order and checks are common to all, so that
+//! two providers differ only in their library's code. All of it is generic: the compiler makes one loop for
+//! each choice, without a lookup at run time.
 
 pub mod cipher;
 pub mod digest;
@@ -20,25 +20,25 @@ use crate::provider::{Offers, Provider};
 
 pub use crate::provider::Prepared;
 
-/// One promise: the name of the choice or of its algorithm, and how it is made ready.
+/// An offer: the name of the choice or of its algorithm, and the function that prepares it.
 pub type Row = (&'static str, fn(&Task) -> Prepared);
-/// Everything a provider promises, by family.
+/// Offers of a provider, by family.
 pub type Table = &'static [(&'static str, &'static [Row])];
 
-/// A provider that is linked in: how refusals name it, which code it is, and everything it promises.
+/// A linked-in provider: its name in refusals, its receipt, and its offers.
 pub struct Linked {
     pub name: &'static str,
     pub receipt: fn() -> Receipt,
     pub table: Table,
-    /// The choices of `storage` that it performs, which `tollbar-engine store` does, on a database.
+    /// Choices of `storage` that the provider performs in a database with `tollbar-engine store`.
     pub storage: &'static [&'static [&'static str]],
 }
 
-/// What is encrypted by the application, on any database; and what is compared with it.
+/// Choices that the application encrypts, on any database, and the plaintext that they are compared with.
 pub const IN_APPLICATION: &[&str] =
     &["plaintext", "aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep"];
 
-/// What a server encrypts itself.
+/// Choices that a server encrypts itself.
 pub const IN_SERVER: &[&str] = &[
     "pgp-pub-encrypt",
     "pgp-sym-encrypt",
@@ -70,7 +70,7 @@ impl Provider for Linked {
     }
 }
 
-/// A task's row among those of its family: that of its choice, or of the algorithm where a choice is an algorithm with
+/// Returns the row of a task: that of its choice, or of its algorithm if a choice is an algorithm with
 /// parameters.
 pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) -> Result<&'a R, Failure> {
     let wanted = task.word("algorithm", &task.choice)?;
@@ -78,7 +78,7 @@ pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) ->
     row.map(|(_, row)| row).ok_or_else(|| not_offered(provider, &format!("{wanted} ({})", task.family)))
 }
 
-/// The choices of those rows that a library turns out to have.
+/// Returns the choices of the rows that a library supports.
 pub fn offered<R>(rows: &[(&'static str, R)], has: impl Fn(&R) -> bool) -> Vec<&'static str> {
     rows.iter().filter(|row| has(&row.1)).map(|row| row.0).collect()
 }
@@ -87,7 +87,7 @@ pub fn not_offered(provider: &str, what: &str) -> Failure {
     Failure::Unsupported(format!("{provider} does not offer {what}"))
 }
 
-/// Turns a library's error into a failure that says what was being done.
+/// Turns a library's error into a failure that names the operation.
 pub fn failed<E: Display>(doing: &'static str) -> impl Fn(E) -> Failure {
     move |error| Failure::Failed(format!("{doing}: {error}"))
 }

@@ -1,4 +1,4 @@
-//! `password-hash`: one password hashed with one salt, at the price its parameters set.
+//! `password-hash`: one password hashed with one salt, at the cost that its parameters set.
 
 use std::hint::black_box;
 
@@ -10,12 +10,12 @@ use crate::random;
 const PASSWORD: &[u8] = b"correct horse battery staple";
 const SALT_BYTES: usize = 16;
 
-/// How long a hash is, unless its digest is shorter: of one more byte PBKDF2 would make a second block, by as much work
-/// again, which who guesses passwords does not do.
+/// Length of a hash, unless its digest is shorter. One byte more would make PBKDF2 compute a second block
+/// with as much work again, which an attacker who guesses passwords can skip.
 pub const HASH_BYTES: usize = 32;
 
-/// `hash` fills the output from (password, salt); `bytes` is how long the output is unless a known answer
-/// is longer or shorter.
+/// Prepares a password hash. `hash` fills the output from (password, salt); `bytes` is the output's length
+/// unless a known answer has another.
 pub fn prepare(
     task: &Task,
     bytes: usize,
@@ -36,7 +36,7 @@ pub fn prepare(
     Ok(Box::new(HashPassword { salt, output: vec![0; bytes], known, hash }))
 }
 
-/// A parameter of 32 bits; there is no default: it would be a choice of this program's.
+/// Reads a parameter of 32 bits. It has no default, which would be this program's choice.
 pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
     let number = task.number(name, 0)?;
     match u32::try_from(number) {
@@ -45,7 +45,7 @@ pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
     }
 }
 
-/// A parameter that is memory, in bytes as studies have it, as the KiB that Argon2 counts in.
+/// Reads a memory parameter, bytes in studies, as the KiB that Argon2 counts in.
 pub fn kibibytes(task: &Task, name: &str) -> Result<u32, Failure> {
     let bytes = task.number(name, 0)?;
     match u32::try_from(bytes / 1024) {
@@ -56,7 +56,7 @@ pub fn kibibytes(task: &Task, name: &str) -> Result<u32, Failure> {
     }
 }
 
-/// A parameter that is a power of two, as its exponent.
+/// Reads a parameter that is a power of two, as its exponent.
 pub fn log2(task: &Task, name: &str) -> Result<u8, Failure> {
     let number = task.number(name, 0)?;
     match number.is_power_of_two() {
@@ -65,9 +65,10 @@ pub fn log2(task: &Task, name: &str) -> Result<u8, Failure> {
     }
 }
 
-/// Whether the machine has so much memory: a hash that takes more would end the process, and not the cell alone.
+/// Fails if the machine does not have this memory: otherwise the allocation would end the process, not only
+/// the cell.
 pub fn affordable(bytes: Option<u64>) -> Result<(), Failure> {
-    // SAFETY: it takes a name, and gives a number, or -1.
+    // SAFETY: it takes a name, and returns a number, or -1.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     let machine = u64::try_from(pages).unwrap_or(0).saturating_mul(rustix::param::page_size() as u64);
     if bytes.is_some_and(|bytes| bytes <= machine) {
@@ -77,7 +78,7 @@ pub fn affordable(bytes: Option<u64>) -> Result<(), Failure> {
     Err(Failure::Unsupported(format!("a hash takes {much} bytes of memory, and the machine has {machine}")))
 }
 
-/// Leaves the front of a hash in the output.
+/// Copies the front of a hash to the output.
 pub fn copy(hash: &[u8], output: &mut [u8]) -> Result<(), Failure> {
     let front = hash.get(..output.len());
     output.copy_from_slice(front.ok_or_else(|| Failure::Failed("more output than the hash has".to_owned()))?);

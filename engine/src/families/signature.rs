@@ -13,15 +13,15 @@ pub trait Scheme: 'static {
     type Public;
     type Signature: AsRef<[u8]>;
 
-    /// A new key pair.
+    /// Generates a key pair.
     fn generate(&self) -> Result<Self::Private, Failure>;
 
-    /// The key to sign with: the task's own, where there is one.
+    /// Returns the key to sign with: the task's own, if it has one.
     fn private(&self, _task: &Task) -> Result<Self::Private, Failure> {
         self.generate()
     }
 
-    /// Another key for the proof, or why there is none.
+    /// Returns another key for the proof, or the reason why there is none.
     fn another(&self) -> Result<Self::Private, Failure> {
         self.generate()
     }
@@ -33,16 +33,16 @@ pub trait Scheme: 'static {
 
     fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure>;
 
-    /// A signature to verify. Another implementation makes it where this one verifies what it does not sign.
+    /// Returns a signature to verify. Another implementation makes it if this one only verifies.
     fn sign_anyhow(&self, key: &Self::Private, message: &[u8]) -> Result<Vec<u8>, Failure> {
         Ok(self.sign(key, message)?.as_ref().to_vec())
     }
 
-    /// Whether the signature is accepted.
+    /// Returns true if the signature is accepted.
     fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure>;
 }
 
-/// [`Scheme::another`] where the key comes with the task.
+/// Refuses [`Scheme::another`] if the key comes with the task.
 pub fn long_key<Private>() -> Result<Private, Failure> {
     let why = "the key came with the task, because making one takes long";
     Err(Failure::Unsupported(why.to_owned()))
@@ -56,7 +56,7 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
     let private = scheme.private(task)?;
     let (public, message) = (scheme.public(&private)?, random::filled(task.bytes(32)?, task.seed));
     let signature = if signs {
-        // Some settings show only now that they are not offered: before the clock runs.
+        // Some unsupported settings show only when signing, which must be before the clock runs.
         scheme.sign(&private, &message)?;
         None
     } else {
@@ -65,8 +65,8 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
     Ok(Box::new(Pair { private, public, message, signature, known: Known::read(task)?, scheme }))
 }
 
-/// A published signature: signing is randomised or takes a key that many libraries do not import, so what is
-/// shown is that the signature is accepted.
+/// A published signature. Signing is randomised, or needs a key that many libraries do not import, so that
+/// the proof is that the signature is accepted.
 struct Known {
     public_key_der: Vec<u8>,
     message: Vec<u8>,
@@ -89,7 +89,7 @@ impl Known {
     }
 }
 
-/// Shows that a key pair signs and verifies, with a signature of this message.
+/// Proves that a key pair signs and verifies, with a signature of this message.
 fn prove<S: Scheme>(
     scheme: &S,
     known: Option<&Known>,
@@ -134,7 +134,7 @@ struct Pair<S: Scheme> {
     private: S::Private,
     public: S::Public,
     message: Vec<u8>,
-    /// What is verified; None where signing is the operation.
+    /// Signature to verify; None if signing is the operation.
     signature: Option<Vec<u8>>,
     known: Option<Known>,
 }
@@ -164,7 +164,7 @@ impl<S: Scheme> Primitive for Pair<S> {
                 let other = scheme.public(&other)?;
                 proof.refuse("another key", !scheme.verify(&other, message, &signature)?)?;
             }
-            // A library may sign with keys that it makes no more.
+            // A library may sign with keys of a kind that it does not generate.
             Err(Failure::Unsupported(why)) => proof.leave("another key", &why),
             Err(failure) => return Err(failure),
         }

@@ -1,4 +1,4 @@
-//! Every promise of the providers: each choice, each operation, proved and performed.
+//! Every offer of the providers: each choice and operation is proved and performed.
 
 mod proofs;
 mod settings;
@@ -10,8 +10,8 @@ use crate::contract::{Proof, ProviderName, Task};
 use crate::failure::Failure;
 use crate::provider::Provider;
 
-/// Those that are linked in, and a libcrypto: the one that `TOLLBAR_LIBCRYPTO` names, or the system's where there is
-/// one. Not the TLS clients beside it, which have tests of their own.
+/// Returns the linked-in providers and a libcrypto: the one that `TOLLBAR_LIBCRYPTO` names, or the system's
+/// if there is one. The TLS clients that accompany it have their own tests.
 fn providers() -> Vec<(&'static str, Box<dyn Provider>)> {
     let linked = |kind: &'static str| {
         let name = ProviderName { kind: kind.to_owned(), path: None };
@@ -38,7 +38,7 @@ fn operations(family: &str) -> &'static [&'static str] {
     }
 }
 
-/// The cheapest parameters an algorithm takes.
+/// Returns the cheapest parameters that an algorithm accepts.
 fn light(family: &str, choice: &str) -> Value {
     match choice.split('-').next() {
         _ if family != "password-hash" => json!({}),
@@ -50,7 +50,7 @@ fn light(family: &str, choice: &str) -> Value {
     }
 }
 
-/// The test key of a choice, where it has one.
+/// Returns the test key of a choice, if it has one.
 fn key_of(choice: &str) -> Option<String> {
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalog/families/keys");
     std::fs::read_to_string(format!("{keys}/{choice}.pem")).ok()
@@ -75,8 +75,9 @@ fn proved(provider: &dyn Provider, task: &Task) -> Result<Proof, Failure> {
     Ok(proof)
 }
 
-/// Whether performing takes CPU time that only work takes. What disturbs this thread adds to it, so that nothing fails that
-/// works: SHA-1 of a password takes 60 ns where the processor has instructions for it, and a call that does nothing a few.
+/// Returns true if performing takes the CPU time of real work. A disturbance adds to that time, so that it
+/// cannot fail a working choice. SHA-1 of a password takes 60 ns if the processor has instructions for it,
+/// and a call that does nothing a few.
 fn works(provider: &dyn Provider, task: &Task) -> Result<bool, Failure> {
     const TIMES: u64 = 1000;
     const LEAST_NS: u64 = TIMES * 30;
@@ -91,7 +92,7 @@ fn works(provider: &dyn Provider, task: &Task) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// What takes seconds in an optimised build, and minutes in another.
+/// Returns true if the operation takes seconds in an optimised build, and minutes in a debug build.
 fn is_long(op: &str, choice: &str) -> bool {
     match (op, choice) {
         ("generate-key", "rsa-3072" | "rsa-4096") => true,

@@ -1,4 +1,4 @@
-//! Right things accepted, wrong things refused, known answers met, by every provider.
+//! Right inputs accepted, wrong inputs refused, known answers met, by every provider.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::random;
 use crate::rustcrypto;
 
-/// Cells that are not offered with default settings, for a reason of the library's own.
+/// Cells that are not offered with default settings, for a reason of the library's.
 const NOT_BY_DEFAULT: &[(&str, &str, &str)] = &[
     ("aws-lc", "generate-key", "rsa-1024"),
     ("aws-lc", "sign", "rsa-1024"),
@@ -17,14 +17,14 @@ const NOT_BY_DEFAULT: &[(&str, &str, &str)] = &[
 #[test]
 fn every_offer_proves_itself_and_performs() {
     for (name, provider) in providers() {
-        // The routes of one library have operations of their own, and tests; `store` has its own for databases.
+        // The RSA interfaces of one library, and `store` for databases, have their own operations and tests.
         for (family, choices) in
             provider.offers().into_iter().filter(|(family, _)| !matches!(*family, "rsa-api" | "storage"))
         {
             for (choice, op) in
                 choices.iter().flat_map(|choice| operations(family).iter().map(move |op| (*choice, *op)))
             {
-                // OpenSSL 3 signs with keys of 512 bits, and makes none.
+                // OpenSSL 3 signs with keys of 512 bits but does not generate them.
                 if is_long(op, choice) || (op, choice) == ("generate-key", "dsa-512") {
                     continue;
                 }
@@ -38,7 +38,7 @@ fn every_offer_proves_itself_and_performs() {
                         );
                         let has_worked = works(provider.as_ref(), &task).expect("what was proved");
                         assert!(has_worked, "{name} {choice} {op} takes no time");
-                        // A share of another length is refused by every exchange, as TLS has its stacks do.
+                        // Every exchange refuses a share of another length, as TLS requires.
                         let is_share = family == "key-exchange" && !choice.starts_with("rsa");
                         let is_cut = proof.refused.iter().any(|what| what.ends_with("cut short"));
                         assert_eq!(is_share, is_cut, "{name} {choice} {op}");
@@ -51,7 +51,7 @@ fn every_offer_proves_itself_and_performs() {
     }
 }
 
-/// Each says which code it is, by which rows are labelled.
+/// Rows are labelled by the provider's name and version.
 #[test]
 fn every_provider_names_itself_with_its_version() {
     for (name, provider) in providers() {
@@ -62,7 +62,7 @@ fn every_provider_names_itself_with_its_version() {
     }
 }
 
-/// A family that is offered has choices; and one provider alone has what is stored in databases.
+/// An offered family has choices, and only one provider offers `storage`.
 #[test]
 fn nothing_is_offered_without_choices() {
     for (name, provider) in providers() {
@@ -73,7 +73,7 @@ fn nothing_is_offered_without_choices() {
     }
 }
 
-/// The answer of each provider that offers the choice.
+/// Returns the answer of each provider that offers the choice.
 fn answers(family: &str, op: &str, choice: &str, inputs: &Value) -> Vec<String> {
     let mut answers = Vec::new();
     for (name, provider) in providers() {
@@ -131,7 +131,7 @@ fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
             json!({"public_key_der_hex": ED25519_KEY, "of": "r", "expected_hex": ED25519}),
             ED25519,
         ),
-        // Of two iterations, which are the parameters that it is tried with.
+        // The known answer has two iterations, which `light` sets.
         (
             "password-hash hash pbkdf2-sha-1",
             json!({"password": "password", "salt_hex": "73616c74", "expected_hex": pbkdf2}),
@@ -172,8 +172,8 @@ fn providers_agree_on_the_secret_of_the_same_keys() {
     }
 }
 
-/// A key or an IV of another length than the cipher's is refused, for a library that is given an address would read on;
-/// and so is a published signature that is none.
+/// A key or IV whose length is not the cipher's must be refused, because a library that gets an address would
+/// read past it. An invalid published signature must be refused as well.
 #[test]
 fn a_wrong_known_answer_fails() {
     let (key, iv) = ("00".repeat(16), "00".repeat(12));

@@ -1,4 +1,4 @@
-//! Settings: each read, or refused in words.
+//! Settings: each is read, or refused with a reason.
 
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn what_is_not_offered_is_refused_and_not_failed() {
         ] {
             let refusal = provider.prepare(&task(family, "hash", choice, json!({}), json!({}))).err();
             let Some(Failure::Unsupported(words)) = refusal else { panic!("{choice}: {refusal:?}") };
-            // What is linked in says what performs it.
+            // A linked-in provider names the command that performs it.
             let is_stored = family == "storage" && name != "libcrypto";
             assert_eq!(is_stored, words.contains("`tollbar-engine store`"), "{name}: {words}");
             assert!(family != "no-family" || words.contains(family), "{words}");
@@ -76,7 +76,7 @@ fn what_is_not_offered_is_refused_and_not_failed() {
     }
 }
 
-/// What takes more memory than any machine has is an outcome of its cell, and not the end of the process.
+/// Parameters that need more memory than any machine has fail their cell, and do not end the process.
 #[test]
 fn absurd_parameters_are_an_outcome() {
     const MOST: u64 = u32::MAX as u64;
@@ -96,7 +96,7 @@ fn absurd_parameters_are_an_outcome() {
     }
 }
 
-/// The settings that the lab sends for a cell, at some value each.
+/// Returns the settings that the lab sends for a cell, each with some value.
 fn sent(family: &str, op: &str, choice: &str) -> Value {
     let mut setting = light(family, choice);
     let names: &[&str] = match family {
@@ -138,8 +138,8 @@ fn sent(family: &str, op: &str, choice: &str) -> Value {
     setting
 }
 
-/// Each setting that the lab sends has a part in every operation it is sent to, null choices included, and one that
-/// nothing reads is refused by its name.
+/// Every operation reads each setting that the lab sends to it, null choices included. A setting that nothing
+/// reads is refused by its name.
 #[test]
 fn a_setting_is_read_or_refused() {
     let mut providers = providers();
@@ -152,7 +152,7 @@ fn a_setting_is_read_or_refused() {
                 let operations: &[&str] = match family {
                     "rsa-api" => &["sign", "verify"],
                     "spin" => &["spin"],
-                    // Performed by `store`, which has tests of its own.
+                    // `store` performs these, and has its own tests.
                     "storage" => &[],
                     family => operations(family),
                 };
@@ -184,7 +184,7 @@ fn a_setting_is_read_or_refused() {
     assert!(tried > 150, "{tried}");
 }
 
-/// A parameter of a password hash that its algorithm cannot have is refused, and not rounded to one that it can.
+/// A parameter that a password hash cannot have is refused, not rounded.
 #[test]
 fn a_parameter_that_cannot_be_is_refused() {
     let argon2id = |memory: u64, lanes: u64| json!({"memory": memory, "passes": 1, "lanes": lanes});
@@ -212,7 +212,7 @@ fn a_parameter_that_cannot_be_is_refused() {
     }
 }
 
-/// A refusal that cannot be tried is said with its reason, and so is that a null choice refuses nothing.
+/// A refusal that cannot be tried is reported with its reason, and a null choice refuses nothing.
 #[test]
 fn what_could_not_be_tried_is_said() {
     let rows = [
