@@ -1,4 +1,4 @@
-//! Answers of servers, as clients take them.
+//! Answers of servers, as clients parse them.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn expected(status: u16, to_head: bool) -> Expected {
     Expected { status, bytes: Some(5), body: Some(b"hello".to_vec()), to_head, keeps_head: true }
 }
 
-/// An answer comes out the same in one piece and byte by byte, and its words are one line.
+/// Checks that an answer parses equally in one piece and byte by byte, and that its message is one line.
 pub fn bodies() -> Give {
     let (page, head) = (expected(200, false), expected(200, true));
     Box::new(move |bytes| {
@@ -28,10 +28,11 @@ pub fn bodies() -> Give {
     })
 }
 
-/// How many bytes belong to the answer; its status, its length, whether its connection is kept, and whether it is right.
+/// Length of the answer; its status, its body's length, whether its connection is kept, and whether it is
+/// right.
 type Whole = (usize, u16, u64, bool, Result<(), Fault>);
 
-/// Takes all bytes, so many at a time.
+/// Parses all bytes, `piece` of them at a time.
 fn taken(bytes: &[u8], piece: usize, expected: &Expected) -> Result<Whole, &'static str> {
     let mut response = Response::default();
     response.begin();
@@ -57,8 +58,8 @@ fn taken(bytes: &[u8], piece: usize, expected: &Expected) -> Result<Whole, &'sta
     Ok((used, response.status, response.bytes, response.keeps, right))
 }
 
-/// The client of each scheme that reads in answers, told one after another in a visit: the first byte says which. Each
-/// request is whole, and none has a line that the answer brought.
+/// Tests the client of each scheme that reads answers with several answers in one visit; the first byte
+/// selects the scheme. Each request must be complete, and none may contain a line from an answer.
 pub fn sign_ins() -> Give {
     const SCHEMES: [&str; 2] = ["form", "digest"];
     let accounts = json!({"file": file(ACCOUNTS), "count": 1});
@@ -111,7 +112,8 @@ pub fn sign_ins() -> Give {
     })
 }
 
-/// Tokens of Kerberos and NTLM in the heads of answers, and what the library would be asked of them.
+/// Tests tokens of Kerberos and NTLM in the heads of answers, and their parsing before they reach the
+/// library.
 pub fn tokens() -> Give {
     let expected = expected(401, false);
     Box::new(move |bytes| {

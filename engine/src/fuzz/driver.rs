@@ -1,5 +1,5 @@
-//! libFuzzer, with one of the targets: `TOLLBAR_FUZZ=TARGET tollbar-engine [libFuzzer's options]`. By its name in the
-//! environment, for libFuzzer starts this program again with options of its own.
+//! libFuzzer with one of the targets: `TOLLBAR_FUZZ=TARGET tollbar-engine [libFuzzer's options]`. The
+//! environment names the target, because libFuzzer starts this program again with its own options.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -20,20 +20,22 @@ thread_local! {
 }
 
 unsafe extern "C" fn one(data: *const u8, length: usize) -> c_int {
-    // SAFETY: libFuzzer gives so many bytes, for the time of the call; of none it may give no place.
+    // SAFETY: libFuzzer passes `length` readable bytes for the time of the call; the pointer is not used if
+    // `length` is 0.
     let bytes = if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, length) } };
     TARGET.with_borrow_mut(|target| target(bytes));
     0
 }
 
-/// What the crate would call, had it a main of its own; the slice is the crate's own declaration.
+/// Defines the entry point that the crate would call if it had its own `main`. The slice is the crate's own
+/// declaration.
 #[allow(improper_ctypes_definitions)]
 #[unsafe(no_mangle)]
 pub extern "C" fn rust_fuzzer_test_input(_: &[u8]) -> i32 {
     0
 }
 
-/// Fuzzes and ends the process; returns where no target is named.
+/// Fuzzes and ends the process. Returns if no target is named.
 pub fn main() {
     let Ok(name) = std::env::var("TOLLBAR_FUZZ") else { return };
     let Some(target) = TARGETS.iter().find(|target| target.name == name) else {
@@ -49,7 +51,7 @@ pub fn main() {
     let mut count = places.len() as c_int;
     places.push(std::ptr::null_mut());
     let mut argv = places.as_mut_ptr();
-    // SAFETY: arguments as `main` has them, which live until the process ends.
+    // SAFETY: the arguments have the form that `main` gets, and live until the process ends.
     let status = unsafe { LLVMFuzzerRunDriver(&mut count, &mut argv, one) };
     std::process::exit(status);
 }

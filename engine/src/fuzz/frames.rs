@@ -1,4 +1,5 @@
-//! Messages of database servers, as clients take them. The server has said all it will say before it is asked.
+//! Messages of database servers, as clients parse them. The server has sent all of them before the client
+//! asks.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -15,7 +16,7 @@ use crate::tls::Stream;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What fails says so in one line.
+/// Returns the value, or checks that a failure has a message.
 fn said<T>(result: Result<T, Failure>) -> Option<T> {
     result.map_err(|failure| assert!(!failure.into_words().is_empty())).ok()
 }
@@ -27,7 +28,7 @@ fn stream(said: &[u8]) -> (Stream, UnixStream) {
     (Stream::plain(OwnedFd::from(near)), far)
 }
 
-/// The first byte says what is asked for.
+/// Tests PostgreSQL's client; the first byte selects the operation.
 pub fn postgresql() -> Give {
     const PROOFS: [Proof; 4] = [Proof::Nothing, Proof::Password, Proof::Md5, Proof::Scram];
     Box::new(|bytes| {
@@ -73,7 +74,7 @@ pub fn postgresql() -> Give {
     })
 }
 
-/// A sign-on, and then what is asked for.
+/// Tests MariaDB's client with a sign-on and then an operation.
 pub fn mariadb() -> Give {
     Box::new(|bytes| {
         let Some((&first, bytes)) = bytes.split_first() else { return };

@@ -1,14 +1,14 @@
-//! What every target is made of.
+//! Common parts of all targets.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::PathBuf;
 
-/// Gives an input to what was made for its target.
+/// Function that passes an input to a target.
 pub type Give = Box<dyn FnMut(&[u8])>;
 
-/// A file in memory alone: its path is good as long as this process lives, and nothing is left.
+/// Makes a file in memory. Its path is valid while this process lives, and nothing remains afterwards.
 pub fn file(text: &str) -> PathBuf {
     let fd = rustix::fs::memfd_create("fuzz", rustix::fs::MemfdFlags::empty()).expect("memory");
     let mut file = File::from(fd);

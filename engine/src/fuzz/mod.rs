@@ -1,7 +1,8 @@
-//! What parses bytes of others, given any bytes: a table of targets. The tests replay the corpora that are kept, with some
-//! changes to each; built with the feature `fuzz`, libFuzzer looks for new ones, guided by what they cover.
+//! Fuzzing of everything that parses foreign bytes: a table of targets. The tests replay the stored corpora
+//! with some changes to each input; with the feature `fuzz`, libFuzzer looks for new inputs, guided by
+//! coverage.
 //!
-//! A target panics where the engine would, and where an answer breaks a rule that its comment states.
+//! A target panics if the engine would, or if an answer breaks a rule that the target's comment states.
 
 mod answers;
 #[cfg(feature = "fuzz")]

@@ -1,4 +1,4 @@
-//! Streams of requests, as a connection of the embedded server takes them, behind each sign-in.
+//! Streams of requests, as a connection of the embedded server parses them, behind each sign-in.
 
 use std::path::PathBuf;
 
@@ -12,26 +12,26 @@ use crate::serve::operations::Operations;
 use crate::serve::routes::Service;
 use crate::sign_in::Gate;
 
-/// What seeds are signed with.
+/// Secret that signs the seeds.
 const SECRET: &str = "a secret of at least 32 characters";
-/// The password is `password`: in clear as keys of HMAC are, and hashed.
+/// Accounts with the password `password`: in clear, as keys of HMAC, and hashed.
 const IN_CLEAR: &str = "u1:password\n";
 const SHA_1: &str = "u1:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 const SHA_256: &str = "u1:{SHA-256}5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8\n";
-/// Of `secret`, under the key `pepper`.
+/// HMAC of the password `secret`, with the key `pepper`.
 const HMAC: &str = "u2:{HMAC-SHA-256}804e6d854739162fdea0d455b3aafe67f40d2919406186a27be601596ac6d306\n";
 const SHA_1_OF_ANOTHER: &str = "u3:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
-/// SHA-256 of `u1:tollbar:password`.
+/// Account whose hash is SHA-256 of `u1:tollbar:password`.
 const DIGEST: &str = "u1:tollbar:be77626087728de3a6b4b53ec81d1bd47eea564f9b1c1f09a10f7c53ffa42219\n";
 
-/// The SHA-256 of `good` and of `old`.
+/// Database with the SHA-256 of `good` and of `old`.
 const HELD: &str = "
     CREATE TABLE held (hash BLOB PRIMARY KEY, name TEXT NOT NULL, expires_s INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO held VALUES (x'770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c', 'u1', 99999999999);
     INSERT INTO held VALUES (x'cba06b5736faf67e54b07b561eae94395e774c517a7d910a54369e1263ccfbd4', 'u1', 1);
 ";
 
-/// In the copy of a server; on no disk, for it is gone with this process.
+/// Restores `good` in a server's copy. Nothing is flushed to disk, because the copy ends with this process.
 const PUT_BACK: &str = "
     PRAGMA synchronous = OFF;
     INSERT OR IGNORE INTO held VALUES (x'770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c', 'u1', 99999999999);
@@ -77,8 +77,8 @@ pub fn session_cookie() -> Give {
     held.kept(behind(Some(spec)))
 }
 
-/// A folder with a database of what users show: `good`, which is `u1`'s, and `old`, which has expired. The server has both
-/// files of its copy open when this is dropped, and nothing is left.
+/// Folder with a database of user tokens: `good`, which belongs to `u1`, and `old`, which has expired. The
+/// server has both files of its copy open when this is dropped, so that nothing remains.
 struct Held(PathBuf);
 
 impl Held {
@@ -94,7 +94,8 @@ impl Held {
         json!({"from": self.0.join("from"), "at": self.0.join("at")})
     }
 
-    /// What is good stays so: an input that ends it would leave nothing to sign in with for all that come after it.
+    /// Restores the valid token after each input: an input that ends it would leave later ones nothing to
+    /// sign in with.
     fn kept(&self, mut give: Give) -> Give {
         let database = Connection::open(self.0.join("at")).expect("the server's copy");
         let put_back = move || database.execute_batch(PUT_BACK).expect("a row");
@@ -112,7 +113,8 @@ impl Drop for Held {
     }
 }
 
-/// No request makes the server fail, none is longer than what came, and none changes with what comes behind it.
+/// Checks that no request makes the server fail, none is longer than the input, and none changes with the
+/// bytes behind it.
 fn behind(sign_in: Option<Value>) -> Give {
     let gate = sign_in.map(|spec| serde_json::from_value::<Gate>(spec).expect("a sign-in"));
     let server = gate.map(|gate| gate.prepare().unwrap_or_else(|failure| panic!("{failure:?}")));
@@ -154,7 +156,7 @@ fn behind(sign_in: Option<Value>) -> Give {
     })
 }
 
-/// With the time in place of `{now}`, which no input could know.
+/// Replaces `{now}` by the time, which no stored input can contain.
 fn dated(bytes: &[u8]) -> Vec<u8> {
     const NOW: &[u8] = b"{now}";
     match bytes.windows(NOW.len()).position(|window| window == NOW) {

@@ -5,7 +5,7 @@ use super::{answers, frames, requests, tasks};
 
 pub struct Target {
     pub name: &'static str,
-    /// Makes what an input is given to, once.
+    /// Prepares the target, once.
     pub make: fn() -> Give,
 }
 
@@ -36,6 +36,6 @@ pub const TARGETS: &[Target] = &[
     target("mariadb", frames::mariadb),
 ];
 
-/// Longer inputs find nothing that shorter ones do not, and take longer.
+/// Limit of an input: longer ones find nothing that shorter ones do not, and take longer.
 #[cfg(test)]
 pub const MOST_BYTES: usize = 4096;

@@ -1,4 +1,4 @@
-//! What the lab tells the engine: lines of the runner contract, tasks, configurations; and the hashes of passwords.
+//! Input from the lab: lines of the runner contract, tasks, configurations. Password hashes are here as well.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ use crate::serve::Config;
 use crate::sign_in::{SignIn, password};
 use crate::{load, store};
 
-/// A reason is one line, and says something.
+/// Returns the value, or checks that a reason is one line and not empty.
 fn one_line<T>(result: Result<T, String>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -30,7 +30,7 @@ fn understood<T>(result: Result<T, Failure>) -> Option<T> {
     one_line(result.map_err(Failure::into_words))
 }
 
-/// The task on the first line, and the lines after it.
+/// Reads the task on the first line, and the lines after it.
 fn read<T: DeserializeOwned + Debug>(bytes: &[u8]) -> Option<T> {
     let mut lines = Lines::of(bytes);
     let task = one_line(lines.task())?;
@@ -50,13 +50,13 @@ pub fn lines() -> Give {
     })
 }
 
-/// A task that is understood is made ready and performed, where its numbers are so small that this takes no time.
+/// Prepares and performs a valid task, if its numbers are so small that this takes no time.
 pub fn operations() -> Give {
     const FAMILIES: [&str; 6] = ["digest", "mac", "cipher", "password-hash", "spin", "rsa-api"];
     Box::new(|bytes| {
         let Some(task) = read::<Task>(bytes) else { return };
         let opens = ["aws-lc", "rustcrypto", "spin"].contains(&task.provider.kind.as_str());
-        // Bcrypt's cost is an exponent.
+        // The cost of bcrypt is an exponent.
         let most = |name: &str| if name == "cost" { 4 } else { 4096 };
         let is_small = |settings: &Settings| {
             settings
@@ -82,7 +82,7 @@ pub fn loads() -> Give {
         let Some(task) = read::<load::task::Task>(bytes) else { return };
         let Some(load) = one_line(task.load()) else { return };
         let mut visitors = load.visitors();
-        // What else a sign-in reads are files that it names, and users are held in memory.
+        // A sign-in reads files that it names, and users are kept in memory; both are skipped here.
         if visitors.sign_in.is_none() && visitors.users <= 4096 {
             visitors.site.page.paths.truncate(16);
             understood(SignIn::new(&visitors));
@@ -108,7 +108,7 @@ pub fn configurations() -> Give {
     })
 }
 
-/// What is stored of a password, where to verify it takes no time: how much that takes is what it says itself.
+/// Verifies a stored password hash if that takes no time: the hash itself sets its cost.
 pub fn password_hashes() -> Give {
     Box::new(|bytes| {
         let Ok(stored) = std::str::from_utf8(bytes) else { return };

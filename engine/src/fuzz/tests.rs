@@ -6,14 +6,15 @@ use base64::engine::general_purpose::STANDARD;
 use super::targets::{MOST_BYTES, TARGETS};
 use crate::random::Sequence;
 
-/// The inputs that are kept of a target, a line each in base64: seeds, what covered something new, and what once crashed.
+/// Reads the stored inputs of a target, a line each in base64: seeds, inputs that covered new code, and
+/// former crashes.
 fn kept(name: &str) -> Vec<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| STANDARD.decode(line).expect("base64")).collect()
 }
 
-/// Some bytes other than they were, or pieces of two inputs.
+/// Changes some bytes of an input, or joins pieces of two.
 fn changed(inputs: &[Vec<u8>], random: &mut Sequence) -> Vec<u8> {
     let some = |random: &mut Sequence| &inputs[random.under(inputs.len() as u64) as usize];
     let mut bytes = some(random).clone();
