@@ -1,4 +1,4 @@
-//! The functions of a GSSAPI library (RFC 2744, RFC 5588), bound at run time. Nothing of it is needed to build this.
+//! Functions of a GSSAPI library (RFC 2744, RFC 5588), bound at run time. The build needs no part of it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use libloading::os::unix::Library;
 
 use crate::binding::bind;
 
-/// Any of the library's own objects.
+/// Pointer to any of the library's own objects.
 pub type Handle = *mut c_void;
 pub type Out<Kind> = *mut Kind;
 pub type Release = unsafe extern "C" fn(Out<u32>, Out<Handle>) -> u32;
@@ -19,7 +19,7 @@ pub struct Buffer {
     pub value: *mut c_void,
 }
 
-/// The same of bytes that it borrows, so that it cannot outlive them: what the library reads.
+/// A `Buffer` for input, which borrows its bytes so that it cannot outlive them.
 pub struct Lent<'a> {
     buffer: Buffer,
     bytes: PhantomData<&'a [u8]>,
@@ -32,7 +32,7 @@ pub struct Oid {
     elements: *const c_void,
 }
 
-// SAFETY: only ever made of constants.
+// SAFETY: it points only to constants.
 unsafe impl Sync for Oid {}
 
 /// `gss_OID_set_desc`.
@@ -42,7 +42,7 @@ pub struct OidSet {
     elements: *const Oid,
 }
 
-/// `gss_key_value_element_desc`: where credentials are kept, by the kind of place.
+/// `gss_key_value_element_desc`: a kind of credential store, and its place.
 #[repr(C)]
 pub struct KeyValue {
     key: *const c_char,
@@ -56,7 +56,7 @@ pub struct KeyValues {
     elements: *const KeyValue,
 }
 
-/// One cache of tickets, named as libkrb5 names them: `FILE:/a/path`.
+/// A ticket cache under libkrb5's name for it: `FILE:/a/path`.
 pub struct TicketCache<'a> {
     element: KeyValue,
     name: PhantomData<&'a CStr>,
@@ -89,7 +89,7 @@ bind! {
         fn gss_delete_sec_context(Out<u32>, Out<Handle>, Out<Buffer>) -> u32;
     }
     optional {
-        // Of libkrb5, which it stands on: where this one was loaded from, the version is written.
+        // A function of libkrb5, which GSSAPI uses: the version is in the file that contains it.
         fn krb5_free_context(Handle);
     }
 }
@@ -114,14 +114,14 @@ impl TicketCache<'_> {
         TicketCache { element: KeyValue { key: c"ccache".as_ptr(), value: name.as_ptr() }, name: PhantomData }
     }
 
-    /// What the library reads while this one is there.
+    /// Returns the value that the library reads while this one lives.
     pub fn raw(&self) -> KeyValues {
         KeyValues { count: 1, elements: &self.element }
     }
 }
 
 impl OidSet {
-    /// A set of one.
+    /// Makes a set with one member.
     pub fn of(only: &'static Oid) -> OidSet {
         OidSet { count: 1, elements: only }
     }

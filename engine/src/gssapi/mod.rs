@@ -1,7 +1,7 @@
-//! The client's side of Kerberos and NTLM, as the machine's own GSSAPI library performs it.
+//! Client side of Kerberos and NTLM, performed by the machine's own GSSAPI library.
 //!
-//! Libkrb5 keeps what it opens in the environment's names, so those are set before it is loaded: whatever the user's own
-//! environment says, nothing outside the run is read or written.
+//! Libkrb5 finds its files through environment variables. They are set before it is loaded, so that nothing
+//! outside the run is read or written, whatever the user's environment contains.
 
 mod api;
 
@@ -20,15 +20,15 @@ use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release, TicketCache};
 
 const FILE: &str = "libgssapi_krb5.so.2";
 
-/// The protocols that a context can speak.
+/// Protocols of a context.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// SPNEGO (RFC 4178) around Kerberos: what `Negotiate` carries.
+    /// SPNEGO (RFC 4178) around Kerberos, as `Negotiate` carries it.
     Spnego,
-    /// Kerberos alone: what has tickets, which SPNEGO cannot keep.
+    /// Kerberos alone, which can use a ticket cache; SPNEGO cannot.
     Kerberos,
-    /// NTLM alone, by a module of its own.
+    /// NTLM alone, by its own module.
     Ntlm,
 }
 
@@ -47,11 +47,13 @@ impl Mechanism {
         }
     }
 
-    /// Whether a context's first token is of this mechanism, which it names behind its own length (RFC 2743 section 3.1).
+    /// Returns true if a context's first token names this mechanism, after the token's length (RFC 2743
+    /// section 3.1).
     pub fn is_of(self, token: &[u8]) -> bool {
         const APPLICATION_0: u8 = 0x60;
         const OBJECT_IDENTIFIER: u8 = 6;
-        // DER: lengths below 128 are one byte; of longer ones the first says how many bytes follow.
+        // DER encodes lengths below 128 in one byte; the first byte of a longer one is the number of bytes
+        // that follow.
         let [APPLICATION_0, length, ..] = token else { return false };
         let length_bytes = if length & 0x80 == 0 { 0 } else { usize::from(length & 0x7f) };
         let elements = self.oid().elements();
@@ -59,7 +61,7 @@ impl Mechanism {
         token.get(2 + length_bytes..).is_some_and(|token| token.starts_with(&named))
     }
 
-    /// The package of Debian, Fedora and their like that has it.
+    /// Returns the package of Debian, Fedora and their derivatives that contains the mechanism.
     fn package(self) -> &'static str {
         match self {
             Mechanism::Spnego | Mechanism::Kerberos => "libgssapi-krb5-2 (Debian), krb5-libs (Fedora)",
@@ -67,7 +69,8 @@ impl Mechanism {
         }
     }
 
-    /// Which modules the library loads: with NTLM's, SPNEGO would go over to that without a word where Kerberos fails.
+    /// Returns the modules that the library loads. With NTLM's, SPNEGO would silently switch to NTLM if
+    /// Kerberos fails.
     fn modules(self) -> Option<&'static str> {
         match self {
             Mechanism::Spnego | Mechanism::Kerberos => Some("/dev/null"),
@@ -76,15 +79,16 @@ impl Mechanism {
     }
 }
 
-/// `GSS_C_DELEG_FLAG`, as the library answers it; `GSS_C_MUTUAL_FLAG`; `GSS_C_DELEG_POLICY_FLAG`: the user's ticket is
-/// forwarded to services that the directory trusts for delegation (`ok-as-delegate` in their tickets), and to no other.
+/// `GSS_C_DELEG_FLAG`, as the library returns it; `GSS_C_MUTUAL_FLAG`; `GSS_C_DELEG_POLICY_FLAG`: the user's
+/// ticket is forwarded only to services that the directory trusts for delegation (`ok-as-delegate` in their
+/// tickets).
 const DELEGATED: u32 = 1;
 const MUTUAL: u32 = 2;
 const DELEGATE_BY_POLICY: u32 = 0x8000;
 
 const INITIATE: c_int = 1;
 const OVERWRITE: u32 = 1;
-/// Errors stand in the upper half of a status.
+/// Bits of a status that are errors: its upper half.
 const ERRORS: u32 = 0xffff_0000;
 const CONTINUE_NEEDED: u32 = 1;
 
@@ -93,7 +97,7 @@ pub struct Library {
     pub version: String,
 }
 
-/// The library, loaded once for the life of the process, with this configuration of Kerberos.
+/// Opens the library with this configuration of Kerberos, once for the life of the process.
 ///
 /// Call it before other threads read the environment, which it changes.
 pub fn open(mechanism: Mechanism, krb5_config: Option<&Path>) -> Result<&'static Library, Failure> {
@@ -108,7 +112,7 @@ pub fn open(mechanism: Mechanism, krb5_config: Option<&Path>) -> Result<&'static
         ];
         for (name, value) in variables {
             if let Some(value) = value {
-                // SAFETY: the caller's promise: no other thread reads the environment now.
+                // SAFETY: the caller promises that no other thread reads the environment now.
                 unsafe { std::env::set_var(name, value) };
             }
         }
@@ -129,7 +133,7 @@ impl Library {
         Ok(Library { api, version })
     }
 
-    /// Fails, naming the package, where the library does not have a mechanism.
+    /// Fails, and names the package, if the library does not support a mechanism.
     fn ensure_has(&self, mechanism: Mechanism) -> Result<(), Failure> {
         let (mut minor, mut mechanisms, mut has) = (0, null_mut(), 0);
         // SAFETY: the set is the library's own until it is released, once.
@@ -146,12 +150,12 @@ impl Library {
         Ok(())
     }
 
-    /// `u00500`, `u00500@REALM`; for NTLM `DOMAIN\u00500` as well.
+    /// Makes the name of a user: `u00500`, `u00500@REALM`; for NTLM `DOMAIN\u00500` as well.
     pub fn user(&self, name: &str) -> Result<Name<'_>, String> {
         self.name(name, &USER_NAME)
     }
 
-    /// `HTTP@web1.tollbar.test`.
+    /// Makes the name of a service, for example `HTTP@web1.tollbar.test`.
     pub fn service(&self, name: &str) -> Result<Name<'_>, String> {
         self.name(name, &HOST_BASED_SERVICE)
     }
@@ -163,11 +167,12 @@ impl Library {
             (self.api.gss_import_name)(&mut minor, Lent::of(text.as_bytes()).raw(), kind, &mut handle)
         };
         self.check(major, minor, kind)?;
-        // SAFETY: the name was made for this one.
+        // SAFETY: the library has just made the name for this owner alone.
         Ok(Name(unsafe { Object::new(handle, self.api.gss_release_name) }))
     }
 
-    /// Credentials of a user, in memory that is theirs alone. With Kerberos that is an exchange with the KDC (AS).
+    /// Gets credentials of a user, in memory of their own. With Kerberos that is an exchange with the KDC
+    /// (AS).
     pub fn sign_in(
         &self,
         mechanism: Mechanism,
@@ -175,11 +180,11 @@ impl Library {
         password: &str,
     ) -> Result<Credentials<'_>, String> {
         let (mut minor, mut handle) = (0, null_mut());
-        // The module of NTLM reads on to a zero, whatever the length says.
+        // The module of NTLM reads up to a zero byte, whatever the length is.
         let ended = CString::new(password).map_err(|_| "a password with a zero in it".to_owned())?;
         let password = Lent::of(ended.as_bytes());
         let mechanisms = OidSet::of(mechanism.oid());
-        // SAFETY: what it reads outlives the call; null stands for what is not asked for.
+        // SAFETY: the inputs outlive the call, and null means that an output is not requested.
         let major = unsafe {
             (self.api.gss_acquire_cred_with_password)(
                 &mut minor,
@@ -194,11 +199,12 @@ impl Library {
             )
         };
         self.check(major, minor, mechanism.oid())?;
-        // SAFETY: the credentials were made for this one.
+        // SAFETY: the library has just made the credentials for this owner alone.
         Ok(Credentials(unsafe { Object::new(handle, self.api.gss_release_cred) }))
     }
 
-    /// Credentials of a user from a cache of tickets on the disk: no exchange, as long as its tickets are good.
+    /// Gets credentials of a user from a ticket cache on the disk, without an exchange while its tickets are
+    /// valid.
     pub fn signed_in(
         &self,
         mechanism: Mechanism,
@@ -209,7 +215,7 @@ impl Library {
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);
         let mechanisms = OidSet::of(mechanism.oid());
-        // SAFETY: what it reads outlives the call; null stands for what is not asked for.
+        // SAFETY: the inputs outlive the call, and null means that an output is not requested.
         let major = unsafe {
             (self.api.gss_acquire_cred_from)(
                 &mut minor,
@@ -224,18 +230,19 @@ impl Library {
             )
         };
         self.check(major, minor, mechanism.oid())?;
-        // SAFETY: the credentials were made for this one.
+        // SAFETY: the library has just made the credentials for this owner alone.
         Ok(Credentials(unsafe { Object::new(handle, self.api.gss_release_cred) }))
     }
 
-    /// Signs a user in, has a ticket for the service, and writes both into a cache on the disk, for its owner alone.
+    /// Signs a user in, gets a ticket for the service, and writes both to a cache on the disk that only its
+    /// owner can read.
     pub fn fetch(&self, user: &Name, password: &str, service: &Name, tickets: &Path) -> Result<(), String> {
         let credentials = self.sign_in(Mechanism::Kerberos, user, password)?;
         self.context(Mechanism::Kerberos).step(&credentials, service, &[])?;
         let mut minor = 0;
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);
-        // SAFETY: what it reads outlives the call; null stands for what is not asked for.
+        // SAFETY: the inputs outlive the call, and null means that an output is not requested.
         let major = unsafe {
             (self.api.gss_store_cred_into)(
                 &mut minor,
@@ -252,7 +259,8 @@ impl Library {
         self.check(major, minor, Mechanism::Kerberos.oid())
     }
 
-    /// Begins a context, which is mutual, and forwards the user's ticket as the directory says. Nothing is done before its first step.
+    /// Begins a context with mutual authentication, which forwards the user's ticket if the directory allows
+    /// it. Nothing is done before its first step.
     pub fn context(&self, mechanism: Mechanism) -> Context<'_> {
         let flags = match mechanism {
             Mechanism::Spnego | Mechanism::Kerberos => MUTUAL | DELEGATE_BY_POLICY,
@@ -265,7 +273,7 @@ impl Library {
         if major & ERRORS == 0 { Ok(()) } else { Err(self.words(major, minor, mechanism)) }
     }
 
-    /// The library's own words for a status: the mechanism's, or where it has none, GSSAPI's.
+    /// Returns the library's message for a status: the mechanism's, or GSSAPI's if the mechanism has none.
     fn words(&self, major: u32, minor: u32, mechanism: &Oid) -> String {
         const GSSAPI_CODE: c_int = 1;
         const MECHANISM_CODE: c_int = 2;
@@ -284,14 +292,16 @@ impl Library {
     }
 }
 
-/// A file of tickets, as libkrb5 names its caches.
+/// Returns libkrb5's name for a file of tickets.
 fn cache_name(tickets: &Path) -> Result<CString, String> {
     let name = [b"FILE:", tickets.as_os_str().as_bytes()].concat();
     CString::new(name).map_err(|_| "a path with a zero in it".to_owned())
 }
 
+/// Returns the bytes of a buffer.
+///
 /// # Safety
-/// A buffer that the library filled in and has not released, or an empty one.
+/// The library filled in the buffer and has not released it, or it is empty.
 unsafe fn taken(buffer: &Buffer) -> &[u8] {
     if buffer.length == 0 {
         return &[];
@@ -300,7 +310,8 @@ unsafe fn taken(buffer: &Buffer) -> &[u8] {
     unsafe { std::slice::from_raw_parts(buffer.value.cast(), buffer.length) }
 }
 
-/// `MIT krb5-1.20.1-final`: libkrb5 has no function for it, but carries it in its own data.
+/// Returns the version, for example `MIT krb5-1.20.1-final`: libkrb5 has no function for it, but its data
+/// contain it.
 fn version(api: &Api) -> Option<String> {
     const BRAND: &[u8] = b"KRB5_BRAND: ";
     let file = std::fs::read(binding::file_of(api.krb5_free_context? as *const _)?).ok()?;
@@ -309,7 +320,7 @@ fn version(api: &Api) -> Option<String> {
     Some(format!("MIT {}", String::from_utf8_lossy(words)))
 }
 
-/// One of the library's objects, released when it goes out of scope.
+/// An object of the library, released when it goes out of scope.
 struct Object<'a> {
     handle: Handle,
     release: Release,
@@ -317,8 +328,10 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
+    /// Takes ownership of an object.
+    ///
     /// # Safety
-    /// Null, or an object of a library that is open, the caller's alone to release, by `release`.
+    /// The handle is null, or an object of an open library that only the caller may release, by `release`.
     unsafe fn new<'a>(handle: Handle, release: Release) -> Object<'a> {
         Object { handle, release, library: PhantomData }
     }
@@ -327,7 +340,7 @@ impl Object<'_> {
 impl Drop for Object<'_> {
     fn drop(&mut self) {
         let mut minor = 0;
-        // SAFETY: it is this owner's alone, as its maker promised.
+        // SAFETY: its maker promised that only this owner releases it.
         unsafe { (self.release)(&mut minor, &mut self.handle) };
     }
 }
@@ -336,7 +349,7 @@ pub struct Name<'a>(Object<'a>);
 
 pub struct Credentials<'a>(Object<'a>);
 
-/// One authentication: tokens that go to a server and come back, until both are content.
+/// An authentication: tokens are sent to a server and back until both sides are satisfied.
 pub struct Context<'a> {
     library: &'a Library,
     mechanism: Mechanism,
@@ -344,25 +357,25 @@ pub struct Context<'a> {
     handle: Handle,
 }
 
-/// What comes of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub struct Step {
-    /// To be sent; empty where nothing is.
+    /// Token to send; empty if there is none.
     pub token: Vec<u8>,
-    /// The server has proved itself, as far as the mechanism has it do so.
+    /// True if the server has proved its identity, as far as the mechanism provides for it.
     pub is_complete: bool,
-    /// The server was given the user's ticket. Known once the context is complete.
+    /// True if the server got the user's ticket. Known once the context is complete.
     pub has_delegated: bool,
 }
 
 impl Context<'_> {
-    /// Takes what the server sent, nothing at first. With Kerberos the first step of a user's first context is an
-    /// exchange with the KDC (TGS).
+    /// Takes the server's token, which is empty at first. With Kerberos the first step of a user's first
+    /// context is an exchange with the KDC (TGS).
     pub fn step(&mut self, credentials: &Credentials, service: &Name, came: &[u8]) -> Result<Step, String> {
         let (mut minor, mut token, mut answered) = (0, Buffer::EMPTY, 0);
         let lent = Lent::of(came);
         let input = if came.is_empty() { null() } else { lent.raw() };
-        // SAFETY: what it reads outlives the call, and the context is this one's alone.
+        // SAFETY: the inputs outlive the call, and the context belongs to this object alone.
         let major = unsafe {
             (self.library.api.gss_init_sec_context)(
                 &mut minor,
@@ -398,7 +411,7 @@ impl Context<'_> {
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         let mut minor = 0;
-        // SAFETY: none, or the library's own, and released only here.
+        // SAFETY: the handle is null or the library's own, and released only here.
         unsafe { (self.library.api.gss_delete_sec_context)(&mut minor, &mut self.handle, null_mut()) };
     }
 }
@@ -409,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_token_is_of_the_mechanism_that_it_names() {
-        // The head of a token of 5 and of one of 700 bytes, as RFC 2743 section 3.1 draws it.
+        // Heads of a token of 5 and of one of 700 bytes, as in RFC 2743 section 3.1.
         let short = b"\x60\x0b\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02";
         let long = b"\x60\x82\x02\xbc\x06\x06\x2b\x06\x01\x05\x05\x02\xa0";
         assert!(Mechanism::Kerberos.is_of(short) && !Mechanism::Spnego.is_of(short));
@@ -419,7 +432,7 @@ mod tests {
         }
     }
 
-    /// A machine without the library, or with another one under its name, is told which package has it.
+    /// A missing library, or another one under its name, is reported with the package that contains it.
     #[test]
     fn a_library_that_is_not_there_is_unsupported() {
         for file in ["libgssapi_krb5.so.999", "libc.so.6"] {
