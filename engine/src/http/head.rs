@@ -1,18 +1,18 @@
-//! The head of an answer: its status, and where its body ends; and bodies in chunks, a byte at a time where the framing
-//! is, whole stretches where the data are.
+//! The head of an answer: its status, and where its body ends. Chunked bodies are parsed byte by byte in the
+//! framing and in whole pieces in the data.
 
 use crate::failure::{self, Fault};
 
-/// More than any server's head; past it something else is talking.
+/// Limit of a head, more than any server sends; a longer one is not HTTP.
 pub const LONGEST_HEAD: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 
-/// How far an answer is, and where it ends.
+/// State of an answer's body, which determines its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Body {
     #[default]
     Head,
-    /// So many bytes of the body to come.
+    /// Bytes of the body that are still to come.
     Counted(u64),
     Chunked(Chunked),
     /// A body that ends with its connection.
@@ -20,17 +20,18 @@ pub enum Body {
     Whole,
 }
 
-/// A whole head.
+/// A complete head.
 pub struct Head {
-    /// In bytes.
+    /// Length in bytes.
     pub length: usize,
     pub status: u16,
-    /// Whether the server will answer on this connection again.
+    /// True if the server will answer on this connection again.
     pub keeps: bool,
     pub body: Body,
 }
 
-/// The head of an answer, once it is whole. An answer to HEAD has no body, whatever its head says.
+/// Parses the head of an answer. Returns None until it is complete. An answer to HEAD has no body, whatever
+/// its head declares.
 pub fn parse(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Fault> {
     let mut headers = [const { std::mem::MaybeUninit::uninit() }; MOST_HEADERS];
     let mut answer = httparse::Response::new(&mut []);
@@ -48,7 +49,7 @@ pub fn parse(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Fault> {
     let status = answer.code.unwrap_or(0);
     let framing = Framing::of(answer.headers)?;
     let body = match status {
-        // What comes before the answer proper; 101 is an answer, if never one that was asked for.
+        // An interim answer precedes the final one; 101 is final, although it is never requested.
         100 | 102..=199 => Body::Head,
         101 | 204 | 304 => Body::Whole,
         _ if to_head => Body::Whole,
@@ -62,11 +63,11 @@ pub fn parse(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Fault> {
     Ok(Some(Head { length, status, keeps, body }))
 }
 
-/// What an answer's headers say of where its body ends and whether its connection does.
+/// Facts in an answer's headers about the end of its body and of its connection.
 #[derive(Default)]
 struct Framing {
     length: Option<u64>,
-    /// Some transfer coding was named: a length beside it means nothing.
+    /// True if a transfer coding was named: a Content-Length then means nothing.
     coded: bool,
     chunked: bool,
     keep_alive: Option<bool>,
@@ -76,7 +77,8 @@ impl Framing {
     fn of(headers: &[httparse::Header<'_>]) -> Result<Framing, Fault> {
         let mut framing = Framing::default();
         for header in headers {
-            // By length first: most headers are none of the three, and this is paid for every one.
+            // The length is compared first: most headers are not one of the three, and every one pays for
+            // this.
             match header.name.len() {
                 14 if header.name.eq_ignore_ascii_case("content-length") => {
                     let length = number(header.value);
@@ -110,7 +112,7 @@ impl Framing {
 
 fn number(text: &[u8]) -> Option<u64> {
     let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    // A length that does not fit is none that could ever be read.
+    // A length that does not fit into 64 bits could never be read.
     if digits { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
 }
 
@@ -118,7 +120,7 @@ fn last_word(text: &[u8]) -> &[u8] {
     text.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii()
 }
 
-/// The beginning of what came, fit to be printed.
+/// Returns the beginning of the bytes in printable form.
 fn excerpt(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(40)].escape_ascii())
 }
@@ -127,11 +129,11 @@ fn not_http(words: String) -> Fault {
     Fault::new(failure::NOT_HTTP, words)
 }
 
-/// How far into the framing a body is.
+/// State of a chunked body's framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chunked {
     place: Place,
-    /// Of this chunk, still to come; or its size, so far.
+    /// Bytes of this chunk still to come, or its size so far.
     left: u64,
     /// Bytes of this size line, or of the trailer.
     line: u16,
@@ -154,15 +156,15 @@ enum Place {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All was framing, and there is more to come.
+    /// Everything was framing, and more is to come.
     More,
-    /// Data stand here; what comes after has not been looked at.
+    /// A range of data; the bytes after it were not parsed.
     Data { from: usize, to: usize },
-    /// The body ended after so many bytes.
+    /// End of the body, after this number of bytes.
     Whole(usize),
 }
 
-/// Of one size line with its extension, or of a whole trailer.
+/// Limit of a size line with its extension, or of a whole trailer.
 const LONGEST_LINE: u16 = 8 << 10;
 
 impl Chunked {
@@ -186,7 +188,7 @@ impl Chunked {
         Ok(Progress::More)
     }
 
-    /// Takes one byte of framing; true after the last of the body.
+    /// Parses one byte of framing. Returns true after the last byte of the body.
     fn frame(&mut self, byte: u8) -> Result<bool, Fault> {
         self.line += 1;
         if self.line > LONGEST_LINE {
@@ -201,7 +203,7 @@ impl Chunked {
                 }
                 Place::Size
             }
-            // The first byte of a line has to be a digit.
+            // The first byte of a line must be a digit.
             (Place::Size, b'\r') if self.line > 1 => Place::SizeEnd,
             (Place::Size, b';' | b' ' | b'\t') if self.line > 1 => Place::Extension,
             (Place::Extension, b'\r') => Place::SizeEnd,

@@ -1,5 +1,5 @@
-//! HTTP/1.1 messages: requests as the load client builds them and as the embedded server reads them, and answers as they
-//! come in. What both halves of a sign-in scheme know of the wire.
+//! HTTP/1.1 messages: requests as the load client builds them and the embedded server parses them, and
+//! answers as they arrive. Both halves of a sign-in scheme use these types.
 
 mod head;
 pub mod page;

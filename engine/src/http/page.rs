@@ -1,19 +1,19 @@
-//! What a client asks a server for, and what has to answer.
+//! Pages that a client requests, and the answers that it expects.
 
 use serde::Deserialize;
 
-/// A server's pages, as a client asks for them.
+/// Pages of a server, as a client requests them.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// The Host header.
+    /// Value of the Host header.
     pub host: String,
     pub page: Page,
     pub expect: Expectation,
-    /// Whether a connection ends with the answer to its last request.
+    /// True if a connection ends with the answer to its last request.
     pub closes: bool,
 }
 
-/// What is asked for, as it comes in.
+/// Request, as it is configured.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -27,13 +27,13 @@ pub struct Page {
     pub unique_query: bool,
 }
 
-/// What the answer has to be, as it comes in.
+/// Expected answer, as it is configured.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expectation {
     pub status: u16,
     pub bytes: Option<u64>,
-    /// The whole body, to the letter.
+    /// Whole body, compared exactly.
     pub body: Option<String>,
 }
 

@@ -1,24 +1,25 @@
-//! Requests as bytes, built once: sending one formats at most sixteen digits and copies the headers of a sign-in.
+//! Requests as bytes, built once: sending one formats at most sixteen digits and copies the headers of a
+//! sign-in.
 
 use std::ops::Range;
 
 use super::page::Site;
 use super::request::TELL_USER;
 
-/// What is said in a request besides the site's own headers.
+/// Parts of a request other than the site's headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Outline<'a> {
     pub method: &'a str,
     pub path: &'a str,
     pub body: Option<&'a str>,
-    /// Whether its answer is the last one of a connection that ends.
+    /// True if its answer is the last one of a connection that ends.
     pub is_last: bool,
-    /// Whether the answer is to say which user the server saw.
+    /// True if the answer must name the user that the server saw.
     pub tells_user: bool,
 }
 
 impl<'a> Outline<'a> {
-    /// A page of the site, by the last request for it.
+    /// Outlines a page of the site, as the last request for it.
     pub fn page(site: &'a Site, path: &'a str) -> Outline<'a> {
         let body = site.page.body.as_deref();
         Outline { method: &site.page.method, path, body, is_last: true, tells_user: false }
@@ -29,11 +30,11 @@ impl<'a> Outline<'a> {
 pub struct Prebuilt {
     bytes: Vec<u8>,
     target: Range<usize>,
-    /// Where the sixteen digits of a unique query stand.
+    /// Offset of the sixteen digits of a unique query.
     unique_at: Option<usize>,
-    /// Where headers of an operation's own go.
+    /// Offset of an operation's own headers.
     headers_at: usize,
-    /// What follows them: the end of the head, and the body.
+    /// Bytes after them: the end of the head, and the body.
     tail: Vec<u8>,
 }
 
@@ -67,7 +68,7 @@ impl Prebuilt {
         Prebuilt { bytes, target, unique_at, headers_at, tail }
     }
 
-    /// The target with this query.
+    /// Returns the target with this query.
     #[inline]
     pub fn target(&mut self, unique: u64) -> &[u8] {
         if let Some(at) = self.unique_at {
@@ -76,8 +77,8 @@ impl Prebuilt {
         &self.bytes[self.target.clone()]
     }
 
-    /// The bytes with this query and these headers, each with the end of its line. Users share them, so each writes
-    /// its own again before it sends on.
+    /// Returns the bytes with this query and these headers, each with the end of its line. Users share them,
+    /// so that each writes its own again before it sends.
     #[inline]
     pub fn with(&mut self, unique: u64, headers: &[u8]) -> &[u8] {
         self.target(unique);
@@ -90,7 +91,7 @@ impl Prebuilt {
     }
 }
 
-/// Sixteen hexadecimal digits.
+/// Writes sixteen hexadecimal digits.
 #[inline]
 pub fn put_digits(number: u64, into: &mut [u8]) {
     for (place, digit) in into.iter_mut().enumerate() {
@@ -112,7 +113,7 @@ mod tests {
         Prebuilt::new(site, &Outline::page(site, path))
     }
 
-    /// What is sent, to the letter.
+    /// The bytes are compared exactly.
     #[test]
     fn a_request_reads_as_it_should() {
         let kept = site(false, r#"{"paths":["/a"],"headers":[["X-One","1"],["Accept","a, b"]]}"#);
@@ -127,7 +128,7 @@ mod tests {
         );
     }
 
-    /// A unique query joins the path's own, and is written anew each time.
+    /// A unique query follows the path's own, and is written each time.
     #[test]
     fn a_unique_query_is_written_in_its_place() {
         let unique = site(false, r#"{"paths":["/a"],"unique_query":true}"#);
@@ -138,8 +139,8 @@ mod tests {
         assert!(request.with(0x12, b"").starts_with(b"GET /a?b=c&u=0000000000000012 HTTP/1.1\r\n"));
     }
 
-    /// Headers of a sign-in stand behind the load's own, whatever their length was before; a request that is followed
-    /// by another leaves the connection open.
+    /// Headers of a sign-in follow those of the load, whatever their length was before. A request that is not
+    /// the last one leaves the connection open.
     #[test]
     fn headers_are_written_in_their_place() {
         let posted = site(true, r#"{"method":"POST","paths":["/a"],"headers":[["X","1"]],"body":"four"}"#);

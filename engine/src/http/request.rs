@@ -1,4 +1,4 @@
-//! Requests, out of bytes that any client may have sent, and what answers have in common with them.
+//! Requests, parsed from bytes of any client, and facts that their answers depend on.
 
 use std::mem::MaybeUninit;
 
@@ -12,12 +12,12 @@ pub enum Method {
     Other,
 }
 
-/// What becomes of the connection after the answer.
+/// State of the connection after the answer.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub enum Persistence {
-    /// Kept, as HTTP/1.1 does by itself.
+    /// Kept, which is the default of HTTP/1.1.
     Kept,
-    /// Kept because an HTTP/1.0 client asked for it, which has to be said.
+    /// Kept because an HTTP/1.0 client requested it, which the answer must confirm.
     KeptOnRequest,
     Closed,
 }
@@ -36,7 +36,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// As the first line of an answer says it, behind the version.
+    /// Returns the status as an answer's first line writes it, after the version.
     pub fn line(self) -> &'static str {
         match self {
             Status::Done => "200 OK",
@@ -52,23 +52,23 @@ impl Status {
     }
 }
 
-/// A request line and headers longer than this are refused.
+/// Limit of a request line and headers; longer ones are refused.
 pub const MOST_HEAD_BYTES: usize = 16 * 1024;
-/// The header by which a proof asks which user the server saw.
+/// Header by which a proof requests the user that the server saw.
 pub const TELL_USER: &str = "X-Tell-User";
-/// More headers than a browser sends, by far.
+/// Limit of headers, far more than a browser sends.
 const MOST_HEADERS: usize = 64;
 
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub struct Request<'a> {
     pub method: Method,
-    /// As it was sent, query included.
+    /// Target as it was sent, including the query.
     pub target: &'a str,
     pub persistence: Persistence,
-    /// How many bytes of the input it takes.
+    /// Length of the request in the input.
     pub bytes: usize,
     pub body: Body,
-    /// Headers of these names, where there is one.
+    /// Headers of these names, if they were sent.
     pub host: Option<&'a [u8]>,
     pub authorization: Option<&'a [u8]>,
     pub cookie: Option<&'a [u8]>,
@@ -76,30 +76,31 @@ pub struct Request<'a> {
     pub signature: Option<&'a [u8]>,
     pub signature_input: Option<&'a [u8]>,
     pub api_key: Option<&'a [u8]>,
-    /// Whether the answer is to say which user the server saw: proofs ask for that, and nothing that is measured.
+    /// True if the answer must name the user that the server saw: proofs request that, measured requests
+    /// never do.
     pub tells_user: bool,
-    /// The common name in the client's certificate, where the sign-in goes by that.
+    /// Common name in the client's certificate, if the sign-in uses it.
     pub certificate_name: Option<&'a str>,
 }
 
-/// What comes after a request that is not another one.
+/// Data after a request that are not the next request.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub enum Body {
     None,
-    /// So many bytes.
+    /// Body of this number of bytes.
     Counted(usize),
-    /// In chunks, or more than anything here would read.
+    /// Body in chunks, or longer than any handler would read.
     Endless,
 }
 
-/// Why a request is not answered as asked; the connection is closed, because where the next one begins is not known.
+/// Reason for a refusal; the connection is closed, because the beginning of the next request is unknown.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub struct Refused {
     pub status: Status,
     pub why: &'static str,
 }
 
-/// The first request of the input; None where more has to come.
+/// Parses the first request of the input. Returns None if it is incomplete.
 pub fn parse(input: &[u8]) -> Result<Option<Request<'_>>, Refused> {
     let mut headers = [const { MaybeUninit::<Header>::uninit() }; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut []);
@@ -134,7 +135,7 @@ fn bad(why: &'static str) -> Refused {
     Refused { status: Status::BadRequest, why }
 }
 
-/// A request, with what its headers make of it.
+/// Makes a request of its parsed headers.
 fn understand<'a>(
     method: Method,
     target: &'a str,
@@ -153,7 +154,7 @@ fn understand<'a>(
                 hosts += 1;
                 host = Some(header.value);
             }
-            // Of two credentials one may be what a proxy in front looked at: neither is taken for the user's.
+            // With two credentials, a proxy in front may have checked the other one: neither is used.
             6 if is("cookie") => once(&mut cookie, header, "more than one Cookie")?,
             9 if is("signature") => once(&mut signature, header, "more than one Signature")?,
             9 if is("x-api-key") => once(&mut api_key, header, "more than one X-API-Key")?,
@@ -169,7 +170,7 @@ fn understand<'a>(
             14 if is("content-length") => {
                 let length = length(header.value)?;
                 lengths += 1;
-                // With two lengths, or one beside chunks, where the body ends cannot be known.
+                // With two lengths, or one together with chunks, the end of the body is unknown.
                 if lengths > 1 || body != Body::None {
                     body = Body::Endless;
                 } else if length != Body::Counted(0) {
@@ -183,7 +184,7 @@ fn understand<'a>(
             _ => {}
         }
     }
-    // RFC 9112, 3.2: one, and exactly one.
+    // Exactly one is required (RFC 9112, 3.2).
     if hosts > 1 || (hosts == 0 && !is_1_0) {
         return Err(bad("not exactly one Host"));
     }
@@ -210,7 +211,7 @@ fn understand<'a>(
     })
 }
 
-/// Takes a header that there may be once.
+/// Stores a header that may occur once.
 fn once<'a>(taken: &mut Option<&'a [u8]>, header: &Header<'a>, twice: &'static str) -> Result<(), Refused> {
     match taken.replace(header.value) {
         None => Ok(()),
@@ -230,7 +231,7 @@ fn length(text: &[u8]) -> Result<Body, Refused> {
 mod tests {
     use super::*;
 
-    /// Two of a kind may be meant for two readers, whichever credential they are.
+    /// Two headers of a kind may be meant for two readers, whichever credential they are.
     #[test]
     fn doubled_credentials_are_refused_alike() {
         for name in ["Authorization", "Cookie", "Signature", "Signature-Input", "X-API-Key"] {

@@ -1,18 +1,18 @@
-//! One answer as it comes in, whatever the pieces it comes in: heads by httparse, bodies counted and not kept.
+//! An answer, parsed in whatever pieces it arrives: heads by httparse, bodies counted and not kept.
 
 use super::head::{self, Body, LONGEST_HEAD, Progress};
 use super::page::Site;
 use crate::failure::{self, Fault};
 
-/// What an answer has to be.
+/// Expected properties of an answer.
 #[derive(Debug, Clone)]
 pub struct Expected {
     pub status: u16,
     pub bytes: Option<u64>,
     pub body: Option<Vec<u8>>,
-    /// An answer to HEAD has no body, whatever its head says.
+    /// True for an answer to HEAD, which has no body, whatever its head declares.
     pub to_head: bool,
-    /// Whether the exchange reads something in the answer's head. That of another status is kept in any case.
+    /// True if the exchange reads the answer's head. The head of an unexpected status is always kept.
     pub keeps_head: bool,
 }
 
@@ -32,35 +32,35 @@ impl Expected {
 pub struct Response {
     body: Body,
     pub status: u16,
-    /// Of the body, so far.
+    /// Bytes of the body so far.
     pub bytes: u64,
-    /// Whether the server will answer on this connection again.
+    /// True if the server will answer on this connection again.
     pub keeps: bool,
-    /// Where the body left the expected one.
+    /// Offset at which the body differs from the expected one.
     differs_at: Option<u64>,
-    /// A head that came in pieces, so far. Empty for most answers of a connection.
+    /// Head so far, if it arrived in pieces. Empty for most answers of a connection.
     spilled: Vec<u8>,
-    /// The whole head, where it is kept.
+    /// Complete head, if it is kept.
     head: Vec<u8>,
-    /// The beginning of the body of another status: it is there that a server says why.
+    /// Beginning of the body of an unexpected status, in which servers explain it.
     said: Vec<u8>,
 }
 
-/// An error page's markup, and what comes before its first sentence, is shorter.
+/// Bytes that are kept of an error page, more than its markup before the first sentence.
 const KEPT_PAGE_BYTES: usize = 1024;
-/// What of it a reason quotes.
+/// Characters of it that a reason quotes.
 const QUOTED_CHARACTERS: usize = 160;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// All was taken, and there is more to come.
+    /// All bytes were taken, and more are to come.
     More,
-    /// The answer is whole; so many bytes belonged to it.
+    /// The answer is complete, and had this number of the bytes.
     Whole(usize),
 }
 
 impl Response {
-    /// Ready for the next answer.
+    /// Prepares for the next answer.
     #[inline]
     pub fn begin(&mut self) {
         self.body = Body::Head;
@@ -68,15 +68,15 @@ impl Response {
         self.said.clear();
         (self.status, self.bytes, self.differs_at) = (0, 0, None);
         if !self.spilled.is_empty() {
-            // Given back: of ten thousand connections few are in the middle of a head.
+            // Free the memory, because few of ten thousand connections are in the middle of a head.
             self.spilled = Vec::new();
         }
     }
 
-    /// Takes the next bytes that came.
+    /// Takes the next bytes that arrived.
     pub fn take(&mut self, came: &[u8], expected: &Expected) -> Result<Taken, Fault> {
         let mut at = 0;
-        // Each turn but the last takes at least one byte, or moves on to a later part.
+        // Each iteration except the last takes at least one byte, or moves to a later part.
         loop {
             let rest = &came[at..];
             match self.body {
@@ -120,7 +120,7 @@ impl Response {
         }
     }
 
-    /// The connection has ended: a whole answer, or one that is cut off.
+    /// Ends the answer with its connection: it is complete, or cut off.
     pub fn end(&mut self) -> Result<(), Fault> {
         let words = match self.body {
             Body::Whole => return Ok(()),
@@ -144,7 +144,7 @@ impl Response {
         Err(Fault::new(failure::CLOSED_EARLY, words))
     }
 
-    /// What is wrong with a whole answer.
+    /// Returns the fault of a complete answer that is not the expected one.
     #[inline]
     pub fn check(&self, expected: &Expected) -> Result<(), Fault> {
         if self.status != expected.status {
@@ -173,20 +173,20 @@ impl Response {
         }
     }
 
-    /// What a header of the answer says, where its head was kept (`Expected::keeps_head`).
+    /// Returns the value of a header, if the head was kept (`Expected::keeps_head`).
     pub fn header(&self, name: &'static str) -> Option<&str> {
         self.headers(name).next()
     }
 
-    /// The same, where there may be several of that name.
+    /// Returns the values of all headers of a name.
     pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
-        // Each by itself: one that is no text says nothing of the others.
+        // Each line is decoded by itself, because a line that is not text must not hide the others.
         let lines = self.head.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
         let headers = lines.filter_map(|line| line.split_once(':'));
         headers.filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// Counts bytes of the body, and holds them against the expected one.
+    /// Counts bytes of the body, and compares them with the expected one.
     #[inline]
     fn take_body(&mut self, came: &[u8], expected: &Expected) {
         if let Some(body) = &expected.body
@@ -205,7 +205,7 @@ impl Response {
         self.bytes += came.len() as u64;
     }
 
-    /// Parses the head if it is whole: how many of these bytes belonged to it.
+    /// Parses the head if it is complete. Returns the number of these bytes that belong to it.
     fn take_head(&mut self, came: &[u8], expected: &Expected) -> Result<Option<usize>, Fault> {
         let before = self.spilled.len();
         let parsed = if before == 0 {
@@ -231,19 +231,19 @@ impl Response {
     }
 
     fn spill(&mut self, came: &[u8]) {
-        // One over: enough to see that it is too long.
+        // A single byte over the limit is enough to detect a head that is too long.
         self.spilled.extend_from_slice(&came[..came.len().min(LONGEST_HEAD + 1 - self.spilled.len())]);
     }
 }
 
-/// What a reader would see of a page's beginning, in one line: without its markup and its head; nothing where it is
-/// no text.
+/// Returns the visible text of a page's beginning on one line, without its markup and head; empty if it is
+/// not text.
 fn text_of(page: &[u8]) -> String {
     let page = String::from_utf8_lossy(page);
     let body = page.split_once("</head>").map_or(page.as_ref(), |(_, body)| body);
     let mut text = String::new();
     for (at, piece) in body.split('<').enumerate() {
-        // What comes before the first is no element.
+        // The part before the first `<` is not an element.
         text.push(' ');
         text.push_str(if at == 0 { piece } else { piece.split_once('>').map_or("", |(_, after)| after) });
     }
@@ -261,7 +261,7 @@ fn text_of(page: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Of a server's own page a reason has what a reader would see; of other bytes nothing.
+    /// A reason quotes the visible text of a server's page, and no other bytes.
     #[test]
     fn a_page_is_quoted_without_its_markup() {
         let nginx = "<html>\r\n<head><title>400 Too Large</title></head>\r\n<body>\r\n<h1>400 Bad\tRequest</h1><hr>\
@@ -294,7 +294,8 @@ mod tests {
         );
     }
 
-    /// The beginning of the page of a wrong status is kept, however it comes, and of a right one nothing.
+    /// The beginning of a page is kept for an unexpected status, however it arrives, and not for the expected
+    /// one.
     #[test]
     fn a_wrong_status_is_said_with_its_page() {
         let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: false };
