@@ -1,7 +1,8 @@
-//! The functions of a libcrypto, bound at run time from a shared object that the user names.
+//! Functions of a libcrypto, bound at run time from a shared object that the user names.
 //!
-//! Nothing of OpenSSL is needed to build this. What every libcrypto from OpenSSL 1.1.1 on has, AWS-LC and
-//! BoringSSL included, is bound or the file is refused; what only some have is an `Option`.
+//! The build needs no part of OpenSSL. A function that every libcrypto since OpenSSL 1.1.1 has, including
+//! AWS-LC and BoringSSL, is required, and a file without it is refused. A function that only some have is an
+//! `Option`.
 
 use std::ffi::{CStr, c_int, c_long, c_uchar, c_uint, c_void};
 use std::marker::PhantomData;
@@ -38,7 +39,7 @@ pub struct RawParam {
     returned: Size,
 }
 
-/// The same of data that it borrows, so that it cannot outlive them.
+/// A `RawParam` that borrows its data, so that it cannot outlive them.
 #[repr(transparent)]
 pub struct Param<'a> {
     raw: RawParam,
@@ -113,7 +114,7 @@ bind! {
         fn BN_free(Handle);
     }
     optional {
-        // Of these pairs a library has one, or both: a macro here is a function there.
+        // A library has one of each pair, or both: a macro here is a function there.
         fn CRYPTO_free(*mut c_void, Text, c_int);
         fn OPENSSL_free(*mut c_void);
         fn EVP_PKEY_get_size(Handle) -> c_int;
@@ -166,33 +167,33 @@ impl Api {
             .map_err(Failure::Failed)
     }
 
-    /// The library's own words for the last thing that went wrong, behind what was being tried.
+    /// Returns the library's message for its last error, after the attempted operation.
     pub fn words(&self, trying: &str) -> String {
         let Some(words) = self.dialect.last_error() else {
             return format!("{trying}: this library does not have it, and gives no reason");
         };
-        // Said once: a later failure that leaves no words must not be given these.
+        // The error is cleared, because a later failure without a message must not get this one.
         self.clear_errors();
         format!("{trying}: {words}")
     }
 
-    /// Something this library cannot do, in its own words.
+    /// Returns a failure for an unsupported operation, with the library's message.
     pub fn unsupported(&self, trying: &str) -> Failure {
         Failure::Unsupported(self.words(trying))
     }
 
-    /// Something that should have worked, in the library's own words.
+    /// Returns a failure for an operation that should have worked, with the library's message.
     pub fn failed(&self, trying: &str) -> Failure {
         Failure::Failed(self.words(trying))
     }
 
-    /// Fails in the library's own words unless it was done.
+    /// Fails with the library's message unless the operation was done.
     pub fn ensure(&self, done: bool, trying: &str) -> Result<(), Failure> {
         if done { Ok(()) } else { Err(self.failed(trying)) }
     }
 
-    /// What a call leaves in a buffer of so many bytes, of which it is given the address and the length, and says how
-    /// many it used.
+    /// Returns the output of a call. It gets a buffer of `room` bytes and its length, and sets the length
+    /// that it used.
     #[inline]
     pub fn filled(
         &self,
@@ -207,21 +208,22 @@ impl Api {
         Ok(out)
     }
 
-    /// An object that the library has just given, or a failure in its words.
+    /// Takes ownership of an object that the library has just returned, or fails with its message.
     ///
     /// # Safety
-    /// Null, or an object that is the caller's alone to free, by `free`.
+    /// The handle is null, or an object that only the caller may free, by `free`.
     pub unsafe fn own(&self, handle: Handle, free: Free, trying: &str) -> Result<Owned, Failure> {
         // SAFETY: the caller's promise.
         unsafe { Owned::new(handle, free) }.ok_or_else(|| self.failed(trying))
     }
 
-    /// The library's object for an algorithm: fetched where it can be, so that no operation pays for the look-up.
+    /// Returns the library's object for an algorithm, fetched if possible, so that no operation pays for the
+    /// look-up.
     pub fn find(&self, fetch: Option<Fetch>, by_name: Option<ByName>, name: &str) -> Result<Handle, Failure> {
         self.clear_errors();
         let text = c_name(name);
         let found = match (fetch, by_name) {
-            // SAFETY: the name ends with a zero; no context and no properties are the default ones.
+            // SAFETY: the name ends with a zero; a null context and null properties mean the default ones.
             (Some(fetch), _) => unsafe { fetch(std::ptr::null_mut(), text.as_ptr(), std::ptr::null()) },
             // SAFETY: the name ends with a zero.
             (None, Some(by_name)) => unsafe { by_name(text.as_ptr()) },
@@ -230,7 +232,8 @@ impl Api {
         if found.is_null() { Err(self.unsupported(name)) } else { Ok(found) }
     }
 
-    /// `EVP_PKEY_CTX_ctrl`, or its own answer for what it does not know where a library is without it.
+    /// Calls `EVP_PKEY_CTX_ctrl`. Returns -2, its result for unknown commands, if the library does not have
+    /// it.
     pub fn key_control(
         &self,
         context: Handle,
@@ -246,49 +249,50 @@ impl Api {
         }
     }
 
-    /// Makes sure that words found later belong to what comes next.
+    /// Clears errors, so that a message found later belongs to the next operation.
     pub fn clear_errors(&self) {
-        // SAFETY: it takes nothing.
+        // SAFETY: it takes no arguments.
         unsafe { (self.ERR_clear_error)() }
     }
 
-    /// What one of the library's readers makes of these bytes.
+    /// Passes these bytes to one of the library's readers, and returns its result.
     pub fn read_from<T>(&self, bytes: &[u8], read: impl FnOnce(Handle) -> T) -> Result<T, Failure> {
         self.clear_errors();
         // SAFETY: it is freed below.
         let source = unsafe { self.dialect.memory_bio(bytes)? };
         self.ensure(!source.is_null(), "BIO_new_mem_buf")?;
         let answer = read(source);
-        // SAFETY: it was made above, and the reader keeps nothing of it.
+        // SAFETY: it was made above, and the reader keeps no reference to it.
         unsafe { (self.BIO_free)(source) };
         Ok(answer)
     }
 
-    /// The address of a function that every libcrypto has: it tells two of them apart.
+    /// Returns the address of a function that every libcrypto has, which identifies the library.
     pub fn version_function(&self) -> *const c_void {
         self.OpenSSL_version as *const c_void
     }
 
-    /// One of the library's version lines; see `OpenSSL_version(3)`.
+    /// Returns one of the library's version lines; see `OpenSSL_version(3)`.
     pub fn version(&self, which: c_int) -> String {
-        // SAFETY: any number gives a string of the library's own.
+        // SAFETY: every number gives a string that the library owns.
         unsafe { text((self.OpenSSL_version)(which)) }.unwrap_or_default()
     }
 
-    /// `OpenSSL 3.0.19 27 Jan 2026 (Library: …)` as `openssl 3.0.19`; BoringSSL has no version to shorten.
+    /// Shortens `OpenSSL 3.0.19 27 Jan 2026 (Library: …)` to `openssl 3.0.19`; BoringSSL has no version to
+    /// shorten.
     pub fn name(&self) -> String {
         self.version(0).split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_lowercase()
     }
 }
 
-/// A function that only some libraries have.
+/// Returns a function that only some libraries have, or refuses the operation.
 pub fn have<F>(function: Option<F>, name: &str) -> Result<F, Failure> {
     function.ok_or_else(|| Failure::Unsupported(format!("this library has no {name}")))
 }
 
 #[cfg(test)]
 impl RawParam {
-    /// By the names that OpenSSL gives them.
+    /// Returns the fields by OpenSSL's names.
     pub fn fields() -> [Field; 5] {
         [
             Field::of("key", offset_of!(RawParam, key), |param: RawParam| param.key),
@@ -309,12 +313,12 @@ impl Param<'_> {
         Param::new(key, 4, data.to_bytes())
     }
 
-    /// A whole number in the machine's own byte order, of any length.
+    /// Makes a whole number in the machine's byte order, of any length.
     pub fn number<'a>(key: &'static CStr, data: &'a [u8]) -> Param<'a> {
         Param::new(key, 2, data)
     }
 
-    /// The mark that a list ends with.
+    /// Makes the end mark of a list.
     pub const fn end() -> Param<'static> {
         let null = std::ptr::null_mut();
         let raw = RawParam { key: std::ptr::null(), kind: 0, data: null, size: 0, returned: 0 };
@@ -327,7 +331,7 @@ impl Param<'_> {
         Param { raw, data: PhantomData }
     }
 
-    /// As the library takes them: it reads on to the mark, which must be there.
+    /// Returns the list's pointer. The library reads up to the end mark, which must be there.
     pub fn list(params: &mut [Param]) -> *mut RawParam {
         assert!(params.last().is_some_and(|last| last.raw.key.is_null()), "parameters without an end");
         params.as_mut_ptr().cast()

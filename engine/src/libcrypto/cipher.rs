@@ -1,4 +1,4 @@
-//! Symmetric ciphers; of them DES, RC2 and RC4, which an OpenSSL 3 keeps in a module of their own.
+//! Symmetric ciphers, including DES, RC2 and RC4, which an OpenSSL 3 keeps in a separate module.
 
 use std::ffi::{CStr, c_int};
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::families::cipher::{self as family, Check, Direction, Message, Shape, TAG_BYTES};
 use crate::families::{self, Prepared};
 
-/// The name that libcrypto knows it by, what it takes, and whether OpenSSL 3 keeps it in its legacy module.
+/// Name of a cipher in libcrypto, its inputs, and whether OpenSSL 3 keeps it in its legacy module.
 type Row = (&'static str, Shape, bool);
 
 const fn cbc(name: &'static str, key_bytes: usize, block: usize) -> Row {
@@ -74,10 +74,10 @@ struct Cipher {
     handle: Handle,
 }
 
-/// A context that holds a key's schedule.
+/// A context with a key's schedule.
 struct Key {
     context: Owned,
-    /// The key itself where each message has to set it again: a stream cipher without an IV.
+    /// Key that each message must set again: that of a stream cipher without an IV.
     again: Option<Vec<u8>>,
 }
 
@@ -100,8 +100,8 @@ impl family::Cipher for Cipher {
         Ok(Key { context, again: (self.shape.iv_bytes == 0).then(|| key.to_vec()) })
     }
 
-    // Inlined with what it calls: the direction is then a constant, and what is left around the library's own calls
-    // is a few nanoseconds.
+    // Inlined with its callees: the direction is then a constant, and only a few nanoseconds remain around
+    // the library's calls.
     #[inline(always)]
     fn crypt(&self, key: &Key, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         let (cipher, again) = (std::ptr::null_mut(), key.again.as_deref());
@@ -109,7 +109,7 @@ impl family::Cipher for Cipher {
         self.run(&key.context, message, out)
     }
 
-    /// Cipher, key and IV are set in one call, as a program does that knows them all.
+    /// Sets cipher, key and IV in one call, like a program that knows them all.
     fn crypt_once(&self, key: &[u8], message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         let context = self.context()?;
         self.init(&context, message.direction, self.handle, Some(key), Some(message.iv))?;
@@ -120,11 +120,11 @@ impl family::Cipher for Cipher {
 impl Cipher {
     fn context(&self) -> Result<Owned, Failure> {
         let api = self.api;
-        // SAFETY: it takes nothing, and gives a context of the caller's.
+        // SAFETY: it takes no arguments, and gives a context that the caller owns.
         unsafe { api.own((api.EVP_CIPHER_CTX_new)(), api.EVP_CIPHER_CTX_free, "EVP_CIPHER_CTX_new") }
     }
 
-    /// `EVP_EncryptInit_ex` or its twin; what is not given stays as it was.
+    /// Calls `EVP_EncryptInit_ex` or `EVP_DecryptInit_ex`; null arguments leave their part unchanged.
     #[inline(always)]
     fn init(
         &self,
@@ -147,12 +147,12 @@ impl Cipher {
             Direction::Encrypt => self.api.EVP_EncryptInit_ex,
             Direction::Decrypt => self.api.EVP_DecryptInit_ex,
         };
-        // SAFETY: key and IV are null, or as long as this cipher's are.
+        // SAFETY: key and IV are null, or have this cipher's lengths.
         let done = unsafe { init(context.raw(), cipher, std::ptr::null_mut(), key, iv) };
         self.api.ensure(done == 1, "the cipher cannot be set up")
     }
 
-    /// Encrypts and takes the tag, or checks the tag or padding and decrypts.
+    /// Encrypts and stores the tag, or checks the tag or padding and decrypts.
     #[inline(always)]
     fn run(&self, context: &Owned, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         let (api, context) = (self.api, context.raw());
@@ -168,13 +168,13 @@ impl Cipher {
                 let (data, tag) = message.split_tag()?;
                 (data, data.len(), Some(tag))
             }
-            // EVP_EncryptInit(3): of a block cipher with padding, a block more than what is decrypted.
+            // Decrypting with padding needs room for one block more than the input (EVP_EncryptInit(3)).
             Direction::Decrypt => (message.data, message.data.len() + self.shape.check.block_bytes(), None),
         };
         out.resize(room, 0);
         let (mut length, mut rest) = (0, 0);
-        // SAFETY: the library writes no more than a ciphertext with its padding, a plaintext and a block, and the tag
-        // behind the ciphertext, and there is room for them; lengths are below 2^30 (`Task::bytes`).
+        // SAFETY: the library writes at most a ciphertext with its padding, a plaintext and a block, and the
+        // tag after the ciphertext, and there is room for them; lengths are below 2^30 (`Task::bytes`).
         let done = unsafe {
             let tag_bytes = TAG_BYTES as c_int;
             let control = api.EVP_CIPHER_CTX_ctrl;
@@ -197,7 +197,7 @@ impl Cipher {
     }
 }
 
-/// Makes DES, RC2 and RC4 available where OpenSSL 3 keeps them in a module of their own.
+/// Loads DES, RC2 and RC4 if OpenSSL 3 keeps them in a separate module.
 fn load_legacy(api: &Api) -> Result<(), Failure> {
     // Older libraries and forks have them built in.
     let (Some(load), Some(unload)) = (api.OSSL_PROVIDER_load, api.OSSL_PROVIDER_unload) else {
@@ -205,12 +205,12 @@ fn load_legacy(api: &Api) -> Result<(), Failure> {
     };
     let null = std::ptr::null_mut();
     let load = |name: &CStr| -> Option<Handle> {
-        // SAFETY: the name ends with a zero; no library context is the default one.
+        // SAFETY: the name ends with a zero; a null library context means the default one.
         let module = unsafe { load(null, name.as_ptr()) };
         (!module.is_null()).then_some(module)
     };
     api.clear_errors();
-    // First, because naming any other stops the default one from being loaded by itself.
+    // The default module must be loaded first, because loading another one stops its automatic loading.
     load(c"default").ok_or_else(|| api.failed("the default module"))?;
     let Some(module) = load(c"legacy").or_else(|| search_beside(api).and_then(|()| load(c"legacy"))) else {
         api.clear_errors();
@@ -220,22 +220,23 @@ fn load_legacy(api: &Api) -> Result<(), Failure> {
         )));
     };
     api.modules.stand_on(api.version_function()).inspect_err(|_| {
-        // SAFETY: it was loaded above, and nothing of it is in use.
+        // SAFETY: it was loaded above, and no part of it is in use.
         unsafe { unload(module) };
     })?;
     api.clear_errors();
     Ok(())
 }
 
-/// Where the library looks for modules by itself.
+/// Names the folder in which the library looks for modules by itself.
 fn modules_folder(api: &Api) -> String {
     const OPENSSL_INFO_MODULES_DIR: c_int = 1003;
-    // SAFETY: any number gives a string of the library's own, or null.
+    // SAFETY: every number gives a string that the library owns, or null.
     let folder = api.OPENSSL_info.and_then(|info| unsafe { text(info(OPENSSL_INFO_MODULES_DIR)) });
     format!("it looks for one in {}", folder.as_deref().unwrap_or("a folder that it does not name"))
 }
 
-/// Has modules looked for beside the library, for one that was moved together with them after it was built.
+/// Makes the library look for modules in its own folder, because it may have been moved with them after the
+/// build.
 fn search_beside(api: &Api) -> Option<()> {
     let folder = file_of(api.version_function())?.parent()?.join("ossl-modules");
     let folder = folder.is_dir().then(|| c_name(&folder.to_string_lossy()))?;

@@ -1,4 +1,4 @@
-//! A processor that lacks instructions: what a choice costs on an older machine.
+//! Masks of processor instructions, which show the cost of a choice on an older machine.
 
 use crate::failure::Failure;
 
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 pub struct Mask {
     name: &'static str,
     words: [u64; 2],
-    /// Whether this processor has what is to be masked; otherwise there is nothing to see.
+    /// Test for the masked instructions on this processor; without them a mask has no effect.
     present: fn() -> bool,
 }
 
@@ -19,7 +19,7 @@ const AVX2: u64 = 1 << 5;
 const SHA: u64 = 1 << 29;
 const VAES: u64 = 1 << 41;
 const VPCLMULQDQ: u64 = 1 << 42;
-// F, DQ, IFMA, CD, BW, VL; then VBMI, VBMI2, VNNI, BITALG and VPOPCNTDQ.
+// The bits are F, DQ, IFMA, CD, BW, VL; then VBMI, VBMI2, VNNI, BITALG and VPOPCNTDQ.
 const AVX512: u64 = 1 << 16 | 1 << 17 | 1 << 21 | 1 << 28 | 1 << 30 | 1 << 31;
 const AVX512_MORE: u64 = 1 << 33 | 1 << 38 | 1 << 43 | 1 << 44 | 1 << 46;
 
@@ -51,8 +51,8 @@ impl Mask {
         Ok(mask)
     }
 
-    /// Puts the mask into the environment, which a library reads while it is loaded. Fails in a process that has started a
-    /// thread: that thread may read the environment.
+    /// Puts the mask into the environment, which a library reads while it is loaded. Fails in a process that
+    /// has started a thread: that thread may read the environment.
     fn put_in_environment(&self) -> Result<(), Failure> {
         if self.words == [0, 0] {
             return Ok(());
@@ -67,7 +67,7 @@ impl Mask {
         Ok(())
     }
 
-    /// Fails unless the library itself says that it leaves those instructions alone.
+    /// Fails unless the library reports that it does not use those instructions.
     pub fn prove_in_effect(&self, settings: Option<&str>) -> Result<(), Failure> {
         if self.words == [0, 0] {
             return Ok(());
@@ -90,12 +90,12 @@ impl Mask {
     }
 }
 
-/// Has each libcrypto that this process loads from now on leave instruction sets unused.
+/// Makes each libcrypto that this process loads from now on leave instruction sets unused.
 pub fn mask(name: &str) -> Result<(), Failure> {
     Mask::named(name)?.put_in_environment()
 }
 
-/// The number of threads of this process; None where the kernel does not report it.
+/// Returns the number of threads of this process, or None if the kernel does not report it.
 fn threads() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/task").ok()?.count())
 }

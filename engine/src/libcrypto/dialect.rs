@@ -1,8 +1,8 @@
-//! The functions that OpenSSL declares with other numbers than AWS-LC and BoringSSL do: most of them have lengths that
-//! are `int` there and `size_t` here.
+//! Functions whose number types differ between OpenSSL on one side and AWS-LC and BoringSSL on the other.
+//! Most have lengths that are `int` in OpenSSL and `size_t` in the forks.
 //!
-//! Called with an `int`, a function that reads a `size_t` finds half of it left to chance. So the library says
-//! which of the two it is, and is called by that type.
+//! A function that reads a `size_t` but gets an `int` finds undefined bits in the other half. So the
+//! library's version decides the type by which it is called.
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
 
@@ -57,12 +57,12 @@ pub enum Dialect {
     Fork(Fork),
 }
 
-/// What the version lines of the forks hold; every other library follows OpenSSL.
+/// Words in the version lines of the forks; every other library follows OpenSSL.
 const FORKS: [&str; 2] = ["AWS-LC", "BoringSSL"];
 
-/// Whether a library, or what it stands on, is one of the forks, by its own words.
+/// Returns true if the library, or one that it links to, reports that it is one of the forks.
 pub fn is_fork(library: &Library) -> Result<bool, &'static str> {
-    // SAFETY: the function has this type in all these libraries, and gives a string of the library's own.
+    // SAFETY: the function has this type in all these libraries, and gives a string that the library owns.
     let version = unsafe {
         let version: unsafe extern "C" fn(c_int) -> *const c_char =
             *library.get(b"OpenSSL_version\0").map_err(|_| "OpenSSL_version")?;
@@ -88,23 +88,23 @@ impl Dialect {
         })
     }
 
-    /// The library's words for the last thing that went wrong; None where it has noted nothing.
+    /// Returns the library's message for its last error, or None if it has none.
     pub fn last_error(&self) -> Option<String> {
         let mut text: [c_char; 256] = [0; 256];
         call!(self, functions => {
-            // SAFETY: it takes nothing.
+            // SAFETY: it takes no arguments.
             let code = unsafe { (functions.ERR_peek_last_error)() };
             if code == 0 {
                 return None;
             }
-            // SAFETY: the buffer is as long as it says.
+            // SAFETY: the length is the buffer's.
             unsafe { (functions.ERR_error_string_n)(code, text.as_mut_ptr(), text.len()) };
         });
-        // SAFETY: what was written ends with a zero.
+        // SAFETY: the written text ends with a zero.
         Some(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
 
-    /// `PKCS5_PBKDF2_HMAC`; 1 when done.
+    /// Calls `PKCS5_PBKDF2_HMAC`. Returns 1 on success.
     pub fn pbkdf2(
         &self,
         password: &[u8],
@@ -123,7 +123,7 @@ impl Dialect {
         })
     }
 
-    /// `HMAC_Init_ex`; 1 when done.
+    /// Calls `HMAC_Init_ex`. Returns 1 on success.
     pub fn hmac_init(&self, context: &Owned, key: &[u8], digest: Handle) -> Result<c_int, Failure> {
         let (key_at, null) = (key.as_ptr().cast(), std::ptr::null_mut());
         call!(self, functions => {
@@ -133,7 +133,7 @@ impl Dialect {
         })
     }
 
-    /// `RAND_bytes`; 1 when done.
+    /// Calls `RAND_bytes`. Returns 1 on success.
     #[inline(always)]
     pub fn random(&self, out: &mut [u8]) -> Result<c_int, Failure> {
         call!(self, functions => {
@@ -143,19 +143,20 @@ impl Dialect {
         })
     }
 
-    /// `BIO_new_mem_buf`, which does not copy; null where the library has no memory.
+    /// Calls `BIO_new_mem_buf`, which does not copy. Returns null if the library has no memory.
     ///
     /// # Safety
-    /// The bytes outlive it.
+    /// The bytes outlive the result.
     pub unsafe fn memory_bio(&self, bytes: &[u8]) -> Result<Handle, Failure> {
         call!(self, functions => {
             let length = length(bytes.len())?;
-            // SAFETY: the length is the buffer's, in the library's own type, and the caller's promise.
+            // SAFETY: the length is the buffer's, in the library's own type, and the caller promises that the
+            // bytes live.
             Ok(unsafe { (functions.BIO_new_mem_buf)(bytes.as_ptr().cast(), length) })
         })
     }
 
-    /// `RSA_size`: the bytes of a signature.
+    /// Calls `RSA_size`, which returns the bytes of a signature.
     pub fn rsa_size(&self, key: &Owned) -> usize {
         call!(self, functions => {
             // SAFETY: the key is alive.
@@ -163,7 +164,7 @@ impl Dialect {
         })
     }
 
-    /// `RSA_sign`; 1 when done.
+    /// Calls `RSA_sign`. Returns 1 on success.
     ///
     /// # Safety
     /// `out` has `RSA_size` bytes of room.
@@ -178,12 +179,12 @@ impl Dialect {
         call!(self, functions => {
             let length = length(digest.len())?;
             let sign = functions.RSA_sign;
-            // SAFETY: the key is alive, the length is the digest's, and the caller's promise.
+            // SAFETY: the key is alive, the length is the digest's, and the caller promises the room.
             Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key.raw()) })
         })
     }
 
-    /// `RSA_verify`; 1 when the signature is right.
+    /// Calls `RSA_verify`. Returns 1 if the signature is right.
     pub fn rsa_verify(
         &self,
         digest_number: c_int,
@@ -200,7 +201,7 @@ impl Dialect {
         })
     }
 
-    /// `BN_bin2bn`: a big-endian number; null where the library has no memory.
+    /// Calls `BN_bin2bn`, which reads a big-endian number. Returns null if the library has no memory.
     pub fn number(&self, bytes: &[u8]) -> Result<Handle, Failure> {
         call!(self, functions => {
             let length = length(bytes.len())?;
@@ -221,7 +222,7 @@ fn count<N: TryFrom<c_int>>(times: c_int) -> Result<N, Failure> {
 
 #[cfg(test)]
 impl Dialect {
-    /// The same for a library that has no memory for a reader of bytes, or for a number.
+    /// Returns the dialect of a library that has no memory for a reader of bytes, or for a number.
     pub fn without_memory(self) -> Dialect {
         unsafe extern "C" fn no_bio<L>(_: *const c_void, _: L) -> Handle {
             std::ptr::null_mut()
@@ -244,7 +245,7 @@ impl Dialect {
 mod tests {
     use super::*;
 
-    /// Each flavour gets a length in its own type: whole, or not at all.
+    /// Each dialect gets a length in its own type, complete, or refuses it.
     #[test]
     fn a_length_arrives_whole_or_is_refused() {
         const MUCH: usize = 5 << 30;

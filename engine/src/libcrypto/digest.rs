@@ -1,4 +1,5 @@
-//! Hash functions, and message authentication codes, whose key is set for every message, as a caller without state does it.
+//! Hash functions and message authentication codes. A code's key is set for every message, as by a caller
+//! without state.
 
 use std::ffi::{CString, c_int, c_uint};
 
@@ -7,7 +8,7 @@ use crate::contract::Task;
 use crate::failure::Failure;
 use crate::families::{self, Prepared};
 
-/// Choice and the name that libcrypto knows it by.
+/// Choices, each with its name in libcrypto.
 const DIGESTS: &[(&str, &str)] = &[
     ("md5", "MD5"),
     ("sha-1", "SHA1"),
@@ -27,12 +28,12 @@ pub fn offers(api: &Api) -> Vec<&'static str> {
     DIGESTS.iter().map(|row| row.0).filter(|choice| find(api, choice).is_ok()).collect()
 }
 
-/// The library's object for a digest, fetched once so that no operation pays for the look-up.
+/// Returns the library's object for a digest, fetched once so that no operation pays for the look-up.
 pub fn find(api: &Api, choice: &str) -> Result<Handle, Failure> {
     api.find(api.EVP_MD_fetch, Some(api.EVP_get_digestbyname), name(choice)?)
 }
 
-/// The same without fetching: on OpenSSL 3 every use then looks the algorithm up again.
+/// Returns the object without fetching: on OpenSSL 3 every use then looks the algorithm up again.
 pub fn find_implicit(api: &Api, choice: &str) -> Result<Handle, Failure> {
     api.find(None, Some(api.EVP_get_digestbyname), name(choice)?)
 }
@@ -42,7 +43,7 @@ pub fn name(choice: &str) -> Result<&'static str, Failure> {
     row.map(|row| row.1).ok_or_else(|| families::not_offered("libcrypto", &format!("the digest {choice}")))
 }
 
-/// `EVP_Digest`: the whole message in one call, as most callers do it.
+/// Prepares `EVP_Digest`: the whole message in one call, the usual way.
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let find = task.one_of::<fn(&Api, &str) -> Result<Handle, Failure>>(
         "fetch",
@@ -52,11 +53,11 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     families::digest::digest(task, move |data| one_shot(api, digest, data))
 }
 
-/// The digest of some data.
+/// Computes the digest of some data.
 pub fn one_shot(api: &Api, digest: Handle, data: &[u8]) -> Result<Output, Failure> {
     let mut out = Output::default();
     let (mut length, bytes): (c_uint, _) = (0, out.bytes.as_mut_ptr());
-    // SAFETY: the digest is the library's own, and no digest is longer than the output.
+    // SAFETY: the library owns the digest, and no digest is longer than the output.
     let done = unsafe {
         (api.EVP_Digest)(data.as_ptr(), data.len(), bytes, &mut length, digest, std::ptr::null_mut())
     };
@@ -65,7 +66,7 @@ pub fn one_shot(api: &Api, digest: Handle, data: &[u8]) -> Result<Output, Failur
     Ok(out)
 }
 
-/// A digest or a code: as many bytes as there are of the longest, EVP_MAX_MD_SIZE.
+/// A digest or a code, in a buffer of the longest one's size, EVP_MAX_MD_SIZE.
 pub struct Output {
     pub bytes: [u8; 64],
     pub length: usize,
@@ -83,7 +84,7 @@ impl AsRef<[u8]> for Output {
     }
 }
 
-/// Choice, the name that libcrypto knows the code by, and the digest inside where there is one.
+/// A choice, the code's name in libcrypto, and its inner digest if it has one.
 type MacRow = (&'static str, (&'static str, Option<&'static str>));
 
 const MACS: &[MacRow] = &[
@@ -104,7 +105,7 @@ pub fn prepare_mac(api: &'static Api, task: &Task) -> Prepared {
     families::digest::mac(task, move |key, data| mac.code(key, data))
 }
 
-/// The way a library offers it: `EVP_MAC` from OpenSSL 3 on, `HMAC_*` before and in the forks.
+/// Interface of a library's codes: `EVP_MAC` since OpenSSL 3, `HMAC_*` before and in the forks.
 enum Mac {
     Mac { api: &'static Api, context: Owned, calls: Calls },
     Hmac { api: &'static Api, context: Owned, digest: Handle },
@@ -120,16 +121,16 @@ struct Calls(
 impl Mac {
     fn open(api: &'static Api, (mac, inner): (&str, Option<&str>)) -> Result<Mac, Failure> {
         if let (None, Some(inner)) = (api.EVP_MAC_fetch, inner) {
-            // SAFETY: it takes nothing, and gives a context of the caller's.
+            // SAFETY: it takes no arguments, and gives a context that the caller owns.
             let context = unsafe { api.own((api.HMAC_CTX_new)(), api.HMAC_CTX_free, "HMAC_CTX_new")? };
             return Ok(Mac::Hmac { api, context, digest: find(api, inner)? });
         }
         let mac = api.find(api.EVP_MAC_fetch, None, mac)?;
         let (new, free) = (have(api.EVP_MAC_CTX_new, "EVP_MAC")?, have(api.EVP_MAC_CTX_free, "EVP_MAC")?);
-        // SAFETY: the algorithm is the library's own, and the context the caller's.
+        // SAFETY: the library owns the algorithm, and the caller the context.
         let context = unsafe { api.own(new(mac), free, "EVP_MAC_CTX_new")? };
         if let Some(inner) = inner {
-            // Set once: naming the digest in each message would look it up each time.
+            // The digest is set once, because naming it in each message would look it up each time.
             let inner: CString = c_name(name(inner)?);
             let mut params = [Param::utf8(c"digest", &inner), Param::end()];
             let set = have(api.EVP_MAC_CTX_set_params, "EVP_MAC")?;

@@ -31,10 +31,10 @@ const EXCHANGES: &[(&str, Method)] = &[
     ("x25519mlkem768", Method::Kem("X25519MLKEM768")),
 ];
 
-/// The longest ciphertext and private key here are ML-KEM-1024's, of 1,568 and 3,168 bytes. A ciphertext has this room once,
-/// until its length is known.
+/// Limit of a ciphertext and a private key. The longest are ML-KEM-1024's, of 1,568 and 3,168 bytes. A
+/// ciphertext has this room once, until its length is known.
 const LONGEST: usize = 4096;
-/// The longest secret of a KEM here is the hybrid's.
+/// Limit of a KEM's secret: the longest is the hybrid's.
 const KEM_SECRET_BYTES: usize = 64;
 const RSA_PKCS1_PADDING: c_int = 1;
 
@@ -54,14 +54,14 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     }
 }
 
-/// An exchange in which each side makes a key of its own, or one side does.
+/// An exchange in which each side, or one of them, makes its own key.
 struct Shares {
     api: &'static Api,
     kind: KeyKind,
-    /// A key of this kind, for its parameters.
+    /// A key of this kind, which supplies the parameters.
     like: Owned,
     share_bytes: usize,
-    /// The room that a KEM's ciphertext is given.
+    /// Room for a KEM's ciphertext.
     ciphertext_bytes: usize,
 }
 
@@ -85,8 +85,8 @@ impl Shares {
         Ok((key, share))
     }
 
-    /// The peer's key. A library takes a finite-field share of any length, so a TLS stack looks at that (RFC 8446,
-    /// section 4.2.8.1).
+    /// Reads the peer's key. A library accepts a finite-field share of any length, so that a TLS stack checks
+    /// it (RFC 8446, section 4.2.8.1).
     fn peer(&self, share: &[u8]) -> Result<Owned, Failure> {
         match share.len() {
             bytes if bytes == self.share_bytes => keys::peer(self.api, self.kind, &self.like, share),
@@ -123,7 +123,7 @@ impl Agreement for Shares {
                 }
             })?;
         if matches!(self.kind, KeyKind::Group(_)) && secret.len() < self.share_bytes {
-            // A finite-field secret may begin with zeros; some versions leave them out, and TLS does not.
+            // A finite-field secret may begin with zeros, which some versions omit; TLS needs them.
             secret.splice(0..0, std::iter::repeat_n(0, self.share_bytes - secret.len()));
         }
         Ok(secret)
@@ -180,14 +180,14 @@ impl Kem for Shares {
         })
     }
 
-    /// A hybrid's private key is its parts' one after the other, ML-KEM's written out from its seed.
+    /// Reads a hybrid's private key, which is its parts' in sequence, ML-KEM's expanded from its seed.
     fn known(&self, task: &Task) -> Result<Option<Owned>, Failure> {
         let Some(seed) = task.hex("ml_kem_seed")? else { return family::known(self, task) };
         let api = self.api;
         let key =
             keys::from_data(api, "ML-KEM-768", keys::EVP_PKEY_KEYPAIR, vec![Param::octets(c"seed", &seed)])?;
         let read = have(api.EVP_PKEY_get_octet_string_param, "EVP_PKEY_get_octet_string_param")?;
-        // SAFETY: the key is alive, the name ends with a zero, and there is as much room as is said.
+        // SAFETY: the key is alive, the name ends with a zero, and the buffer has the passed length.
         let mut private = api.filled(LONGEST, "ML-KEM's private key", |out, length| unsafe {
             read(key.raw(), c"priv".as_ptr(), out, LONGEST, length)
         })?;
@@ -218,7 +218,7 @@ impl Rsa {
         Ok(Rsa { api, key, key_bytes })
     }
 
-    /// A context for one secret, as every other exchange makes one and a TLS stack does.
+    /// Makes a context for one secret, as every other exchange and a TLS stack do.
     fn ready(&self, init: unsafe extern "C" fn(Handle) -> c_int, what: &str) -> Result<Owned, Failure> {
         let context = keys::ready(self.api, &self.key, init, what)?;
         match keys::RSA_PADDING.set(self.api, context.raw(), RSA_PKCS1_PADDING) {

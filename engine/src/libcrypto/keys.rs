@@ -1,4 +1,4 @@
-//! Keys: read, generated, and turned into what is sent to a peer.
+//! Keys: reading, generating and encoding for a peer.
 
 use std::ffi::{c_int, c_long};
 
@@ -6,13 +6,13 @@ use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem, c_name, have};
 use crate::contract::Task;
 use crate::failure::Failure;
 
-/// How a kind of key is named to the library.
+/// Kind of key, as the library identifies it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     Rsa {
         bits: c_int,
     },
-    /// New keys come from the domain parameters of the key that the task carries.
+    /// DSA: new keys use the domain parameters of the key that the task carries.
     Dsa,
     /// A curve, by the short name that every library has a number for.
     Curve(&'static str),
@@ -26,11 +26,11 @@ const GROUP_BY_NAME: &str = "EVP_PKEY_CTX_set_group_name, by which a finite-fiel
 const EVP_PKEY_RSA: c_int = 6;
 const EVP_PKEY_DSA: c_int = 116;
 const EVP_PKEY_EC: c_int = 408;
-/// What [`from_data`] makes of bare values.
+/// Selections for [`from_data`]: a public key, or a key pair.
 pub const EVP_PKEY_PUBLIC_KEY: c_int = 0x86;
 pub const EVP_PKEY_KEYPAIR: c_int = 0x87;
 
-/// A number that a key's context is given: by a function, or by a command where OpenSSL 1.1.1 has but a macro.
+/// A number that a key's context accepts: by a function, or by a command if OpenSSL 1.1.1 has only a macro.
 pub struct Number {
     function: fn(&Api) -> Option<unsafe extern "C" fn(Handle, c_int) -> c_int>,
     key_kind: c_int,
@@ -50,9 +50,9 @@ pub const RSA_SALT_BYTES: Number =
     Number { function: |api| api.EVP_PKEY_CTX_set_rsa_pss_saltlen, key_kind: EVP_PKEY_RSA, command: 0x1002 };
 
 impl Number {
-    /// Whether a context that is alive takes it.
+    /// Sets the number on a live context. Returns true if the context accepts it.
     pub fn set(&self, api: &Api, context: Handle, number: c_int) -> bool {
-        // Whatever the context is for: the library refuses a number that has no part in it.
+        // Any operation is allowed: the library refuses a number that does not apply to the context's.
         const ANY_OPERATION: c_int = -1;
         let done = match (self.function)(api) {
             // SAFETY: the caller's context is alive.
@@ -66,58 +66,59 @@ impl Number {
     }
 }
 
-/// The private key that the task carries.
+/// Reads the private key that the task carries.
 pub fn given(api: &Api, task: &Task) -> Result<Owned, Failure> {
     let pem = task.text("private_key_pem");
     let pem = pem.ok_or_else(|| Failure::Failed("the input `private_key_pem` is missing".to_owned()))?;
     from_pem(api, pem)?.ok_or_else(|| api.failed("the private key cannot be read"))
 }
 
-/// A private key; None where the library cannot read it.
+/// Reads a private key. Returns None if the library cannot read it.
 pub fn from_pem(api: &Api, pem: &str) -> Result<Option<Owned>, Failure> {
     let key = read_pem(api, api.PEM_read_bio_PrivateKey, pem)?;
-    // SAFETY: the key was read for this one.
+    // SAFETY: the library has just made the key for this owner alone.
     Ok(unsafe { Owned::new(key, api.EVP_PKEY_free) })
 }
 
-/// A key in PEM, by the function that reads its form; null where the library cannot read it.
+/// Reads a key in PEM by the function for its form. Returns null if the library cannot read it.
 pub fn read_pem(api: &Api, read: ReadPem, pem: &str) -> Result<Handle, Failure> {
     let null = std::ptr::null_mut();
-    // SAFETY: the source is alive, and there is neither a key to reuse nor a password to ask for.
+    // SAFETY: the source is alive, and null means no key to reuse and no password callback.
     api.read_from(pem.as_bytes(), |source| unsafe {
         read(source, std::ptr::null_mut(), std::ptr::null(), null)
     })
 }
 
-/// A key from a DER document, by the function that reads its form.
+/// Reads a key from a DER document by the function for its form.
 ///
 /// # Safety
-/// `read` reads keys, and not what else a document may hold.
+/// `read` reads keys, not other contents of a document.
 pub unsafe fn from_der(api: &Api, read: ReadDer, der: &[u8]) -> Result<Owned, Failure> {
     let mut at = der.as_ptr();
-    // SAFETY: the length is that of the document, and what is read is a key, the caller promises.
+    // SAFETY: the length is that of the document, and the caller promises that the result is a key.
     unsafe {
         let key = read(std::ptr::null_mut(), &mut at, der.len() as c_long);
         api.own(key, api.EVP_PKEY_free, "the key cannot be read")
     }
 }
 
-/// The number of a kind of key or a curve with a short name; 0 where the library has none.
+/// Returns the number of a kind of key or a curve with a short name, or 0 if the library has none.
 fn number(api: &Api, name: &str) -> c_int {
     // SAFETY: the name ends with a zero.
     unsafe { (api.OBJ_sn2nid)(c_name(name).as_ptr()) }
 }
 
-/// A context for a kind of key, by its number.
+/// Makes a context for a kind of key, by its number.
 fn context_by_number(api: &Api, number: c_int) -> Handle {
-    // SAFETY: any number is a kind of key, or refused.
+    // SAFETY: the library refuses a number that is not a kind of key.
     unsafe { (api.EVP_PKEY_CTX_new_id)(number, std::ptr::null_mut()) }
 }
 
-/// A context for a kind of key, by its name.
+/// Makes a context for a kind of key, by its name.
 fn context_by_name(api: &Api, name: &str) -> Handle {
     match api.EVP_PKEY_CTX_new_from_name {
-        // SAFETY: the name ends with a zero; no library context and no properties are the default ones.
+        // SAFETY: the name ends with a zero; a null library context and null properties mean the default
+        // ones.
         Some(new) => unsafe { new(std::ptr::null_mut(), c_name(name).as_ptr(), std::ptr::null()) },
         None => match number(api, name) {
             0 => std::ptr::null_mut(),
@@ -126,9 +127,9 @@ fn context_by_name(api: &Api, name: &str) -> Handle {
     }
 }
 
-/// Whether keys of DSA can be used through `EVP_PKEY`; BoringSSL reads them, and does no more with them.
+/// Returns true if DSA keys work through `EVP_PKEY`; BoringSSL can only read them.
 pub fn has_dsa(api: &Api) -> bool {
-    // SAFETY: the context was made for this one.
+    // SAFETY: the library has just made the context for this owner alone.
     unsafe { Owned::new(context_by_number(api, EVP_PKEY_DSA), api.EVP_PKEY_CTX_free) }.is_some()
 }
 
@@ -138,12 +139,12 @@ fn context_of(api: &Api, key: &Owned) -> Handle {
 }
 
 pub fn context(api: &Api, key: &Owned) -> Result<Owned, Failure> {
-    // SAFETY: the context was made for this one.
+    // SAFETY: the library has just made the context for this owner alone.
     let context = unsafe { Owned::new(context_of(api, key), api.EVP_PKEY_CTX_free) };
     context.ok_or_else(|| api.unsupported("EVP_PKEY_CTX_new"))
 }
 
-/// A context for a key, made ready by one of the library's `…_init`.
+/// Makes a context for a key, and initialises it by one of the library's `…_init`.
 pub fn ready(
     api: &Api,
     key: &Owned,
@@ -158,7 +159,7 @@ pub fn ready(
     Ok(context)
 }
 
-/// A new key, as a program makes one: context, parameters, key. `like` gives DSA its parameters.
+/// Generates a key as a program does: context, parameters, key. `like` gives DSA its parameters.
 pub fn generate(api: &Api, kind: KeyKind, like: Option<&Owned>) -> Result<Owned, Failure> {
     let (name, context) = match (kind, like) {
         (KeyKind::Rsa { .. }, _) => ("RSA", context_by_number(api, EVP_PKEY_RSA)),
@@ -173,7 +174,7 @@ pub fn generate(api: &Api, kind: KeyKind, like: Option<&Owned>) -> Result<Owned,
             return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
         }
     };
-    // SAFETY: the context was made for this one.
+    // SAFETY: the library has just made the context for this owner alone.
     let context = unsafe { Owned::new(context, api.EVP_PKEY_CTX_free) };
     let context = context.ok_or_else(|| api.unsupported(name))?;
     let mut key = std::ptr::null_mut();
@@ -183,7 +184,7 @@ pub fn generate(api: &Api, kind: KeyKind, like: Option<&Owned>) -> Result<Owned,
             && set_parameters(api, kind, &context)?
             && (api.EVP_PKEY_keygen)(context.raw(), &mut key) == 1
     };
-    // SAFETY: null still, or generated for this one.
+    // SAFETY: still null, or generated for this owner alone.
     let key = unsafe { Owned::new(key, api.EVP_PKEY_free) }.filter(|_| done);
     key.ok_or_else(|| api.unsupported("key generation"))
 }
@@ -201,7 +202,7 @@ fn set_parameters(api: &Api, kind: KeyKind, context: &Owned) -> Result<bool, Fai
     }
 }
 
-/// The most bytes that a signature by this key has, or a ciphertext to it.
+/// Returns the largest length of a signature by this key, or of a ciphertext to it.
 pub fn output_bytes(api: &Api, key: &Owned) -> usize {
     let size = api.EVP_PKEY_get_size.or(api.EVP_PKEY_size);
     // SAFETY: the key is alive.
@@ -209,14 +210,14 @@ pub fn output_bytes(api: &Api, key: &Owned) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
-/// The public half, as TLS puts it into a key share.
+/// Returns the public half as in a TLS key share.
 pub fn encoded_public(api: &Api, key: &Owned) -> Result<Vec<u8>, Failure> {
     let encode = have(
         api.EVP_PKEY_get1_encoded_public_key.or(api.EVP_PKEY_get1_tls_encodedpoint),
         "EVP_PKEY_get1_encoded_public_key",
     )?;
     let mut buffer = std::ptr::null_mut();
-    // SAFETY: the key is alive, and the buffer that is written has as many bytes as are returned.
+    // SAFETY: the key is alive, and the written buffer has the returned length.
     let encoded = unsafe {
         let length = encode(key.raw(), &mut buffer);
         if length == 0 || buffer.is_null() {
@@ -224,7 +225,7 @@ pub fn encoded_public(api: &Api, key: &Owned) -> Result<Vec<u8>, Failure> {
         }
         std::slice::from_raw_parts(buffer, length).to_vec()
     };
-    // SAFETY: the buffer is the caller's to free, by the library's own allocator.
+    // SAFETY: the caller must free the buffer, by the library's own allocator.
     unsafe {
         match (api.CRYPTO_free, api.OPENSSL_free) {
             (Some(free), _) => free(buffer.cast(), std::ptr::null(), 0),
@@ -235,14 +236,15 @@ pub fn encoded_public(api: &Api, key: &Owned) -> Result<Vec<u8>, Failure> {
     Ok(encoded)
 }
 
-/// A peer's key from its key share, with the parameters of one's own: what a TLS stack does with each hello.
+/// Reads a peer's key from its key share, with the parameters of one's own, as a TLS stack does with each
+/// hello.
 pub fn peer(api: &Api, kind: KeyKind, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
     const REFUSED: &str = "the peer's key share is refused";
-    // Before OpenSSL 3, and in the forks, a kind without parameters is not made by copying them.
+    // Before OpenSSL 3, and in the forks, copying parameters does not make a key of a kind without any.
     if let (KeyKind::Named(name), None) = (kind, api.EVP_PKEY_set1_encoded_public_key) {
         let new = have(api.EVP_PKEY_new_raw_public_key, "EVP_PKEY_new_raw_public_key")?;
         let (kind, none) = (number(api, name), std::ptr::null_mut());
-        // SAFETY: the length is that of the share, and the key is the caller's.
+        // SAFETY: the length is that of the share, and the caller owns the key.
         return unsafe {
             api.own(new(kind, none, encoded.as_ptr(), encoded.len()), api.EVP_PKEY_free, REFUSED)
         };
@@ -251,7 +253,7 @@ pub fn peer(api: &Api, kind: KeyKind, own_key: &Owned, encoded: &[u8]) -> Result
         api.EVP_PKEY_set1_encoded_public_key.or(api.EVP_PKEY_set1_tls_encodedpoint),
         "EVP_PKEY_set1_encoded_public_key",
     )?;
-    // SAFETY: it takes nothing, and gives a key of the caller's.
+    // SAFETY: it takes no arguments, and gives a key that the caller owns.
     let peer = unsafe { api.own((api.EVP_PKEY_new)(), api.EVP_PKEY_free, "EVP_PKEY_new")? };
     // SAFETY: both keys are alive, and the length is that of the share.
     let done = unsafe {
@@ -262,13 +264,13 @@ pub fn peer(api: &Api, kind: KeyKind, own_key: &Owned, encoded: &[u8]) -> Result
     Ok(peer)
 }
 
-/// A private key from its bare bytes.
+/// Reads a private key from its bare bytes.
 pub fn from_private(api: &Api, kind: KeyKind, private: &[u8]) -> Result<Owned, Failure> {
     match kind {
         KeyKind::Named(name) => {
             let new = have(api.EVP_PKEY_new_raw_private_key, "EVP_PKEY_new_raw_private_key")?;
             let (kind, none) = (number(api, name), std::ptr::null_mut());
-            // SAFETY: the length is that of the key, which is the caller's.
+            // SAFETY: the length is that of the key, which the caller owns.
             unsafe {
                 let key = new(kind, none, private.as_ptr(), private.len());
                 api.own(key, api.EVP_PKEY_free, "the private key cannot be read")
@@ -295,7 +297,7 @@ pub fn from_private(api: &Api, kind: KeyKind, private: &[u8]) -> Result<Owned, F
     }
 }
 
-/// PKCS#8 around a bare scalar: what stands before it.
+/// Returns the bytes of PKCS#8 that precede a bare scalar.
 fn pkcs8_before_scalar(curve: &str) -> &'static [u8] {
     match curve {
         "prime256v1" => &[
@@ -310,11 +312,11 @@ fn pkcs8_before_scalar(curve: &str) -> &'static [u8] {
     }
 }
 
-/// A key from bare values, as OpenSSL 3 takes them.
+/// Makes a key from bare values, as OpenSSL 3 accepts them.
 pub fn from_data(api: &Api, name: &str, selection: c_int, mut values: Vec<Param>) -> Result<Owned, Failure> {
     let init = have(api.EVP_PKEY_fromdata_init, "EVP_PKEY_fromdata")?;
     let from_data = have(api.EVP_PKEY_fromdata, "EVP_PKEY_fromdata")?;
-    // SAFETY: the context was made for this one.
+    // SAFETY: the library has just made the context for this owner alone.
     let context = unsafe { Owned::new(context_by_name(api, name), api.EVP_PKEY_CTX_free) };
     let context = context.ok_or_else(|| api.unsupported(name))?;
     values.push(Param::end());
@@ -325,6 +327,6 @@ pub fn from_data(api: &Api, name: &str, selection: c_int, mut values: Vec<Param>
         init(context.raw()) == 1 && from_data(context.raw(), &mut key, selection, values) == 1
     };
     api.ensure(done, "EVP_PKEY_fromdata")?;
-    // SAFETY: the key was made for this one.
+    // SAFETY: the library has just made the key for this owner alone.
     unsafe { api.own(key, api.EVP_PKEY_free, "EVP_PKEY_fromdata") }
 }

@@ -1,4 +1,4 @@
-//! The provider `libcrypto`: one driver for any OpenSSL from 1.1.1 on, AWS-LC and BoringSSL shared objects.
+//! The provider `libcrypto`: one driver for any OpenSSL since 1.1.1, AWS-LC and BoringSSL shared objects.
 
 pub mod api;
 mod cipher;
@@ -27,7 +27,8 @@ use crate::provider::{Offers, Provider};
 use api::{Api, text};
 pub use cpu::mask;
 
-/// What is offered of a family: each name is tried, because a build may leave any of them out.
+/// Function that returns the choices of a family. It tries each name, because a build may leave any of them
+/// out.
 type Offered = fn(&'static Api) -> Vec<&'static str>;
 type Prepare = fn(&'static Api, &Task) -> Prepared;
 
@@ -41,10 +42,10 @@ const FAMILIES: &[(&str, Offered, Prepare)] = &[
     ("rsa-api", rsa_api::offers, rsa_api::prepare),
 ];
 
-/// What the dynamic loader finds by itself, newest first.
+/// File names for the dynamic loader, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libcrypto.so.3", "libcrypto.so.1.1"];
 
-/// Opens a libcrypto, which leaves unused what `cpu` names: the process has been masked so (`mask`).
+/// Opens a libcrypto that does not use the instructions in `cpu`. `mask` must have masked the process before.
 pub fn open(path: Option<&str>, cpu: &str) -> Result<Libcrypto, Failure> {
     let mask = cpu::Mask::named(cpu)?;
     let api = match path {
@@ -64,18 +65,18 @@ pub struct Libcrypto {
 }
 
 impl Libcrypto {
-    /// What is made ready with the library, and whether nothing but it does the work then.
+    /// Prepares a primitive, and checks that only this library will do the work.
     pub fn prepared(&self, prepare: impl FnOnce(&'static Api) -> Prepared) -> Prepared {
         self.api.clear_errors();
         let prepared = prepare(self.api)?;
-        // Its configuration file may have it load modules too.
+        // The library's configuration file may load modules as well.
         self.api.modules.stand_on(self.api.version_function())?;
         Ok(prepared)
     }
 
     fn cpu_settings(&self) -> Option<String> {
         const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
-        // SAFETY: any number gives a string of the library's own, or null.
+        // SAFETY: every number gives a string that the library owns, or null.
         unsafe { text(self.api.OPENSSL_info?(OPENSSL_INFO_CPU_SETTINGS)) }
     }
 }
@@ -88,7 +89,7 @@ impl Provider for Libcrypto {
             let name = module.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             parts.insert(format!("module {name}"), module.display().to_string());
         }
-        // The file that the loader really took, whatever name it was asked for by.
+        // The path is the file that the loader used, whatever name was requested.
         let path = file_of(self.api.OpenSSL_version as *const c_void);
         Receipt {
             name: self.api.name(),

@@ -1,7 +1,7 @@
-//! Modules: code that an OpenSSL 3 loads from files of their own, which OpenSSL calls providers.
+//! Modules: code that an OpenSSL 3 loads from separate files, which OpenSSL calls providers.
 //!
-//! A module that was built for another libcrypto brings that one along, and then the code that runs is not the code
-//! that a row names. So a module is used only where it stands on the library that loaded it.
+//! A module that was built for another libcrypto loads that one too, and then the running code is not the
+//! code that a row names. So a module is used only if it is linked to the library that loaded it.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_int, c_void};
@@ -12,7 +12,7 @@ use libloading::os::unix::{Library, RTLD_LAZY};
 use crate::binding::{canonical, file_of};
 use crate::failure::Failure;
 
-/// What was mapped when the library had just been loaded: modules are among what came later.
+/// Files that were mapped right after the library was loaded: modules are among the later ones.
 #[derive(Clone)]
 pub struct Modules {
     before: BTreeSet<PathBuf>,
@@ -23,12 +23,13 @@ impl Modules {
         Ok(Modules { before: mapped() })
     }
 
-    /// The modules loaded since that stand on the library that has this function (`OpenSSL_version`).
+    /// Returns the modules loaded since that are linked to the library with this function
+    /// (`OpenSSL_version`).
     pub fn in_use(&self, version: *const c_void) -> Vec<PathBuf> {
         self.loaded().filter(|module| foreign(module, version).is_none()).collect()
     }
 
-    /// Fails where a module stands on another libcrypto than the one that loaded it.
+    /// Fails if a module is linked to another libcrypto than the one that loaded it.
     pub fn stand_on(&self, version: *const c_void) -> Result<(), Failure> {
         match self.loaded().find_map(|module| foreign(&module, version).map(|other| (module, other))) {
             None => Ok(()),
@@ -46,16 +47,17 @@ impl Modules {
     }
 }
 
-/// The other libcrypto that a module stands on. One that needs no libcrypto at all finds none, and is as good.
+/// Returns the other libcrypto that a module is linked to. A module that needs no libcrypto has none, and is
+/// allowed.
 fn foreign(module: &Path, version: *const c_void) -> Option<PathBuf> {
     let found = find(module, b"OpenSSL_version\0")?;
     let is_own = std::ptr::eq(found, version);
     (!is_own).then(|| file_of(found).unwrap_or_default())
 }
 
-/// Where a file that is mapped already, or what it depends on, has this symbol.
+/// Returns the address of a symbol in a mapped file or its dependencies.
 fn find(path: &Path, symbol: &[u8]) -> Option<*const c_void> {
-    // SAFETY: nothing is loaded that is not, so no code runs; the symbol is looked at as an address alone.
+    // SAFETY: only loaded files are opened, so that no code runs; the symbol is only used as an address.
     unsafe {
         let library = Library::open(Some(path), RTLD_LAZY | libc::RTLD_NOLOAD).ok()?;
         let found = library.get::<*const c_void>(symbol).ok()?;
@@ -63,7 +65,7 @@ fn find(path: &Path, symbol: &[u8]) -> Option<*const c_void> {
     }
 }
 
-/// Every shared object of this process.
+/// Returns every shared object of this process.
 fn mapped() -> BTreeSet<PathBuf> {
     unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, into: *mut c_void) -> c_int {
         // SAFETY: the loader gives a valid `info`, and `into` is the set below.
@@ -76,7 +78,7 @@ fn mapped() -> BTreeSet<PathBuf> {
         0
     }
     let mut objects = BTreeSet::new();
-    // SAFETY: the set outlives the call, and `note` takes it for what it is.
+    // SAFETY: the set outlives the call, and `note` casts it to its true type.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
     objects
 }

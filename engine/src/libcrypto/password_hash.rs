@@ -11,7 +11,7 @@ use crate::families::{self, Prepared};
 
 #[derive(Clone, Copy)]
 enum Algorithm {
-    /// One hash over salt and password, of so many bytes.
+    /// Plain hash over salt and password, of this number of bytes.
     Salted {
         digest: &'static str,
         bytes: usize,
@@ -24,7 +24,7 @@ enum Algorithm {
     Argon2id,
 }
 
-/// The setting `algorithm`, and how libcrypto does it.
+/// Values of the setting `algorithm`, each with its implementation in libcrypto.
 const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("salted-sha-1", Algorithm::Salted { digest: "sha-1", bytes: 20 }),
     ("salted-sha-256", Algorithm::Salted { digest: "sha-256", bytes: 32 }),
@@ -35,7 +35,7 @@ const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("argon2id", Algorithm::Argon2id),
 ];
 
-/// The algorithms; their parameters are part of the choices.
+/// Returns the algorithms; their parameters are part of the choices.
 pub fn offers(api: &Api) -> Vec<&'static str> {
     families::offered(ALGORITHMS, |algorithm| match algorithm {
         Algorithm::Scrypt => api.EVP_PBE_scrypt.is_some(),
@@ -70,7 +70,7 @@ fn scrypt(api: &'static Api, task: &Task) -> Prepared {
     let derive = have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?;
     let n = 1_u64 << log2(task, "n")?;
     let (r, p) = (u64::from(parameter(task, "r")?), u64::from(parameter(task, "p")?));
-    // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
+    // OpenSSL's own limit of 32 MiB is below the parameters that are recommended today.
     let most = (128 * r).saturating_mul(n.saturating_add(p + 2)).saturating_add(1 << 20);
     family::prepare(task, HASH_BYTES, move |password, salt, out| {
         let (password_at, salt_at) = (password.as_ptr().cast(), salt.as_ptr());
@@ -99,7 +99,7 @@ fn argon2id(api: &'static Api, task: &Task) -> Prepared {
             Param::number(c"lanes", &lanes),
             Param::end(),
         ];
-        // SAFETY: the algorithm is the library's own, and the context the caller's.
+        // SAFETY: the library owns the algorithm, and the caller the context.
         let context = unsafe { api.own(new(kdf), free, "EVP_KDF_CTX_new")? };
         // SAFETY: context and parameters are alive, and the length is the buffer's.
         let done = unsafe { derive(context.raw(), out.as_mut_ptr(), out.len(), Param::list(&mut params)) };

@@ -1,4 +1,4 @@
-//! One RSA-2048 signature (SHA-256, PKCS#1 v1.5), made or verified through different routes of one library.
+//! An RSA-2048 signature (SHA-256, PKCS#1 v1.5), made or verified through different routes of one library.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_int, c_uint};
@@ -18,7 +18,7 @@ use crate::families::{self, Prepared, failed};
 use crate::provider::Primitive;
 use crate::random::{filled, tampered, tampered_at_end};
 
-/// What OpenSSL 3 calls the numbers of a key: n, e, d, p, q, d mod p−1, d mod q−1, 1/q mod p.
+/// OpenSSL 3's names for the numbers of a key: n, e, d, p, q, d mod p−1, d mod q−1, 1/q mod p.
 const PARAMETERS: [&CStr; 8] = [
     c"n",
     c"e",
@@ -29,9 +29,9 @@ const PARAMETERS: [&CStr; 8] = [
     c"rsa-exponent2",
     c"rsa-coefficient1",
 ];
-/// A public key has the first two.
+/// Number of parameters of a public key, the first two.
 const PUBLIC_PARAMETERS: usize = 2;
-/// As many ready keys as a server has workers.
+/// Number of ready keys in a pool, one for each worker of a server.
 const POOLED_KEYS: usize = 8;
 const NID_SHA256: c_int = 672;
 const NO_STORE: &str = "libcrypto has no certificate store that hands out keys: an X509_STORE holds certificates alone, \
@@ -40,7 +40,7 @@ const NO_STORE: &str = "libcrypto has no certificate store that hands out keys: 
 type Find = fn(&Api, &str) -> Result<Handle, Failure>;
 type Init = unsafe extern "C" fn(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
 
-/// Where a key comes from.
+/// Source of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Kept,
@@ -86,28 +86,28 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known, expected }))
 }
 
-/// One half of a key pair in all the forms that an application may hold it in, and what the library reads them with.
+/// Half of a key pair in all the forms that an application may store, and the functions that read them.
 struct Half {
     api: &'static Api,
     pem: String,
-    /// PKCS#8, or SubjectPublicKeyInfo.
+    /// Key as PKCS#8, or SubjectPublicKeyInfo.
     der: Vec<u8>,
     pkcs1_pem: String,
     pkcs1: Vec<u8>,
-    /// In the order of [`PARAMETERS`]; big-endian, as keys are published.
+    /// Numbers in the order of [`PARAMETERS`], big-endian as keys are published.
     numbers: Vec<Vec<u8>>,
-    /// The same in the machine's order, as `OSSL_PARAM` takes them.
+    /// Numbers in the machine's byte order, as `OSSL_PARAM` expects them.
     numbers_native: Vec<Vec<u8>>,
     read_pem: ReadPem,
     read_der: ReadDer,
     read_pkcs1_pem: ReadPem,
     read_pkcs1: ReadDer,
-    /// Which numbers `EVP_PKEY_fromdata` has to find.
+    /// Numbers that `EVP_PKEY_fromdata` must find.
     selection: c_int,
     make_ready: unsafe extern "C" fn(Handle) -> c_int,
 }
 
-/// The private half and the public one.
+/// Reads the private half and the public one.
 fn halves(api: &'static Api, pem: &str) -> Result<(Half, Half), Failure> {
     const READING: &str = "the RSA key cannot be read";
     let (_, document) = SecretDocument::from_pem(pem).map_err(failed(READING))?;
@@ -170,13 +170,13 @@ fn halves(api: &'static Api, pem: &str) -> Result<(Half, Half), Failure> {
 }
 
 impl Half {
-    /// A key for the `EVP` calls.
+    /// Reads a key for the `EVP` calls.
     fn evp_key(&self, form: Form) -> Result<Owned, Failure> {
         let api = self.api;
         match form {
             Form::Pem => {
                 let key = keys::read_pem(api, self.read_pem, &self.pem)?;
-                // SAFETY: the key was read for this one.
+                // SAFETY: the library has just made the key for this owner alone.
                 unsafe { api.own(key, api.EVP_PKEY_free, "the key cannot be read") }
             }
             // SAFETY: it reads keys.
@@ -188,9 +188,9 @@ impl Half {
             }
             Form::Parameters => {
                 let rsa = self.rsa_from_numbers()?;
-                // SAFETY: it takes nothing, and gives a key of the caller's.
+                // SAFETY: it takes no arguments, and gives a key that the caller owns.
                 let key = unsafe { api.own((api.EVP_PKEY_new)(), api.EVP_PKEY_free, "EVP_PKEY_new")? };
-                // SAFETY: both are alive, and the key counts its own reference.
+                // SAFETY: both are alive, and the key takes its own reference.
                 let done = unsafe { (api.EVP_PKEY_set1_RSA)(key.raw(), rsa.raw()) };
                 api.ensure(done == 1, "EVP_PKEY_set1_RSA")?;
                 Ok(key)
@@ -198,7 +198,7 @@ impl Half {
         }
     }
 
-    /// A key for `RSA_sign` and `RSA_verify`.
+    /// Reads a key for `RSA_sign` and `RSA_verify`.
     fn low_level_key(&self, form: Form) -> Result<Owned, Failure> {
         let api = self.api;
         let rsa = match form {
@@ -210,23 +210,23 @@ impl Half {
             }
             Form::Parameters => return self.rsa_from_numbers(),
         };
-        // SAFETY: the key was read for this one.
+        // SAFETY: the library has just made the key for this owner alone.
         unsafe { api.own(rsa, api.RSA_free, "the RSA key cannot be read") }
     }
 
     fn rsa_from_numbers(&self) -> Result<Owned, Failure> {
         let api = self.api;
-        // SAFETY: it takes nothing, and gives a key of the caller's.
+        // SAFETY: it takes no arguments, and gives a key that the caller owns.
         let rsa = unsafe { api.own((api.RSA_new)(), api.RSA_free, "RSA_new")? };
         let mut numbers = Vec::with_capacity(PARAMETERS.len());
         for number in &self.numbers {
             let number = api.dialect.number(number)?;
-            // SAFETY: the number was made for this one.
+            // SAFETY: the library has just made the number for this owner alone.
             numbers.push(unsafe { api.own(number, api.BN_free, "BN_bin2bn")? });
         }
         let handle = |index: usize| numbers.get(index).map_or(std::ptr::null_mut(), |one: &Owned| one.raw());
-        // SAFETY: all are alive, or null where a public key has none; what a call that succeeds takes over is given
-        // away below, call by call.
+        // SAFETY: all are alive, or null if a public key does not have them; numbers that a successful call
+        // takes over are given away below, call by call.
         let taken = unsafe {
             if (api.RSA_set0_key)(rsa.raw(), handle(0), handle(1), handle(2)) != 1 {
                 0
@@ -245,15 +245,15 @@ impl Half {
         Ok(rsa)
     }
 
-    /// A context that makes or verifies signatures of digests.
+    /// Makes a context for signatures of digests.
     fn ready_context(&self, digest: Handle) -> Result<Owned, Failure> {
         const EVP_PKEY_OP_TYPE_SIG: c_int = 0xf8;
         const CTRL_MD: c_int = 1;
         let (api, key) = (self.api, self.evp_key(Form::Pem)?);
-        // The context counts its own reference to the key.
+        // The context takes its own reference to the key.
         let context = keys::ready(api, &key, self.make_ready, "EVP_PKEY_sign_init or EVP_PKEY_verify_init")?;
         let done = match api.EVP_PKEY_CTX_set_signature_md {
-            // SAFETY: the context is alive, and the digest is the library's own.
+            // SAFETY: the context is alive, and the library owns the digest.
             Some(set) => unsafe { set(context.raw(), digest) },
             None => api.key_control(context.raw(), -1, EVP_PKEY_OP_TYPE_SIG, (CTRL_MD, 0), digest),
         };
@@ -261,25 +261,26 @@ impl Half {
     }
 }
 
-/// By which functions a signature is made or verified.
+/// Functions by which a signature is made or verified.
 enum Call {
-    /// `EVP_DigestSign` with a context of its own for each message.
+    /// `EVP_DigestSign` with its own context for each message.
     Evp,
-    /// `RSA_sign`: deprecated since OpenSSL 3.0, and still what much code calls.
+    /// `RSA_sign`: deprecated since OpenSSL 3.0, but still called by much code.
     LowLevel,
-    /// `EVP_PKEY_sign` on a context that was made ready once: what is left when all set-up is taken out.
+    /// `EVP_PKEY_sign` on a context that was prepared once: the cost without any set-up.
     Reused(Owned),
 }
 
-/// Where each call finds its key.
+/// Keys of the calls.
 enum Keys {
     Kept(Owned),
-    /// Ready keys, each used by one thread at a time. All take their turns, as in the pools of other platforms.
+    /// Ready keys, each used by one thread at a time. They are used in turn, as in the pools of other
+    /// platforms.
     Pooled(Mutex<VecDeque<Owned>>),
     Imported(Form),
 }
 
-/// One half of the key pair, the way that calls come by it and what they do with it.
+/// Half of the key pair, with the calls' source of a key and their functions.
 struct Route {
     half: Half,
     digest: Handle,
@@ -317,13 +318,13 @@ impl Route {
         Ok(Route { half, digest, call, keys })
     }
 
-    /// A key that is kept, called as most programs do it.
+    /// Makes a route with a kept key and the most common call.
     fn usual(half: Half) -> Result<Route, Failure> {
         let (digest, key) = (digest::find(half.api, "sha-256")?, half.evp_key(Form::Pem)?);
         Ok(Route { half, digest, call: Call::Evp, keys: Keys::Kept(key) })
     }
 
-    /// What is done with a key that is taken for it alone.
+    /// Runs a call with a key that no other thread uses.
     fn with_key<T>(&self, call: impl FnOnce(&Owned) -> Result<T, Failure>) -> Result<T, Failure> {
         match (&self.keys, &self.call) {
             (Keys::Kept(key), _) => call(key),
@@ -340,7 +341,7 @@ impl Route {
         }
     }
 
-    /// Makes a signature of as many bytes as there is room for.
+    /// Makes a signature that must fill the buffer.
     fn sign(&self, data: &[u8], out: &mut [u8]) -> Result<(), Failure> {
         let (api, mut length) = (self.half.api, out.len());
         match &self.call {
@@ -360,7 +361,7 @@ impl Route {
                     )));
                 }
                 let mut written: c_uint = 0;
-                // SAFETY: there is as much room as the key needs.
+                // SAFETY: the buffer has the length that the key needs.
                 let done =
                     unsafe { api.dialect.rsa_sign(NID_SHA256, digest.as_ref(), out, &mut written, key)? };
                 length = written as usize;
@@ -382,7 +383,7 @@ impl Route {
         }
     }
 
-    /// Whether the signature is accepted.
+    /// Returns true if the signature is accepted.
     fn verify(&self, data: &[u8], signature: &[u8]) -> Result<bool, Failure> {
         let (api, at, length) = (self.half.api, signature.as_ptr(), signature.len());
         let done = match &self.call {
@@ -403,33 +404,33 @@ impl Route {
             }
         };
         if done != 1 {
-            // The words for this refusal must not be those of a later failure.
+            // A later failure must not get the message of this refusal.
             api.clear_errors();
         }
         Ok(done == 1)
     }
 
-    /// A new context for one message.
+    /// Makes a context for one message.
     fn message_context(&self, init: Init, key: &Owned) -> Result<Owned, Failure> {
         let (api, null) = (self.half.api, std::ptr::null_mut());
-        // SAFETY: it takes nothing, and gives a context of the caller's.
+        // SAFETY: it takes no arguments, and gives a context that the caller owns.
         let context = unsafe { api.own((api.EVP_MD_CTX_new)(), api.EVP_MD_CTX_free, "EVP_MD_CTX_new")? };
-        // SAFETY: context and key are alive, and the digest is the library's own.
+        // SAFETY: context and key are alive, and the library owns the digest.
         let done = unsafe { init(context.raw(), std::ptr::null_mut(), self.digest, null, key.raw()) };
         api.ensure(done == 1, "EVP_DigestSignInit or EVP_DigestVerifyInit")?;
         Ok(context)
     }
 }
 
-/// One of the two routes is the task's, and timed. The other is there for the proof.
+/// A task with two routes: its own is timed, and the other serves the proof.
 struct RsaApi {
     signs: bool,
     signer: Route,
     verifier: Route,
     data: Vec<u8>,
-    /// What is verified, and room for what is signed.
+    /// Signature to verify, or the buffer of a new one.
     signature: Vec<u8>,
-    /// The known answer's message, and its signature.
+    /// Known answer's message; `expected` is its signature.
     known: Option<Vec<u8>>,
     expected: Option<Vec<u8>>,
 }

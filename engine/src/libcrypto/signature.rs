@@ -36,9 +36,9 @@ const SALT_AS_LONG_AS_DIGEST: c_int = -1;
 
 pub fn offers(api: &Api) -> Vec<&'static str> {
     families::offered(SIGNATURES, |kind| match kind {
-        // A new one would take its time, and every libcrypto has it unless it was built without.
+        // Generating a key would take long, and only special builds of libcrypto have no RSA.
         KeyKind::Rsa { .. } => true,
-        // A new one comes from parameters that a task brings.
+        // A new key needs the parameters of a task's key.
         KeyKind::Dsa => keys::has_dsa(api),
         _ => keys::generate(api, *kind, None).is_ok(),
     })
@@ -53,7 +53,7 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let is_pss =
         matches!(kind, KeyKind::Rsa { .. }) && task.one_of("padding", &[("pkcs1", false), ("pss", true)])?;
     let (digest, is_raw) = match kind {
-        // These bring their own.
+        // These have their own digest.
         KeyKind::Named(_) => (std::ptr::null_mut(), false),
         _ => match task.word("digest", "sha-256")? {
             "none" if is_pss => {
@@ -69,11 +69,11 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
 struct Signature {
     api: &'static Api,
     kind: KeyKind,
-    /// The key that came with the task.
+    /// Key of the task.
     given: Option<Rc<Owned>>,
-    /// Null where the algorithm brings its own, or none.
+    /// Digest; null if the algorithm has its own, or none.
     digest: Handle,
-    /// The bytes are signed as they are.
+    /// True if the bytes are signed without hashing.
     is_raw: bool,
     is_pss: bool,
 }
@@ -81,9 +81,9 @@ struct Signature {
 /// Either half of a pair: the library has one type for both.
 struct Key {
     pair: Rc<Owned>,
-    /// The most that a signature by it has.
+    /// Largest length of a signature by this key.
     signature_bytes: usize,
-    /// For bytes that are signed as they are: a context made ready once, which is how `openssl speed` does it.
+    /// Context prepared once, for bytes that are signed without hashing, as in `openssl speed`.
     ready: Option<Owned>,
 }
 
@@ -100,12 +100,12 @@ impl Signature {
         Ok(Key { pair, signature_bytes, ready })
     }
 
-    /// A new context for one message, ready to sign or verify it.
+    /// Makes a context for one message, ready to sign or verify it.
     fn context(&self, key: &Key, init: DigestInit) -> Result<Owned, Failure> {
         let (api, mut parameters) = (self.api, std::ptr::null_mut());
-        // SAFETY: it takes nothing, and gives a context of the caller's.
+        // SAFETY: it takes no arguments, and gives a context that the caller owns.
         let context = unsafe { api.own((api.EVP_MD_CTX_new)(), api.EVP_MD_CTX_free, "EVP_MD_CTX_new")? };
-        // SAFETY: context and key are alive, and the digest is the library's own or null.
+        // SAFETY: context and key are alive, and the library owns the digest, or it is null.
         let done = unsafe {
             init(context.raw(), &mut parameters, self.digest, std::ptr::null_mut(), key.pair.raw()) == 1
         };
@@ -118,9 +118,9 @@ impl Signature {
         Ok(context)
     }
 
-    /// Sets PSS with a salt as long as the digest, as TLS 1.3 does.
+    /// Sets PSS with a salt of the digest's length, as TLS 1.3 does.
     fn set_pss(&self, context: Handle) -> bool {
-        // The context belongs to a message's, which is alive.
+        // The context belongs to that of a message, which is alive.
         keys::RSA_PADDING.set(self.api, context, RSA_PKCS1_PSS_PADDING)
             && keys::RSA_SALT_BYTES.set(self.api, context, SALT_AS_LONG_AS_DIGEST)
     }
@@ -166,7 +166,7 @@ impl Scheme for Signature {
             Some(context) => unsafe { (api.EVP_PKEY_sign)(context.raw(), out, &mut length, data, bytes) },
             None => {
                 let context = self.context(key, api.EVP_DigestSignInit)?;
-                // SAFETY: the same.
+                // SAFETY: the context is alive, and both lengths are those of their buffers.
                 unsafe { (api.EVP_DigestSign)(context.raw(), out, &mut length, data, bytes) }
             }
         };
@@ -183,12 +183,12 @@ impl Scheme for Signature {
             Some(context) => unsafe { (api.EVP_PKEY_verify)(context.raw(), at, length, data, bytes) },
             None => {
                 let context = self.context(key, api.EVP_DigestVerifyInit)?;
-                // SAFETY: the same.
+                // SAFETY: the context is alive, and both lengths are those of their buffers.
                 unsafe { (api.EVP_DigestVerify)(context.raw(), at, length, data, bytes) }
             }
         };
         if done != 1 {
-            // The words for this refusal must not be those of a later failure.
+            // A later failure must not get the message of this refusal.
             api.clear_errors();
         }
         Ok(done == 1)

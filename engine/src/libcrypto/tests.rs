@@ -1,5 +1,5 @@
-//! A libcrypto whose functions give nothing: every object that can be missing is looked for before it is used; and each
-//! function that is bound has the type that the headers of OpenSSL and AWS-LC give it.
+//! Tests with a libcrypto whose functions return nothing: each object that can be missing is checked before
+//! use. Each bound function also has the type that the headers of OpenSSL and AWS-LC declare.
 
 use std::ffi::{c_int, c_uchar};
 
@@ -25,12 +25,12 @@ unsafe extern "C" fn none_of_two(_: Handle, _: Handle) -> Handle {
 unsafe extern "C" fn none_of_kind(_: c_int, _: Handle) -> Handle {
     std::ptr::null_mut()
 }
-/// Says that it gave 65 bytes, and gives none.
+/// Reports a length of 65 bytes, and gives no bytes.
 unsafe extern "C" fn a_length_alone(_: Handle, _: *mut *mut c_uchar) -> usize {
     65
 }
 
-/// What is taken away from the library, and a task (family, operation, choice, setting) that needs it.
+/// Function that is removed from the library, and a task (family, operation, choice, setting) that needs it.
 type Row = (&'static str, fn(&mut Api), [&'static str; 3], Value);
 
 fn rows() -> Vec<Row> {
@@ -41,7 +41,7 @@ fn rows() -> Vec<Row> {
     vec![
         (
             "EVP_MAC_CTX_new",
-            // The forks have the older way alone.
+            // The forks have only the older interface.
             |api| match &mut api.EVP_MAC_CTX_new {
                 Some(new) => *new = none_of,
                 None => api.HMAC_CTX_new = none,
@@ -98,7 +98,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// The one that `TOLLBAR_LIBCRYPTO` names, or the system's.
+/// Opens the library that `TOLLBAR_LIBCRYPTO` names, or the system's.
 fn library() -> Option<&'static Api> {
     match std::env::var("TOLLBAR_LIBCRYPTO") {
         Ok(path) => Some(Api::open(&path).unwrap_or_else(|failure| panic!("{failure:?}"))),
@@ -113,7 +113,7 @@ fn task([family, op, choice]: [&str; 3], setting: &Value, mut inputs: Value) -> 
     serde_json::from_value(task).expect("a task")
 }
 
-/// Prepares, performs and proves, or says why not.
+/// Prepares, performs and proves a task, or returns the reason of a failure.
 fn outcome(api: &Api, cell: [&str; 3], setting: &Value) -> Result<(), Failure> {
     let task = task(cell, setting, json!({}));
     let mut operation = Libcrypto { api: Box::leak(Box::new(api.clone())) }.prepare(&task)?;
@@ -121,7 +121,7 @@ fn outcome(api: &Api, cell: [&str; 3], setting: &Value) -> Result<(), Failure> {
     operation.prove().map(|_| ())
 }
 
-/// OpenSSL 1.1.1 has macros where later ones have these functions: there a command does the same.
+/// OpenSSL 1.1.1 has macros instead of these functions: a command does the same there.
 #[test]
 fn a_number_is_set_by_its_command_where_there_is_no_function() {
     let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
@@ -150,7 +150,7 @@ fn what_a_library_does_not_give_is_a_reason_and_not_a_crash() {
     for (taken, take, task, setting) in rows() {
         match outcome(api, task, &setting) {
             Ok(()) => (),
-            // Older libraries lack it whole, and some newer ones have no low-level calls.
+            // Older libraries do not have it at all, and some newer ones have no low-level calls.
             Err(Failure::Unsupported(_)) => continue,
             Err(failure) => panic!("{task:?}: {failure:?}"),
         }
@@ -160,7 +160,7 @@ fn what_a_library_does_not_give_is_a_reason_and_not_a_crash() {
     }
 }
 
-/// The family's known answer: a message, and its signature in hexadecimal.
+/// Returns the family's known answer: a message, and its signature in hexadecimal.
 fn known_signature() -> (&'static str, &'static str) {
     let family = include_str!("../../../src/tollbar/catalog/families/rsa-api/family.toml");
     let between = |from: &str| family.split(from).nth(1).and_then(|rest| rest.split('"').next());
@@ -172,7 +172,8 @@ fn rsa_task(op: &str, choice: &str, setting: &Value, expected: &str) -> Task {
     task(["rsa-api", op, choice], setting, known)
 }
 
-/// Each way of calling, source of the key and operation: on the library as it is, and without what OpenSSL 1.1.1 lacks.
+/// Tests each call, source of the key and operation on the library as it is, and without the functions that
+/// OpenSSL 1.1.1 does not have.
 #[test]
 fn every_route_to_an_rsa_key_signs_and_verifies() {
     let Some(api) = library() else {
@@ -182,7 +183,7 @@ fn every_route_to_an_rsa_key_signs_and_verifies() {
     let mut before_3 = api.clone();
     (before_3.EVP_PKEY_fromdata, before_3.EVP_PKEY_CTX_set_signature_md) = (None, None);
     let mut libraries = vec![api];
-    // The forks have had the second as a function always, and no command in its place.
+    // The forks always had the second as a function, and have no command for it.
     if api.EVP_PKEY_CTX_ctrl.is_some() {
         libraries.push(Box::leak(Box::new(before_3)));
     }
@@ -196,7 +197,7 @@ fn every_route_to_an_rsa_key_signs_and_verifies() {
             let what = format!("{op} {choice} {setting}");
             let prepared = Libcrypto { api }.prepare(&rsa_task(op, choice, setting, expected));
             let mut operation = prepared.unwrap_or_else(|why| panic!("{what}: {why:?}"));
-            // More often than there are keys in a pool.
+            // The batch is larger than a pool.
             operation.batch(10).expect(&what);
             let proof = operation.prove().unwrap_or_else(|why| panic!("{what}: {why:?}"));
             assert_eq!(Some(expected), proof.answer.as_deref(), "{what}");
@@ -251,7 +252,7 @@ fn a_function_of_a_dialect_has_the_type_that_its_headers_give_it() {
     }
 }
 
-/// Else the comparison could be one that never fails, and a function could stand here that needs no dialect.
+/// A comparison that never fails, or a function that needs no dialect, fails here.
 #[test]
 fn a_function_of_the_other_dialect_differs() {
     for compared in [OPENSSL.compare(&Fork::signatures(), &[]), AWS_LC.compare(&OpenSsl::signatures(), &[])] {
