@@ -1,27 +1,28 @@
-//! Arrivals of an open loop: a Poisson process by seed, kept as two places in one sequence, however many wait.
+//! Arrivals of an open loop: a seeded Poisson process, stored as two places in one sequence, however many
+//! wait.
 
 use crate::random::Sequence;
 
-/// A queue longer than that says what it has to say.
+/// Limit of the queue; a longer one only shows that the server is overloaded.
 pub const MOST_WAITING: u64 = 1_000_000;
 
 pub struct Arrivals {
-    /// Before this all that come are let in.
+    /// Time before which all arrivals are admitted.
     stop_ns: u64,
-    /// At least so many come, however long that takes.
+    /// Least number of arrivals, however long they take.
     least: u64,
-    /// The next one to come, and the one that has waited longest.
+    /// Next arrival; `waiting` is the one that has waited longest.
     coming: Place,
     waiting: Place,
     over: bool,
 }
 
-/// A place in the sequence of arrivals; a copy of it comes by the same ones again.
+/// A place in the sequence of arrivals; a copy of it repeats the same ones.
 #[derive(Clone)]
 struct Place {
     gaps: Sequence,
     spacing_ns: f64,
-    /// How many came before.
+    /// Number of earlier arrivals.
     number: u64,
     at_ns: u64,
 }
@@ -32,27 +33,28 @@ impl Place {
         self.at_ns = self.at_ns.saturating_add(self.gap_ns());
     }
 
-    /// Exponential, so that how long ago the last one came says nothing of when the next will.
+    /// Returns an exponential gap, so that the time since the last arrival does not predict the next.
     fn gap_ns(&mut self) -> u64 {
         (-self.gaps.fraction().ln() * self.spacing_ns) as u64
     }
 }
 
 impl Arrivals {
-    /// Each loop has a process of its own, of its part of the rate: together they are one of the whole.
+    /// Makes the arrivals of one loop, with its part of the rate: the processes of all loops together are one
+    /// of the whole rate.
     pub fn new(gaps: Sequence, rate_hz: f64, begins_ns: u64, stop_ns: u64, least: u64) -> Arrivals {
         let mut coming = Place { gaps, spacing_ns: 1e9 / rate_hz, number: 0, at_ns: begins_ns };
         coming.at_ns = begins_ns.saturating_add(coming.gap_ns());
         Arrivals { stop_ns, least, waiting: coming.clone(), coming, over: false }
     }
 
-    /// When the next one comes; never, once they are over.
+    /// Returns the time of the next arrival, or `u64::MAX` once they are over.
     pub fn next_ns(&self) -> u64 {
         let comes = !self.over && (self.coming.at_ns < self.stop_ns || self.coming.number < self.least);
         if comes { self.coming.at_ns } else { u64::MAX }
     }
 
-    /// Lets arrive what is due; says how many of the longest waiting were dropped, if any.
+    /// Admits the arrivals that are due. Returns the number of the longest waiting that were dropped, if any.
     pub fn arrive(&mut self, now: u64) -> Option<u64> {
         while self.next_ns() <= now && self.next_ns() < u64::MAX {
             self.coming.step();
@@ -64,7 +66,7 @@ impl Arrivals {
         (dropped > 0).then_some(dropped)
     }
 
-    /// The intended start of the one that has waited longest.
+    /// Returns the intended start of the arrival that has waited longest.
     pub fn take(&mut self) -> Option<u64> {
         let waits = self.waiting.number < self.coming.number;
         waits.then(|| {
@@ -74,7 +76,7 @@ impl Arrivals {
         })
     }
 
-    /// Ends them: none comes any more, and so many are dropped that had come.
+    /// Ends the arrivals. Returns the number that had come and are dropped.
     pub fn abandon(&mut self) -> u64 {
         let dropped = self.coming.number - self.waiting.number;
         (self.waiting, self.over) = (self.coming.clone(), true);
@@ -100,8 +102,8 @@ mod tests {
         .collect()
     }
 
-    /// Gaps are exponential: their mean is that of the rate, their standard deviation as large as the mean, and
-    /// 63 in 100 are below it. Evenly spaced ones have no deviation.
+    /// Gaps are exponential: their mean is that of the rate, their standard deviation equals the mean, and 63
+    /// in 100 are below it. Evenly spaced ones have no deviation.
     #[test]
     fn arrivals_are_a_poisson_process() {
         let times = drawn(7, 1000.0, 20, 0);
@@ -115,21 +117,21 @@ mod tests {
         assert!((0.62..0.645).contains(&below), "{below}");
     }
 
-    /// The same seed gives the same arrivals, another gives others.
+    /// Equal seeds give equal arrivals, and another seed gives others.
     #[test]
     fn arrivals_come_by_seed() {
         assert_eq!(drawn(7, 500.0, 1, 0), drawn(7, 500.0, 1, 0));
         assert_ne!(drawn(7, 500.0, 1, 0), drawn(8, 500.0, 1, 0));
     }
 
-    /// Where so many are asked for, they come, however long that takes.
+    /// The least number of arrivals comes, however long that takes.
     #[test]
     fn at_least_so_many_come() {
         assert_eq!(30, drawn(7, 1.0, 1, 30).len());
         assert!(drawn(7, 1000.0, 1, 30).len() > 900);
     }
 
-    /// What waits is a difference of two places: dropped from the front, and the rest keeps its times.
+    /// The queue is a difference of two places: dropping moves its front, and the rest keeps its times.
     #[test]
     fn the_longest_waiting_are_dropped() {
         let all = drawn(7, 2e6, 1, 0);

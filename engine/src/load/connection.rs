@@ -1,4 +1,4 @@
-//! A user's connection, if it has one: made, watched, and moved along as far as its socket lets it.
+//! A user's connection, if it has one: opened, watched, and advanced as far as its socket allows.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ use crate::tls::Stream;
 pub struct Connection {
     stream: Option<Stream>,
     user: u32,
-    /// The number of this user's connections so far.
+    /// Number of this user's connections so far.
     generation: u32,
-    /// The socket of its last connection, reset and still watched, for the next one.
+    /// Socket of its last connection, reset and still watched, for the next one.
     idle: Option<OwnedFd>,
-    /// The generation that opened the socket: an event that names another one is about a socket that is closed.
+    /// Generation that opened the socket: an event of another generation is about a closed socket.
     watched: u32,
     interest: Interest,
     connector: u16,
-    /// What was negotiated is counted with the first request that it carries.
+    /// True once the negotiated parameters are counted, which the connection's first request does.
     pub is_counted: bool,
-    /// What passes on the network, where that is counted.
+    /// Traffic on the network, if it is counted.
     wire: Option<Wire>,
     passed: Passed,
 }
@@ -38,18 +38,18 @@ impl Connection {
         self.stream.is_some()
     }
 
-    /// Whether an event is about this connection, and not an earlier one of its user.
+    /// Returns true if an event is about this connection, not an earlier one of its user.
     #[inline]
     pub fn concerns(&self, generation: u32) -> bool {
         self.watched == generation && self.stream.is_some()
     }
 
-    /// Another number after each new one.
+    /// Returns the number of the connection, which each new one changes.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The number of the connection that the next request goes on: this one, or if it is not open, another.
+    /// Returns the number of the next request's connection: this one, or a new one if it is not open.
     #[inline]
     pub fn next_generation(&self) -> u32 {
         if self.is_open() { self.generation } else { self.generation.wrapping_add(1) }
@@ -59,11 +59,12 @@ impl Connection {
         self.look();
         self.sent();
         let Some(stream) = self.stream.take() else { return };
-        // The kernel's counts of a connection are looked at where its network's traffic is counted: one socket has one.
+        // A socket whose traffic is counted is not used again, because the kernel counts for the life of a
+        // socket.
         self.idle = if self.wire.take().is_none() { stream.reset() } else { None };
     }
 
-    /// Before the client goes on with it: what has come since.
+    /// Counts the bytes that arrived since the last look, before the client continues.
     #[inline]
     pub fn look(&mut self) {
         if let (Some(wire), Some(stream)) = (&mut self.wire, &self.stream) {
@@ -78,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// After it: what was sent; and all that passed is counted.
+    /// Counts the bytes that were sent, and adds all traffic to the totals, after the client continued.
     #[inline]
     pub fn count_passed(&mut self, state: &mut LoopState) {
         if state.counts_wire {
@@ -87,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// Begins a new one.
+    /// Opens a new connection.
     pub fn open(
         &mut self,
         user: u32,
@@ -104,7 +105,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A socket that connects and is watched: the last one again, which costs a third of a new one.
+    /// Returns a connecting and watched socket: the last one if possible, which costs a third of a new one.
     fn socket(&mut self, interest: Interest, state: &LoopState) -> Result<OwnedFd, Fault> {
         let connecting = |error: io::Error| Fault::of(&error, "connecting");
         let watching = |error: io::Error| Fault::of(&error, "watching a connection");
@@ -123,7 +124,7 @@ impl Connection {
         Ok(socket)
     }
 
-    /// Whether the socket is connected, as far as an event tells.
+    /// Returns true if the event shows that the socket is connected.
     pub fn is_connected(&self, ready: Ready) -> Result<bool, Fault> {
         if let Some(stream) = &self.stream
             && ready.ended()
@@ -133,7 +134,7 @@ impl Connection {
         Ok(ready.to_write())
     }
 
-    /// Goes on with the handshake; true once that is done, and what came out of it is as it should be.
+    /// Continues the handshake. Returns true once it is done and its result is the expected one.
     pub fn handshake(&mut self, carries_request: bool, state: &mut LoopState) -> Result<bool, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
         let shaken = if carries_request { stream.handshake_before_write() } else { stream.handshake() };
@@ -152,7 +153,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Counts what was negotiated, if that was not done before.
+    /// Counts the negotiated parameters, once per connection.
     pub fn count(&mut self, state: &mut LoopState) -> Result<(), Fault> {
         if let Some(stream) = &self.stream
             && !std::mem::replace(&mut self.is_counted, true)
@@ -163,7 +164,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends on; true once all is sent.
+    /// Sends the rest of the request. Returns true once all is sent.
     #[inline]
     pub fn send(&mut self, visit: &Visit, sent: &mut usize, state: &mut LoopState) -> Result<bool, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
@@ -187,7 +188,8 @@ impl Connection {
         }
     }
 
-    /// After what the socket would not do at once: has it watched for room too, if room is what it lacks.
+    /// Waits after an incomplete operation, and watches the socket for room as well if the operation needs
+    /// room.
     fn wait(
         &mut self,
         error: io::Error,
@@ -209,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// Reads what has come: 0 at the end, None where nothing has.
+    /// Reads the bytes that have arrived: 0 at the end, None if there are none.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, io::Error> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
@@ -219,32 +221,33 @@ impl Connection {
         }
     }
 
-    /// Whether an event will say of anything more that comes; in clear, after a read that left room (`short`).
+    /// Returns true if an event will report further bytes; without TLS, after a read that left room
+    /// (`short`).
     #[inline]
     pub fn has_emptied_socket(&self, short: bool) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.has_emptied_socket(short))
     }
 }
 
-/// What the users of one loop share, so that each of them stays small.
+/// State that the users of one loop share, so that each user stays small.
 pub struct LoopState {
     pub address: SocketAddr,
     pub epoll: Epoll,
     pub connectors: Vec<Connector>,
     pub shares: Vec<u32>,
-    /// Where every connection is to be of one kind, whatever the shares.
+    /// Kind of every connection, if the shares do not apply.
     pub only_connector: Option<u16>,
     pub sign_in: SignIn,
-    /// Whether a connection is kept for the next operation.
+    /// True if a connection is kept for the next operation.
     pub keeps: bool,
     /// True for a server that the lab started and configured to keep connections.
     pub is_lab: bool,
-    /// Everything is read into here, and gone with the next read.
+    /// Buffer of all reads, overwritten by the next one.
     pub buffer: Vec<u8>,
     pub counts: Counts,
-    /// Whether clients that keep sessions have one by now, and have to resume it.
+    /// True if clients that keep sessions have one by now, and must resume it.
     pub must_resume: bool,
-    /// Whether what passes on the network is counted.
+    /// True if traffic on the network is counted.
     pub counts_wire: bool,
 }
 

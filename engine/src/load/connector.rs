@@ -1,4 +1,4 @@
-//! How the connections of one kind of client are made: in clear, or under TLS with what it asks for.
+//! Connections of one kind of client: plain, or under TLS with that client's settings.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct Connector {
 struct Tls {
     spec: ClientSpec,
     client: Client,
-    /// The last agreement that was as asked, and its names: thousands of connections agree on the same.
+    /// Last agreement that was as requested, and its names: thousands of connections agree on the same.
     known: Option<(Agreement, Arc<Negotiated>)>,
 }
 
@@ -31,12 +31,12 @@ impl Connector {
         Ok(Connector { tls: Some(Tls { spec: spec.clone(), client: Client::new(spec)?, known: None }) })
     }
 
-    /// The library at work; None in clear.
+    /// Returns the TLS library, or None without TLS.
     pub fn library(&self) -> Option<String> {
         self.tls.as_ref().map(|tls| tls.client.library())
     }
 
-    /// Begins a connection.
+    /// Opens a connection.
     pub fn open(&self, socket: OwnedFd) -> Result<Stream, Fault> {
         match &self.tls {
             None => Ok(Stream::plain(socket)),
@@ -46,7 +46,7 @@ impl Connector {
         }
     }
 
-    /// What a connection agreed on, if that is what this kind of client asks for; None in clear.
+    /// Returns the negotiated parameters if they are as this kind of client requests; None without TLS.
     pub fn agreed(&mut self, stream: &Stream, must_resume: bool) -> Result<Option<Arc<Negotiated>>, Fault> {
         let Some(tls) = &mut self.tls else { return Ok(None) };
         let agreement = stream.agreement();

@@ -1,4 +1,4 @@
-//! What one loop counts in one phase, and how the counts of several add up.
+//! Counts of one loop in one phase, and their sum over several loops.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::tls::Negotiated;
 
 #[derive(Serialize, Debug, Default)]
 pub struct Counts {
-    /// Operations that came to an end, right or wrong.
+    /// Operations that ended, right or wrong.
     #[serde(rename = "requests")]
     pub ended: u64,
-    /// Of those, the ones whose answers were whole and as expected.
+    /// Operations whose answers were complete and as expected.
     #[serde(skip)]
     pub right: u64,
     #[serde(rename = "errors")]
@@ -26,31 +26,32 @@ pub struct Counts {
     pub bytes_received: u64,
     #[serde(skip)]
     pub exchanged: Exchanged,
-    /// On the network, where that is counted.
+    /// Traffic on the network, if it is counted.
     #[serde(skip)]
     pub passed: Passed,
-    /// Made meanwhile; those kept from before are not among them.
+    /// Connections opened in the phase; kept ones from before are not counted.
     pub connections: u64,
-    /// Of those, the ones in place of others that were to be kept and that the server closed.
+    /// Connections opened because the server closed one that was to be kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub reopened: u64,
     pub handshakes_full: u64,
     pub handshakes_resumed: u64,
-    /// Of the certificates that servers showed in handshakes.
+    /// Bytes of the certificates that servers sent in handshakes.
     #[serde(skip)]
     pub certificate_bytes: u64,
-    /// What was agreed on by the connections that carried a request, and by how many of them.
+    /// Negotiated parameters of connections that carried a request, each with the number of connections.
     #[serde(skip)]
     pub negotiated: Vec<(Arc<Negotiated>, u64)>,
-    /// From the first answer to the first after nothing new was started: requests a second come from here.
+    /// Requests and time from the first answer to the first after the end of starts: requests a second are
+    /// computed from these.
     pub steady: Steady,
-    /// CPU time of the loop's own thread, from when all loops began until this one had its last answer.
+    /// CPU time of the loop's own thread, from the common start of all loops to this one's last answer.
     #[serde(skip)]
     pub cpu_ns: u64,
-    /// Where each loop has a core of its own: what it did.
+    /// Accounts of the loops, if each has its own core.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Account>,
-    /// When the first loop began, when its first answer came, and when the last one of all came.
+    /// Times of the first loop's start, the first answer, and the last answer of all.
     #[serde(skip)]
     pub began_ns: u64,
     #[serde(skip)]
@@ -59,7 +60,7 @@ pub struct Counts {
     pub answered_ns: u64,
 }
 
-/// What the users' way of signing in comes to: the family's own metrics, by their names.
+/// Metrics of the users' sign-in, by the names of the family's metrics.
 #[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub struct Exchanged {
@@ -72,11 +73,11 @@ pub struct Exchanged {
 }
 
 impl Exchanged {
-    /// Counts a request that was sent whole.
+    /// Counts a request that was sent completely.
     #[inline]
     pub fn sent(&mut self, request: &[u8]) {
         self.round_trips += 1;
-        // Most have no body, and no body here ends with an empty line.
+        // Most requests have no body, and no body here ends with an empty line.
         self.request_header += match request.ends_with(END_OF_HEAD) {
             true => request.len(),
             false => request.windows(4).position(|four| four == END_OF_HEAD).map_or(0, |at| at + 4),
@@ -118,7 +119,7 @@ impl Counts {
         self.certificate_bytes += negotiated.certificate_bytes;
     }
 
-    /// Counts what a connection agreed on; nothing in clear.
+    /// Counts the negotiated parameters of a connection; none without TLS.
     pub fn negotiated(&mut self, negotiated: Option<Arc<Negotiated>>) {
         if let Some(negotiated) = negotiated {
             self.count(negotiated, 1);
@@ -126,22 +127,23 @@ impl Counts {
     }
 
     fn count(&mut self, negotiated: Arc<Negotiated>, count: u64) {
-        // A handful at most: as many as there are kinds of client and certificates.
+        // The list has one entry for each kind of client and certificate.
         match self.negotiated.iter_mut().find(|(known, _)| *known == negotiated) {
             Some((_, known)) => *known += count,
             None => self.negotiated.push((negotiated, count)),
         }
     }
 
-    /// The steady part of an open loop: how many were started up to now, and in which time.
+    /// Sets the steady part of an open loop: the requests started up to now, and their time.
     pub fn steady_as_asked(&mut self, started: u64, now: u64) {
         self.steady = Steady { requests: started, wall_ns: now.saturating_sub(self.began_ns) };
     }
 
-    /// Ends the part that a rate is taken from, if that was not done before. It goes from one answer to another:
-    /// from the first, for until then the load was on its way, to the first after nothing new was started. To a
-    /// moment of the clock part of an answer would be time for nothing, and to the last answer before it a server
-    /// that was held up just then would seem the faster for it.
+    /// Ends the part that gives the rate, if it has not ended. The part goes from one answer to another. It
+    /// begins with the first, because until then the load was building up, and ends with the first after the
+    /// last start. If it ended at a moment of the clock, it would contain the time for part of an answer, but
+    /// not the answer. If it ended with the last answer before that moment, a server that was delayed just
+    /// then would seem faster.
     #[inline]
     pub fn end_steady(&mut self, now: u64) {
         if self.steady.wall_ns == 0 {
@@ -153,8 +155,8 @@ impl Counts {
         }
     }
 
-    /// Closes the account of a loop with a core of its own: its time ends with its last answer. What it waits for its core
-    /// says nothing, as the server has that meanwhile.
+    /// Closes the account of a loop with its own core: its time ends with its last answer. Its waits for the
+    /// core mean nothing, because the server has the core meanwhile.
     pub fn account(&mut self) {
         let (operations, cpu_ns, wall_ns) = (self.right, self.cpu_ns, self.wall_ns());
         self.threads = vec![Account { operations, cpu_ns, wall_ns, ..Account::default() }];
@@ -185,7 +187,7 @@ impl Counts {
         self.answered_ns = self.answered_ns.max(other.answered_ns);
     }
 
-    /// Adds what another saw agreed on.
+    /// Adds the parameters that another loop negotiated.
     pub fn merge_negotiated(&mut self, other: &Counts) {
         for (negotiated, count) in &other.negotiated {
             self.count(Arc::clone(negotiated), *count);
@@ -197,8 +199,9 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// A rate is taken from the first answer, after 10 ms, to the first after nothing new was started: that was after
-    /// 35 ms, when there were 2, and it came after 42. An open loop's is the one at which it was asked.
+    /// The rate begins with the first answer, after 10 ms, and ends with the first after the last start. That
+    /// start was at 35 ms, after 2 answers, and the answer came at 42 ms. An open loop's rate is that of its
+    /// requests.
     #[test]
     fn a_rate_ends_with_an_answer() {
         for (is_open, expected) in [(false, (2, 32)), (true, (4, 35))] {

@@ -1,4 +1,4 @@
-//! One thread's loop: its users, and the requests they start.
+//! The event loop of one thread: its users, and the requests they start.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,19 +18,20 @@ use crate::random::UserRandom;
 use crate::sign_in::SignIn;
 use crate::sign_in::scheme::Visit;
 
-/// A megabyte comes in a few reads, and a small answer touches a page or two of it.
+/// Size of the read buffer: a megabyte arrives in a few reads, and a small answer touches a page or two of
+/// it.
 const BUFFER: usize = 256 << 10;
 
-/// So many requests bring a server's code and data back into its caches: users need not all ask.
+/// Users that ask in a lead-in: their requests bring a server's code and data back into its caches.
 const LEADING: u32 = 4;
 
-/// However long there is nothing to do, another loop may have said to stop.
+/// Longest wait without events, because another loop may have set the stop flag.
 const LONGEST_WAIT_NS: u64 = 50_000_000;
 
 pub struct EventLoop {
     plan: Arc<Plan>,
     thread: u32,
-    /// Those that send requests, then those that only hold a connection.
+    /// Users that send requests, then those that only hold a connection.
     users: Vec<User>,
     active: u32,
     state: LoopState,
@@ -39,27 +40,27 @@ pub struct EventLoop {
     source: Source,
     under_way: u32,
     phase: Timetable,
-    /// How many requests were started in this phase.
+    /// Number of requests started in this phase.
     started: u64,
-    /// When it was found that nothing new is started any more.
+    /// Time at which the loop stopped starting requests.
     stopped_ns: Option<u64>,
-    /// How many will have come to the end of this phase when all loops are there, once this one has.
+    /// Number of arrivals at the phase's end once all loops have arrived, set by this loop's arrival.
     ends_with: Option<usize>,
-    /// This thread's clocks when all began.
+    /// Clocks of this thread at the common start.
     began: Clocks,
     next_sweep_ns: u64,
-    /// When the last answer of this turn came, if one did.
+    /// Time of the last answer in this turn, if there was one.
     answered_ns: Option<u64>,
-    /// How long all its users took to be answered, when last each asked once: the response time under this load.
+    /// Time in which each user asks once, the shortest of all lead-ins: the response time under this load.
     response_ns: u64,
-    /// The highest rate of any window or chunk so far.
+    /// Highest rate of any window or chunk so far.
     most_hz: f64,
 }
 
-/// The rate that the first window is prepared for: what a core can check of signatures or of tickets.
+/// Rate that the first window is prepared for: the signatures or tickets that a core can check.
 const FIRST_HZ: f64 = 5_000.0;
 
-/// A phase may see so many operations where the fastest one before saw one.
+/// Factor on the highest rate so far for which a phase is prepared.
 const PREPARED_FOR_ONE: f64 = 1.25;
 
 impl EventLoop {
@@ -91,7 +92,7 @@ impl EventLoop {
         })
     }
 
-    /// Performs one phase, to its end with nothing under way.
+    /// Performs one phase, to its end with no request in progress.
     pub fn run(&mut self, phase: &Phase) -> Result<Counts, Failure> {
         match phase.work {
             Work::PrepareWindow(window) => return self.prepare(phase, &[], Work::WarmUp(window)),
@@ -103,7 +104,7 @@ impl EventLoop {
         }
         self.enter(phase)?;
         loop {
-            // An answer has just read the clock, most of the time.
+            // Most of the time an answer has just read the clock.
             let now = self.answered_ns.take().unwrap_or_else(clock::wall_ns);
             if now >= self.next_sweep_ns.min(self.phase.abandon_ns) {
                 self.sweep(now);
@@ -117,7 +118,7 @@ impl EventLoop {
         Ok(self.leave())
     }
 
-    /// Waits for events, and lets their users go on.
+    /// Waits for events, and advances their users.
     fn poll(&mut self, now: u64, until_ns: u64) -> Result<(), Failure> {
         let ready = self.state.epoll.wait(now, until_ns);
         let ready = ready.map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
@@ -128,15 +129,15 @@ impl EventLoop {
     }
 
     fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
-        // A server of the user's own may give no sessions, or take none back: how many it resumed is a finding.
+        // A user's own server may issue or accept no sessions; the number that it resumed is a finding.
         self.state.must_resume = self.state.is_lab && phase.work.resumes();
         self.state.only_connector = if let Work::Prime(number) = phase.work { Some(number) } else { None };
         for index in 0..self.users.len() {
             let random = self.random(index as u32, phase.work);
-            // Connections made before count with the first chunk that they carry a request in.
+            // Connections from before count in the first chunk in which they carry a request.
             self.users[index].enter(random, phase.work == Work::Timed(0));
         }
-        // What happened to resting connections since the last phase.
+        // This poll finds events of resting connections since the last phase.
         self.source = Source::Nothing;
         self.poll(0, 0)?;
         let least = self.plan.share_of(self.thread, phase.least);
@@ -153,8 +154,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Lets the sign-in make ready what `leading` and the visits of the phase that follows will need: as many as
-    /// each user may get to.
+    /// Makes the sign-in prepare for `leading` and the visits of the next phase: the largest number that each
+    /// user may reach.
     fn prepare(&mut self, phase: &Phase, leading: &[Visit], next: Work) -> Result<Counts, Failure> {
         let least = self.plan.share_of(self.thread, phase.least);
         let hz = if self.most_hz == 0.0 { FIRST_HZ } else { self.most_hz };
@@ -165,7 +166,7 @@ impl EventLoop {
         prepared.map(|()| Counts::default()).map_err(|fault| Failure::Failed(fault.words))
     }
 
-    /// What so many users will draw first in a phase.
+    /// Draws the first visits of some users in a phase.
     fn draws(&self, users: u32, each: u64, work: Work) -> Vec<Visit> {
         let of_user = |index| {
             let mut random = self.random(index, work);
@@ -174,7 +175,7 @@ impl EventLoop {
         (0..users).flat_map(of_user).collect()
     }
 
-    /// The random numbers of a user in a phase.
+    /// Returns the random numbers of a user in a phase.
     fn random(&self, index: u32, work: Work) -> UserRandom {
         let user_number = self.thread + index * self.plan.load.threads;
         UserRandom::new(self.plan.seed, user_number, work.number())
@@ -185,7 +186,7 @@ impl EventLoop {
         let mut random = self.plan.random(self.thread, work);
         match work {
             Work::Open => {
-                // Users with a connection for each request have none to be held.
+                // Users that open a connection for each request hold none.
                 let next = if self.state.keeps { 0 } else { self.active };
                 Source::Once { next, end: self.users.len() as u32, at_once: OPENING_AT_ONCE }
             }
@@ -202,7 +203,7 @@ impl EventLoop {
         }
     }
 
-    /// Starts what has become due: users that have thought, arrivals, connections to be made.
+    /// Starts requests that are due: of users that have thought, arrivals, and connections to open.
     fn start_due(&mut self, now: u64) {
         let is_ended = self.plan.stop.load(Relaxed);
         if self.stopped_ns.is_none() && (is_ended || self.is_over(now)) {
@@ -244,7 +245,7 @@ impl EventLoop {
         self.settle(index, step, was_busy);
     }
 
-    /// Takes note of how far a user came, and what it does next.
+    /// Records a user's progress, and what it does next.
     #[inline]
     fn settle(&mut self, index: u32, step: Step, was_busy: bool) {
         match step {
@@ -256,7 +257,8 @@ impl EventLoop {
                 self.state.counts.faults.success();
             }
             Step::Lost => {
-                // A user makes another when it next asks. One that only holds its connection has nothing else.
+                // A user opens another connection with its next request. A user that only holds its
+                // connection has no next request.
                 self.under_way -= u32::from(was_busy);
                 if index >= self.active {
                     let words = "the server closed a connection that was to be held";
@@ -304,8 +306,9 @@ impl EventLoop {
         }
     }
 
-    /// Whether nothing new is to be started: this loop has asked for as long and as often as it is to; where each has a core
-    /// of its own, so have all others, and what is counted is done while all of them ask.
+    /// Returns true if no more requests may start: this loop has reached its time and number. If each loop
+    /// has its own core, all others must have reached theirs as well, so that all loops ask during the
+    /// counted work.
     #[inline]
     fn is_over(&mut self, now: u64) -> bool {
         if !self.phase.is_over(now, self.started) {
@@ -315,25 +318,26 @@ impl EventLoop {
         self.plan.load.cores.is_empty() || self.plan.end.have_come(all) || self.phase.gives_up(now)
     }
 
-    /// How many will have come to the end of this phase when all are there. Each comes once, and waits for none.
+    /// Returns the number of arrivals at the phase's end once all loops are there. Each loop arrives once,
+    /// and waits for none.
     fn come_to_end(&mut self) -> usize {
         *self.ends_with.get_or_insert_with(|| self.plan.end.come())
     }
 
-    /// From now on nothing new is started.
+    /// Stops starting requests.
     fn stop(&mut self, now: u64) {
         self.stopped_ns = Some(now);
         self.source.stop();
         if let Source::Open { .. } = self.source {
-            // At what rate they were asked, which is the load's to say.
+            // The rate of an open loop is that of its requests, which the load sets.
             self.state.counts.steady_as_asked(self.started, now);
         }
     }
 
-    /// Ends what has taken too long.
+    /// Times out operations that have taken too long.
     fn sweep(&mut self, now: u64) {
         let limit_ns = self.plan.request_limit_ns;
-        // Often enough that a limit is kept to within an eighth.
+        // The sweep is frequent enough to keep a limit to within an eighth.
         self.next_sweep_ns = now + (limit_ns / 8).clamp(1_000_000, 250_000_000);
         for index in 0..self.users.len() {
             let user = &mut self.users[index];
@@ -361,17 +365,17 @@ impl EventLoop {
     }
 
     fn leave(&mut self) -> Counts {
-        // First of all: what follows is no part of asking.
+        // The CPU time is read first, because the rest of this function is not part of asking.
         self.state.counts.cpu_ns = self.began.since().0;
-        // All that arrived may have been answered before it was time.
+        // All arrivals may have been answered before the end of the phase.
         let stopped_ns = self.stopped_ns.unwrap_or(self.phase.stop_ns);
         if self.stopped_ns.is_none() {
             self.stop(stopped_ns);
         }
         self.state.counts.end_steady(stopped_ns);
         if let Work::Lead(_) = self.phase.work {
-            // The shortest so far: a longer one is a load client, or a server, that was held up.
-            // A server that answers one after the other takes so much longer for all of them.
+            // The shortest time so far counts: a longer one means a delayed load client or server. A server
+            // that answers sequentially takes proportionally longer for all users.
             let wall_ns = self.state.counts.wall_ns();
             let took_ns = wall_ns * u64::from(self.active) / u64::from(self.active.clamp(1, LEADING));
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };

@@ -1,13 +1,15 @@
-//! Response times: recorded by a loop in one histogram for its whole life, and passed on as the buckets that hold something.
+//! Response times: recorded by a loop in one histogram for its whole life, and passed on as its non-empty
+//! buckets.
 
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
-/// An hour; a request's limit is a day at most, and what takes longer counts as an hour.
+/// Upper bound of the histogram, an hour; a request's limit is at most a day, and longer times count as an
+/// hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
-/// The histogram of one loop: 1 µs resolution, three significant digits. It has 188 KB: a new one for each phase would fill
-/// the caches between the requests that lead to a chunk and its clock.
+/// Histogram of one loop: 1 µs resolution, three significant digits. It has 188 KB: a new one for each phase
+/// would fill the caches between the lead-in of a chunk and its clock.
 pub struct Recorder(Histogram<u64>);
 
 impl Recorder {
@@ -16,13 +18,13 @@ impl Recorder {
         Recorder(Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds of a histogram"))
     }
 
-    /// Rounded up, so that a bucket's upper bound is one.
+    /// Records a latency, rounded up, so that a bucket's upper bound is one.
     #[inline]
     pub fn note_ns(&mut self, latency_ns: u64) {
         self.0.saturating_record(latency_ns.div_ceil(1000).max(1));
     }
 
-    /// Returns what was recorded and forgets it. An empty histogram is not touched.
+    /// Returns the recorded latencies and forgets them. An empty histogram is not touched.
     pub fn take(&mut self) -> Latencies {
         if self.0.is_empty() {
             return Latencies::default();
@@ -36,12 +38,12 @@ impl Recorder {
     }
 }
 
-/// (upper bound in µs, count) of each bucket that holds something, ascending.
+/// Upper bound in µs and count of each non-empty bucket, ascending.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Latencies(Vec<(u64, u64)>);
 
 impl Latencies {
-    /// Adds those of another loop: equal bounds are one bucket.
+    /// Adds the latencies of another loop: equal bounds are one bucket.
     pub fn merge(&mut self, other: Latencies) {
         self.0.extend(other.0);
         self.0.sort_unstable();
@@ -74,7 +76,7 @@ mod tests {
         recorder.take()
     }
 
-    /// Two loops' buckets merged are the buckets of one that saw everything.
+    /// Merging two loops' buckets gives the buckets of one loop that recorded everything.
     #[test]
     fn merged_latencies_are_one() {
         let squares = || (0..20_000_u64).map(|value| value * value);
@@ -84,7 +86,7 @@ mod tests {
         assert_eq!(20_000, even.buckets_us().iter().map(|(_, count)| count).sum::<u64>());
     }
 
-    /// A phase begins with what it records itself, in the histogram that was there before.
+    /// A phase begins with no latencies, in the same histogram.
     #[test]
     fn what_was_taken_is_forgotten_and_the_histogram_is_kept() {
         let mut recorder = Recorder::new();
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(vec![(1, 1)], recorder.take().buckets_us());
     }
 
-    /// 1 µs apart where that is three digits, within a thousandth where it is not.
+    /// Bounds are 1 µs apart up to three digits, and within a thousandth above.
     #[test]
     fn buckets_bound_what_is_in_them_from_above() {
         for (latency_ns, expected_us) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (999_999, 1000)] {

@@ -1,4 +1,4 @@
-//! `load`: clients of a server, and the account of what answering them cost it.
+//! `load`: clients of a server, and the account of the server's cost of answering them.
 
 mod arrivals;
 mod connection;
@@ -63,7 +63,7 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Done, F
     Ok(Done { load: Some(trial.end(libraries)?), ..Done::default() })
 }
 
-/// The libraries that this load's clients work with, each once: of TLS, of signing in.
+/// Returns the libraries of this load's clients, each once: for TLS, and for signing in.
 fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
     let mut libraries = Vec::new();
     for kind in &load.clients {

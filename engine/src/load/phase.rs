@@ -1,4 +1,4 @@
-//! What the loops of one trial share, and the phases they go through together.
+//! State that the loops of one trial share, and the phases they go through together.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -11,11 +11,12 @@ pub struct Plan {
     pub seed: u64,
     pub think_ns: u64,
     pub request_limit_ns: u64,
-    /// Set when errors pile up: everything ends.
+    /// Set when too many errors occurred: everything ends.
     pub stop: AtomicBool,
     /// Arrivals a second, as the bits of the number; zero while users ask as soon as they are answered.
     rate_hz: AtomicU64,
-    /// Where loops wait to begin a phase together, and where each says that it has asked for as long as it is to.
+    /// Meeting at which loops begin a phase together; at `end` each reports that it has reached its time and
+    /// number.
     pub begin: Meeting,
     pub end: Meeting,
 }
@@ -42,25 +43,25 @@ impl Plan {
         f64::from_bits(self.rate_hz.load(Relaxed))
     }
 
-    /// From the next phase on requests arrive at this rate.
+    /// Sets the arrival rate from the next phase on.
     pub fn pace(&self, rate_hz: f64) {
         self.rate_hz.store(rate_hz.to_bits(), Relaxed);
     }
 
-    /// This loop's part of so many, as even as can be.
+    /// Returns this loop's part of a number, as even as possible.
     pub fn share_of<Number: Into<u64>>(&self, thread: u32, many: Number) -> u64 {
         let (many, threads) = (many.into(), u64::from(self.load.threads));
         many / threads + u64::from(u64::from(thread) < many % threads)
     }
 
-    /// What a loop draws for itself in a phase.
+    /// Returns the random numbers of a loop in a phase.
     pub fn random(&self, thread: u32, work: Work) -> Sequence {
-        // Users' numbers are below.
+        // The numbers of users are below 2^32.
         Sequence::of(self.seed, [1 << 32 | u64::from(thread), work.number()])
     }
 
-    /// The patience of a phase beyond its length: whatever is asked, no request of it may take longer than its
-    /// limit, and some have to be asked after one another.
+    /// Returns the time limit of a phase: no request may exceed its own limit, and some must follow one
+    /// another.
     pub fn longest_ns(&self, length_ns: u64) -> u64 {
         4 * length_ns + 6 * (self.request_limit_ns + self.think_ns)
     }
@@ -72,25 +73,25 @@ pub fn nanoseconds(seconds: f64) -> u64 {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Connections that are held are made.
+    /// Opening of the connections that are held.
     Open,
-    /// Each user asks once with this kind of client, so that it has a session to resume.
+    /// A request of each user with this kind of client, so that it has a session to resume.
     Prime(u16),
-    /// Each user asks once, so that it has what its later requests use.
+    /// A request of each user, which gives it the state that later requests use.
     SignIn,
-    /// What the operations of the window of this number will need is made ready, if the sign-in asks for that.
+    /// Preparation for the operations of a window, if the sign-in needs it.
     PrepareWindow(u32),
-    /// The same for a chunk, and what leads to it.
+    /// Preparation for a chunk and its lead-in.
     PrepareChunk(u32),
-    /// The window of this number.
+    /// A warm-up window.
     WarmUp(u32),
-    /// Each user asks once before the chunk of this number, uncounted.
+    /// An uncounted request of each user before a chunk.
     Lead(u32),
     Timed(u32),
 }
 
 impl Work {
-    /// What tells its random numbers from those of other phases.
+    /// Returns the number that separates its random numbers from those of other phases.
     pub fn number(self) -> u64 {
         match self {
             Work::Timed(chunk) => u64::from(chunk),
@@ -99,7 +100,7 @@ impl Work {
             Work::Open => 3 << 32,
             Work::Prime(kind) => 4 << 32 | u64::from(kind),
             Work::SignIn => 5 << 32,
-            // Nothing is drawn for these: they look ahead.
+            // Preparation draws no numbers of its own, because it repeats those of the next phase.
             Work::PrepareWindow(_) | Work::PrepareChunk(_) => 6 << 32,
         }
     }
@@ -116,7 +117,7 @@ impl Work {
         }
     }
 
-    /// Whether clients that keep sessions have one by now.
+    /// Returns true if clients that keep sessions have one by now.
     pub fn resumes(self) -> bool {
         matches!(self, Work::Lead(_) | Work::Timed(_))
     }
@@ -125,27 +126,27 @@ impl Work {
 #[derive(Debug, Clone, Copy)]
 pub struct Phase {
     pub work: Work,
-    /// How long requests are started, at least.
+    /// Least time in which requests are started.
     pub length_ns: u64,
-    /// How many are started at least, all loops together.
+    /// Least number of starts, over all loops together.
     pub least: u64,
-    /// Nothing is started any more then, whatever is left.
+    /// Time after which no request starts, whatever is left.
     pub longest_ns: u64,
 }
 
-/// A phase in the time of one loop, from when that loop was woken.
+/// Times of a phase in one loop, counted from when that loop was woken.
 #[derive(Debug, Clone, Copy)]
 pub struct Timetable {
     pub work: Work,
     pub begins_ns: u64,
-    /// From then on nothing new is started, unless `least` is not reached; arrivals that came before are served.
+    /// Time from which no request starts, unless `least` is not reached; earlier arrivals are served.
     pub stop_ns: u64,
     pub least: u64,
-    /// What is started is so many, or a multiple.
+    /// Number of which the number of starts must be a multiple.
     pub whole: u64,
-    /// Nothing new is started at all, and arrivals that still wait are dropped.
+    /// Time from which no request starts at all, and waiting arrivals are dropped.
     pub give_up_ns: u64,
-    /// What is under way then has failed.
+    /// Time at which requests in progress fail.
     pub abandon_ns: u64,
 }
 
@@ -163,7 +164,7 @@ impl Timetable {
         }
     }
 
-    /// Whether nothing new is to be started: so long and so many, or too long.
+    /// Returns true if no more requests may start: the time and the number are reached, or it took too long.
     #[inline]
     pub fn is_over(&self, now: u64, started: u64) -> bool {
         (now >= self.stop_ns && started >= self.least && started.is_multiple_of(self.whole))

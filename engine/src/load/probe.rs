@@ -1,4 +1,4 @@
-//! One user that sends one request at a time, each on a connection of its own: what proofs are made with.
+//! A user that sends one request at a time, each on its own connection, for proofs.
 
 use super::connection::LoopState;
 use super::connector::Connector;
@@ -27,7 +27,7 @@ pub struct Answer {
     pub signed_in: Option<SignedIn>,
 }
 
-/// Which user signed in, and which one the server says that it saw.
+/// The user that signed in, and the one that the server reports.
 pub struct SignedIn {
     pub user: String,
     pub seen: Option<String>,
@@ -38,7 +38,7 @@ impl Probe {
         Probe::with(load, connector, |visitors| SignIn::proof(visitors, path))
     }
 
-    /// One that signs in wrongly, or will (`do_wrong`).
+    /// Makes a probe that signs in wrongly, or will (`do_wrong`).
     pub fn wrong(load: &Load, connector: Connector, path: &str, wrong: Wrong) -> Result<Probe, Failure> {
         Probe::with(load, connector, |visitors| SignIn::wrong(visitors, path, wrong))
     }
@@ -53,17 +53,17 @@ impl Probe {
         Probe::of(load, connector, sign_in)
     }
 
-    /// One that signs in so, on the connections that the load has it do that on.
+    /// Makes a probe with this sign-in, on connections as the load configures them.
     pub fn of(mut load: Load, connector: Connector, sign_in: SignIn) -> Result<Probe, Failure> {
         load.clients.truncate(1);
         let state = LoopState::new(&load, vec![connector], sign_in, 64 << 10)?;
-        // Its queries are no user's: those of a trial come to a server that has not seen them.
+        // Its queries differ from those of every user, so that a trial's queries are new to the server.
         let mut user = User::default();
         user.enter(UserRandom::new(0x7665_7269_6679, u32::MAX, clock::wall_ns()), false);
         Ok(Probe { state, user, limit_ns: nanoseconds(load.request_limit_s) })
     }
 
-    /// The answer, if it is whole and as expected.
+    /// Sends a request, and returns the answer if it is complete and as expected.
     pub fn send(&mut self) -> Result<Answer, Fault> {
         self.state.counts = Counts::default();
         let end_ns = clock::wall_ns() + self.limit_ns;
@@ -97,43 +97,43 @@ impl Probe {
         Ok(Answer { status, bytes, negotiated, signed_in })
     }
 
-    /// So many operations have the share of those that the server remembers.
+    /// Returns the number of operations in which the share of remembered credentials is exact.
     pub fn whole(&self) -> u64 {
         self.state.sign_in.whole()
     }
 
-    /// How many of the requests so far the server had to verify.
+    /// Returns the number of requests so far that the server had to verify.
     pub fn sign_ons(&self) -> u64 {
         self.state.counts.exchanged.sign_ons
     }
 
-    /// Why this server has not to refuse that; None: it has to.
+    /// Returns the reason why this server need not refuse a wrong input; None if it must.
     pub fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
         self.state.sign_in.why_not(wrong)
     }
 
-    /// What a wrong thing comes to with this server.
+    /// Describes a wrong input as it applies to this server.
     pub fn says(&self, wrong: &'static str) -> Option<String> {
         self.state.sign_in.says(wrong)
     }
 
-    /// From now on does what a scheme's server has to refuse.
+    /// Makes later operations use an input that a scheme's server must refuse.
     pub fn do_wrong(&mut self, wrong: &'static str) {
         self.state.sign_in.do_wrong(wrong);
     }
 
-    /// How many pages it was given in the last operation before what had to be refused.
+    /// Returns the number of pages that the last operation got before the input to refuse.
     pub fn given_before(&self) -> u64 {
         self.state.sign_in.given_before()
     }
 
-    /// How many connections the last request was sent on.
+    /// Returns the number of connections that the last request opened.
     #[cfg(test)]
     pub fn connections(&self) -> u64 {
         self.state.counts.connections
     }
 
-    /// Gives back the connector, with the sessions it has kept.
+    /// Returns the connector, with the sessions it has kept.
     pub fn into_connector(mut self) -> Connector {
         self.user.close();
         self.state.connectors.swap_remove(0)

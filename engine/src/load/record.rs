@@ -1,4 +1,4 @@
-//! The lines that `load` answers with.
+//! Answer lines of `load`.
 
 use std::collections::BTreeMap;
 
@@ -28,33 +28,33 @@ pub struct Observed {
     pub bill: Bill,
     #[serde(flatten)]
     pub counts: Counts,
-    /// Where users sign in, or could.
+    /// Metrics of a sign-in; absent if the load has no exchange.
     #[serde(flatten)]
     pub exchanged: Option<Exchanged>,
-    /// Where components are on other machines.
+    /// Traffic on the network; absent if all components are on this machine.
     #[serde(flatten)]
     pub passed: Option<Passed>,
-    /// Where clients speak TLS: what servers showed of certificates, a metric of the family `tls`.
+    /// Bytes of the certificates that servers sent, a metric of the family `tls`; absent without TLS.
     #[serde(rename = "certificate-bytes", skip_serializing_if = "Option::is_none")]
     pub certificate_bytes: Option<u64>,
 }
 
-/// What is told once, of all chunks together.
+/// Results of all chunks together.
 #[derive(Serialize, Debug)]
 pub struct LoadRecord {
-    /// Of every connection that carried a counted request, whenever it was made.
+    /// Parameters of every connection that carried a counted request, whenever it was opened.
     pub negotiated: Vec<NegotiatedCount>,
-    /// The TLS libraries that the clients spoke through.
+    /// TLS libraries of the clients.
     pub client_libraries: Vec<String>,
     pub client_context_switches: u64,
     pub client_memory_bytes: u64,
     /// Time in which the client would have run and others had its core.
     pub client_run_queue_wait_ns: u64,
-    /// As in a chunk; of all that was asked, counted or not.
+    /// Connections reopened over the whole trial, by counted and uncounted requests.
     #[serde(skip_serializing_if = "is_zero")]
     pub reopened: u64,
     pub components: BTreeMap<String, Usage>,
-    /// To the machine of each component that is on another one, before anything was asked: a round trip of some bytes.
+    /// Round trip of some bytes to the machine of each remote component, measured before the load.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub round_trip_ns: BTreeMap<String, u64>,
 }

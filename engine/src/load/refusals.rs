@@ -1,4 +1,5 @@
-//! What a server, or its client, has to refuse: each really tried, where it makes sense, and else why it was not.
+//! Inputs that a server, or its client, must refuse: each is tried if it makes sense, and otherwise reported
+//! with a reason.
 
 use super::connector::Connector;
 use super::probe::Probe;
@@ -9,15 +10,15 @@ use crate::failure::{self, Failure, Fault};
 use crate::sign_in::scheme::Wrong;
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
-/// A certificate that no server under test has: its key was thrown away.
+/// A certificate that no server under test has: its key was destroyed.
 const ANOTHER_CERTIFICATE: &str = include_str!("fixtures/another_certificate.pem");
 
-/// What is not asked of a server of the user's own.
+/// Reason why a user's own server is not asked to refuse.
 const MAY: &str = "the server is the user's own, and may";
 
-/// The lab's own server has to refuse whatever it is not configured for. A server of the user's own is asked to
-/// prove no configuration: it may configure both versions of TLS, resume sessions, answer under every path. There it
-/// is the client that has to refuse what it was not asked to measure.
+/// Tries the inputs to refuse. The lab's own server must refuse everything it is not configured for. A user's
+/// own server has no configuration to prove: it may support both versions of TLS, resume sessions, answer
+/// under every path. There the client must refuse what it was not asked to measure.
 pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), Failure> {
     let mut trials = Trials { load, is_lab: load.is_lab, proof };
     if !trials.is_lab
@@ -56,15 +57,15 @@ pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), F
     trials.session(spec)
 }
 
-/// What is tried of one kind of client, and what became of it.
+/// Refusals of one kind of client, and their results.
 struct Trials<'a> {
     load: &'a Load,
-    /// Whether the server is the lab's own.
+    /// True if the server is the lab's own.
     is_lab: bool,
     proof: &'a mut Proof,
 }
 
-/// A client, and the word for it.
+/// A client, and its name.
 type Named = (&'static str, ClientSpec);
 
 impl Trials<'_> {
@@ -93,7 +94,7 @@ impl Trials<'_> {
         self.configuration(what, any, vec![other])
     }
 
-    /// Exchanges that no client of this load is to get, the ones least likely to be configured first.
+    /// Tries key exchanges that no client of this load requests, the least likely to be configured first.
     fn another_key_exchange(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
         let others = [
             ("ecdhe-p384", KeyExchange::EcdheP384),
@@ -103,7 +104,7 @@ impl Trials<'_> {
         let asked = |other: KeyExchange| {
             self.specs().any(|spec| spec.key_exchange.is_none_or(|key_exchange| key_exchange == other))
         };
-        // In TLS 1.2 a server that takes certificates from clients has to name their curve among its groups.
+        // In TLS 1.2 a server that accepts client certificates must name their curve among its groups.
         let named = |other: KeyExchange| spec.identity.is_some() && other == KeyExchange::EcdheP256;
         let others = others.into_iter().filter(|(_, other)| !asked(*other) && !named(*other));
         let others = others
@@ -113,7 +114,7 @@ impl Trials<'_> {
     }
 
     fn another_signer(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
-        // Servers with two certificates have RSA and ECDSA: either alone would be served.
+        // Servers with two certificates have RSA and ECDSA, and serve either.
         let others = [
             ("ed25519 certificates", Signer::Ed25519),
             ("ecdsa certificates", Signer::Ecdsa),
@@ -128,9 +129,9 @@ impl Trials<'_> {
         self.configuration("a client that takes * only", "certificates of another kind", others)
     }
 
-    /// A client that would resume is given full handshakes.
+    /// Tries a session where the server must not resume it.
     fn session(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
-        // Where some client is to resume, a session that is offered again is no refusal to be had.
+        // If some client resumes, the server need not refuse a session.
         let may_resume = self.load.clients.iter().any(|kind| kind.server_resumes);
         if spec.resume || (self.is_lab && (may_resume || self.specs().any(|spec| spec.resume))) {
             return Ok(());
@@ -158,7 +159,7 @@ impl Trials<'_> {
         self.load.clients.iter().filter(|kind| kind.share > 0).filter_map(|kind| kind.tls.as_ref())
     }
 
-    /// Tries a request that the lab's own server has to refuse, unless there is a reason why not.
+    /// Tries a request that the lab's own server must refuse, unless there is a reason not to.
     fn request(
         &mut self,
         what: &str,
@@ -172,7 +173,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Tries a sign-in that any server has to refuse.
+    /// Tries a sign-in that every server must refuse.
     fn sign_in(&mut self, kind: &ClientKind, wrong: Wrong) -> Result<(), Failure> {
         let what = wrong.words();
         let path = &self.load.request.paths[0];
@@ -193,7 +194,7 @@ impl Trials<'_> {
         let answer = probe.send();
         let used = were_used(self.load, kind, Some(probe.given_before()));
         match answer {
-            // Refused by the directory, before the server was asked.
+            // The directory refused it before the server was asked.
             Err(fault)
                 if fault.kind == failure::SIGN_IN && matches!(wrong, Wrong::Password | Wrong::User) =>
             {
@@ -201,7 +202,7 @@ impl Trials<'_> {
             }
             answer => self.note(what, answer.map(|_| ())),
         }?;
-        // No row is read or written for what is refused.
+        // A refused request must not use a row.
         used.map_err(|failure| failure.about(&format!("{what}: ")))
     }
 
@@ -214,7 +215,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Tries clients until one can be tried. Its word stands for the star, or if there is none, the words for any.
+    /// Tries clients until one can be tried. Its name replaces the star; if there is none, `any` does.
     fn any_of(&mut self, what: &str, any: &str, clients: Vec<Named>) -> Result<(), Failure> {
         let mut why = Vec::new();
         for (word, spec) in clients {
@@ -228,7 +229,8 @@ impl Trials<'_> {
                 Err(failure) => return Err(failure.about(&format!("{what}: "))),
             };
             match Probe::new(self.load, connector, &self.load.request.paths[0])?.send() {
-                // A certificate's own curve is always offered with it, and then taken for the exchange as well.
+                // A certificate's own curve is always offered, and may then be chosen for the exchange as
+                // well.
                 Err(fault) if fault.kind == failure::WRONG_PARAMETERS => why.push(fault.words),
                 answer => return self.note(&what, answer.map(|_| ())),
             }
@@ -240,18 +242,19 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Notes what was refused; an error if it was not, or if nothing was there to refuse it.
+    /// Records a refusal. Fails if the input was accepted, or if there was no server to refuse it.
     fn note(&mut self, what: &str, answer: Result<(), Fault>) -> Result<(), Failure> {
         let Err(fault) = answer else { return self.proof.refuse(what, false) };
         match fault.kind {
-            // Wrong parameters: it offered besides what a certificate's curve needs, and was not given the other.
+            // Wrong parameters are a refusal too: the client also offered a certificate's curve, and the
+            // server chose that.
             failure::TLS
             | failure::RESET
             | failure::CLOSED_EARLY
             | failure::WRONG_STATUS
             | failure::NOT_HTTP
             | failure::WRONG_PARAMETERS => self.proof.refuse(what, true),
-            // The status was the right one.
+            // The status was right, so that it was accepted.
             failure::WRONG_LENGTH | failure::WRONG_BODY => {
                 self.proof.refuse(&format!("{what} (it got an answer, but {})", fault.words), false)
             }
@@ -262,7 +265,7 @@ impl Trials<'_> {
     }
 }
 
-/// Without what would make the client refuse by itself, or be known already.
+/// Removes the settings by which the client itself would refuse, or resume.
 fn loosened(spec: &ClientSpec) -> ClientSpec {
     ClientSpec { certificate_pem: None, resume: false, ..spec.clone() }
 }

@@ -1,4 +1,4 @@
-//! Sockets that never block, and what the kernel is asked to wait for.
+//! Non-blocking sockets, and the kernel events that a loop waits for.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// Begins a connection. It may be refused later: the first write or `pending_error` says so.
+/// Begins a connection. It may be refused later: the first write or `pending_error` reports that.
 pub fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
     #[cfg(test)]
     crate::calls::tests::note("socket");
@@ -20,13 +20,14 @@ pub fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     sockopt::set_tcp_nodelay(&socket, true)?;
-    // Closed by a reset: else each connection holds its port for a minute, and ports run out within seconds.
+    // Sockets close by a reset: otherwise each connection keeps its port for a minute, and ports run out
+    // within seconds.
     sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
     connect_again(&socket, address)?;
     Ok(socket)
 }
 
-/// Begins a connection on a socket that has none any more. It keeps its options, and is still watched.
+/// Begins a connection on a socket whose last one is closed. It keeps its options, and is still watched.
 pub fn connect_again(socket: &OwnedFd, address: &SocketAddr) -> io::Result<()> {
     match rustix::net::connect(socket, address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
@@ -34,27 +35,27 @@ pub fn connect_again(socket: &OwnedFd, address: &SocketAddr) -> io::Result<()> {
     }
 }
 
-/// The error a connection met meanwhile, such as that it was refused.
+/// Returns the error of a connection, for example that it was refused.
 pub fn pending_error(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)
 }
 
-/// What sockets are ready for, and an alarm.
+/// Waits for sockets and an alarm.
 ///
-/// A time limit of each single wait is set in the processor's timer and taken back, thousands of times a second,
-/// and costs a twentieth of all that a request does. An alarm ahead is set once.
+/// A time limit for each wait sets and clears the processor's timer thousands of times a second, and costs a
+/// twentieth of a request. An alarm in the future is set once.
 pub struct Epoll {
     descriptor: OwnedFd,
     events: Vec<epoll::Event>,
     alarm: OwnedFd,
-    /// When it rings; it may have rung.
+    /// Time of the alarm, which may have passed.
     alarm_ns: u64,
 }
 
-/// The token of the alarm: no user has it.
+/// Token of the alarm, which no user has.
 const ALARM: u64 = u64::MAX;
 
-/// Something that a socket is ready for; or the alarm, which concerns no user.
+/// Readiness of a socket, or the alarm, which concerns no user.
 #[derive(Debug, Clone, Copy)]
 pub struct Ready {
     token: u64,
@@ -62,15 +63,15 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// As if a socket were ready to be written to: how every attempt begins.
+    /// Readiness for writing, with which every attempt begins.
     pub const TO_WRITE: Ready = Ready { token: 0, flags: epoll::EventFlags::OUT };
 
-    /// What a user's connection is watched under.
+    /// Returns the token under which a user's connection is watched.
     pub fn token(user: u32, generation: u32) -> u64 {
         u64::from(generation) << 32 | u64::from(user)
     }
 
-    /// Which user this is about, and which of its connections.
+    /// Returns the user and the number of its connection.
     #[inline]
     pub fn about(self) -> (u32, u32) {
         (self.token as u32, (self.token >> 32) as u32)
@@ -81,7 +82,7 @@ impl Ready {
         self.flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR)
     }
 
-    /// The peer has ended its side: after what there is to read, nothing will come.
+    /// Returns true if the peer has ended its side: after the bytes in the socket, none will come.
     pub fn ended(self) -> bool {
         use epoll::EventFlags as Flags;
         self.flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR)
@@ -92,13 +93,14 @@ impl Ready {
     }
 }
 
-/// What a socket is watched for. Each change is reported once.
+/// Events that a socket is watched for. Each change is reported once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Bytes, or the peer's end.
     #[default]
     Read,
-    /// Room to send as well. A new socket has room, and an event that only says so costs a turn of the loop.
+    /// Room to send as well. A new socket has room, and an event that only reports it costs a turn of the
+    /// loop.
     ReadAndWrite,
 }
 
@@ -110,7 +112,7 @@ impl Interest {
 }
 
 impl Epoll {
-    /// Events taken at once: enough that a burst costs one call.
+    /// Number of events taken at once: enough for a burst to cost one call.
     const AT_ONCE: usize = 512;
 
     pub fn new() -> io::Result<Epoll> {
@@ -139,12 +141,12 @@ impl Epoll {
         Ok(epoll::add(&self.descriptor, socket, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Changes what a watched socket is watched for; what it is ready for already is reported anew.
+    /// Changes the events of a watched socket; existing readiness is reported again.
     pub fn change(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.descriptor, socket, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Waits until then, or a little less, for something to be ready, and says how many are.
+    /// Waits until a time, or slightly less, for events. Returns their number.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<usize> {
         const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let is_due = until_ns <= now_ns;

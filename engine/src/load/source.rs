@@ -1,4 +1,4 @@
-//! Where a loop's next request comes from: which user starts one, and when.
+//! Source of a loop's next request: the user that starts it, and the time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,21 +6,21 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::arrivals::{Arrivals, MOST_WAITING};
 use crate::random::Sequence;
 
-/// So many connections are made at once when many are to be held: fewer than any server lets queue.
+/// Connections that are opened at once if many are to be held, fewer than any server lets queue.
 pub const OPENING_AT_ONCE: u32 = 64;
 
-/// A user whose request failed waits that long: a dead server is not hammered.
+/// Pause of a user after a failed request, so that a dead server is not flooded.
 const PAUSE_NS: u64 = 1_000_000;
 
 pub enum Source {
     Nothing,
-    /// Each of so many users makes its connection, or asks, once: so many of them at a time.
+    /// Each user opens its connection, or asks, once; at most `at_once` of them at a time.
     Once {
         next: u32,
         end: u32,
         at_once: u32,
     },
-    /// Each user asks again once it was answered and has thought.
+    /// Each user asks again after its answer and its time to think.
     Closed {
         due: BinaryHeap<Reverse<(u64, u32)>>,
         think_ns: u64,
@@ -36,13 +36,13 @@ pub enum Source {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Start {
     pub user: u32,
-    /// When it was to start, which may be before now.
+    /// Intended start, which may be before now.
     pub intended_ns: u64,
 }
 
 impl Source {
-    /// Users that start evenly over the time in which each of them comes round once: those of a load that has gone
-    /// on for a while are at all points of their rounds, and not at the same.
+    /// Makes users that start evenly over the time of one round. After a while the users of a real load are
+    /// at all points of their rounds, not at the same one.
     pub fn closed(
         users: u32,
         begins_ns: u64,
@@ -66,7 +66,7 @@ impl Source {
         Source::Open { arrivals, free: (0..users).collect() }
     }
 
-    /// The next user to start now, if one is due, while so many requests are under way.
+    /// Returns the next user to start now, if one is due with this number of requests in progress.
     pub fn next(&mut self, now: u64, under_way: u32) -> Option<Start> {
         match self {
             Source::Nothing => None,
@@ -91,8 +91,8 @@ impl Source {
         }
     }
 
-    /// Lets arrive what is due by now; says how many arrivals were dropped, and why. None are left where the phase
-    /// gives up.
+    /// Admits arrivals up to now. Returns the number that were dropped, and the reason. If the phase gives
+    /// up, all are dropped.
     pub fn arrive(&mut self, now: u64, gives_up: bool) -> Option<(u64, String)> {
         let Source::Open { arrivals, .. } = self else { return None };
         let dropped = arrivals.arrive(now);
@@ -104,7 +104,7 @@ impl Source {
         dropped.map(|dropped| (dropped, format!("more than {MOST_WAITING} arrivals wait")))
     }
 
-    /// Takes note that a user was answered. True: it asks again at once, for it waits for its own answer, and not
+    /// Records an answer. Returns true if the user asks again at once: it waits for its own answer only, not
     /// until those of others have been read.
     #[inline]
     pub fn answered(&mut self, user: u32, now: u64) -> bool {
@@ -117,7 +117,7 @@ impl Source {
         false
     }
 
-    /// Takes note that a user's request failed.
+    /// Records that a user's request failed.
     pub fn failed(&mut self, user: u32, now: u64) {
         match self {
             Source::Closed { due, think_ns } => due.push(Reverse((now + PAUSE_NS.max(*think_ns), user))),
@@ -126,14 +126,14 @@ impl Source {
         }
     }
 
-    /// Starts nothing new; arrivals that came before are served all the same, until the phase gives up.
+    /// Stops new requests; earlier arrivals are still served until the phase gives up.
     pub fn stop(&mut self) {
         if !matches!(self, Source::Open { .. }) {
             *self = Source::Nothing;
         }
     }
 
-    /// Whether nothing will be due any more, once nothing is under way.
+    /// Returns true if no more requests will be due once none is in progress.
     pub fn is_over(&self) -> bool {
         match self {
             Source::Nothing => true,
@@ -143,7 +143,7 @@ impl Source {
         }
     }
 
-    /// When the next user is due; the end of time where that depends on what is under way.
+    /// Returns the time of the next due user; `u64::MAX` if it depends on requests in progress.
     pub fn next_ns(&self) -> u64 {
         match self {
             Source::Closed { due, .. } => due.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns),
@@ -163,7 +163,7 @@ mod tests {
         std::iter::from_fn(|| source.next(now, 0)).map(|start| start.user).collect()
     }
 
-    /// In a chunk users start spread over a round, each once, another one first in another chunk.
+    /// In a chunk users start spread over a round, each once, and each chunk begins with another user.
     #[test]
     fn users_do_not_start_in_step() {
         let mut orders = HashSet::new();
@@ -185,7 +185,7 @@ mod tests {
         assert!(orders.len() > 1, "{orders:?}");
     }
 
-    /// A user of a closed loop asks again at once or when it has thought, and a failed one after a pause.
+    /// A user of a closed loop asks again at once or after its time to think, and a failed one after a pause.
     #[test]
     fn users_think_and_pause() {
         for (think_ns, at_once) in [(0, true), (5_000_000, false)] {

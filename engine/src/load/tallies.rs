@@ -1,4 +1,4 @@
-//! What the lab's own servers count of what they did: credentials that were remembered, rows that pages used.
+//! Counts that the lab's own servers keep: remembered credentials, and rows that pages used.
 
 use super::connector::Connector;
 use super::probe::Probe;
@@ -8,14 +8,15 @@ use crate::http::page::{Expectation, Page};
 use crate::sign_in::verified::{FOUND_PATH, Found};
 use crate::store::USED_PATH;
 
-/// Whether the server has found so many among what it remembers, since it was asked last; without, only asks it.
+/// Checks the server's count of remembered credentials since the last call; with None it only resets the
+/// count.
 pub fn was_found(load: &Load, kind: &ClientKind, found: Option<Found>) -> Result<(), Failure> {
     says(load, Connector::new(kind)?, FOUND_PATH, found.map(Found::words))
         .map_err(|failure| failure.about("what the server remembers: "))
 }
 
-/// Whether the server has used so many rows since it was asked last, over a connection as the task has it; without, only
-/// asks it. Nothing where no page uses one.
+/// Checks the server's count of used rows since the last call, over a connection as the task sets it; with
+/// None it only resets the count. Does nothing if no page uses a row.
 pub fn were_used(load: &Load, kind: &ClientKind, rows: Option<u64>) -> Result<(), Failure> {
     let Some(known) = load.rows else { return Ok(()) };
     let said = rows.map(|rows| known.connection.words(rows));
@@ -27,7 +28,7 @@ pub fn were_used(load: &Load, kind: &ClientKind, rows: Option<u64>) -> Result<()
         .map_err(|failure| failure.about("rows that were used: "))
 }
 
-/// Whether the server says so there; without, only asks it.
+/// Checks the server's text under a path; with None it only sends the request.
 fn says(load: &Load, connector: Connector, path: &str, said: Option<String>) -> Result<(), Failure> {
     let page = Page { paths: vec![path.to_owned()], unique_query: false, ..load.request.clone() };
     let expected =

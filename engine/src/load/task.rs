@@ -1,4 +1,4 @@
-//! What a `load` task asks, as it comes in; and whether that can be done at all, in words that name the field if not.
+//! The `load` task, and checks that it is possible, with messages that name the field.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::sign_in::{SignInSpec, Visitors};
 use crate::store::Connection;
 use crate::tls::ClientSpec;
 
-/// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
+/// The task. Fields that other runners read (`provider`, `setting`, `inputs`) are ignored.
 #[derive(Deserialize, Debug)]
 pub struct Task {
     pub mode: Mode,
@@ -25,54 +25,55 @@ pub struct Task {
 #[serde(deny_unknown_fields)]
 pub struct Load {
     pub address: SocketAddr,
-    /// The Host header.
+    /// Value of the Host header.
     pub host: String,
     pub clients: Vec<ClientKind>,
     #[serde(default)]
     pub shape: Shape,
     pub users: u32,
-    /// Open loop: arrivals a second, on average.
+    /// Open loop: mean arrivals a second.
     #[serde(default)]
     pub rate_hz: f64,
-    /// Open loop without a rate: the share of one core's time that the components are to take. The rate follows from
-    /// what a request costs them in the warm-up.
+    /// Open loop without a rate: the share of one core's time that the components use. The rate follows from
+    /// a request's cost in the warm-up.
     #[serde(default)]
     pub utilisation: f64,
-    /// Closed loop: how long a user waits after each answer.
+    /// Closed loop: pause of a user after each answer.
     #[serde(default)]
     pub think_s: f64,
     pub connection: ConnectionReuse,
     pub request: Page,
-    /// How its users sign in; without, they do not.
+    /// Sign-in of its users; None: they do not sign in.
     pub exchange: Option<SignInSpec>,
     #[serde(default)]
     pub expect: Expectation,
-    /// The table of which each page uses a row; None: no page uses one.
+    /// Table of which each page uses a row; None: no page uses one.
     #[serde(default)]
     pub rows: Option<KnownRows>,
-    /// Whether the lab has configured and started the server. One of the user's own may be asked by others too, close
-    /// the connections it likes, and has to prove no configuration.
+    /// True if the lab has configured and started the server. A user's own server may have other clients, may
+    /// close connections, and need not prove its configuration.
     #[serde(default = "yes")]
     pub is_lab: bool,
-    /// Component to the process at the root of its tree.
+    /// Components, each with the process at the root of its tree.
     #[serde(default)]
     pub components: BTreeMap<String, i32>,
-    /// Components on other machines, and the agents that read their accounts there. With any, what passes on the network is
-    /// counted.
+    /// Components on other machines, and the agents that read their accounts there. With any, traffic on the
+    /// network is counted.
     #[serde(default)]
     pub elsewhere: Vec<Place>,
-    /// Connections that are opened beforehand, held and silent.
+    /// Number of connections that are opened beforehand, and stay silent.
     #[serde(default)]
     pub idle: u32,
     #[serde(default = "ten_seconds")]
     pub request_limit_s: f64,
     #[serde(default = "one")]
     pub threads: u32,
-    /// One for each of these threads, which is kept on it, and gives an account of its own in each chunk; none: they are
-    /// where the process is.
+    /// Core of each thread, which is pinned to it and gives its own account in each chunk; empty: the cores
+    /// of the process.
     #[serde(default)]
     pub cores: Vec<usize>,
-    /// Whether each user asks once before a chunk's accounts are opened; without, for the bias that this leaves out.
+    /// True if each user asks once before a chunk's accounts are opened; false to measure the bias that this
+    /// removes.
     #[serde(default = "yes")]
     pub lead: bool,
 }
@@ -83,16 +84,16 @@ pub struct Load {
 pub struct ClientKind {
     pub share: u32,
     pub tls: Option<ClientSpec>,
-    /// The server would resume a session, even where this kind of client offers none.
+    /// True if the server would resume a session, even if this kind of client offers none.
     #[serde(default)]
     pub server_resumes: bool,
 }
 
-/// What a client knows of the table behind the pages.
+/// A client's view of the table behind the pages.
 #[derive(Deserialize, Debug, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 pub struct KnownRows {
-    /// Of the application that has it; None: the server that is asked for pages.
+    /// Address of the application with the table; None: the server of the pages.
     pub address: Option<SocketAddr>,
     pub connection: Connection,
 }
@@ -100,7 +101,7 @@ pub struct KnownRows {
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// So many users, each waiting for its answer before it asks again.
+    /// A number of users, each waiting for its answer before it asks again.
     #[default]
     Closed,
     /// Arrivals at a rate, whether or not the server keeps up.
@@ -112,7 +113,7 @@ pub enum Shape {
 pub enum ConnectionReuse {
     /// A connection for each request.
     New,
-    /// One kept alive for each user.
+    /// A kept connection for each user.
     User,
 }
 
@@ -128,11 +129,11 @@ fn one() -> u32 {
     1
 }
 
-/// What the engine itself says in every request, and no task may say a second time.
+/// Headers that the engine itself sends in every request, so that no task may set them.
 const OWN_HEADERS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
 impl Task {
-    /// The load, once every number in it makes sense.
+    /// Returns the load, once every number in it is valid.
     pub fn load(&self) -> Result<&Load, String> {
         let load = self.load.as_ref().ok_or("the task has no `load`")?;
         load.check()?;
@@ -141,7 +142,7 @@ impl Task {
 }
 
 impl Load {
-    /// Its users as those who sign in.
+    /// Returns its users as the sign-in needs them.
     pub fn visitors(&self) -> Visitors {
         let used = self.clients.iter().filter(|kind| kind.share > 0);
         let name = |kind: &ClientKind| kind.tls.as_ref()?.identity.as_ref()?.common_name();
@@ -189,13 +190,13 @@ impl Load {
     }
 }
 
-/// More loops than that are a mistake, not a load.
+/// Limit of loops; more are a mistake, not a load.
 const MOST_THREADS: u32 = 256;
 
-/// Users remember what they drew in two bytes.
+/// Limit of paths and of kinds, because users store what they drew in two bytes.
 const MOST_OF_A_KIND: usize = 1 << 16;
 
-/// An arrival each 10 ns is past what any machine sends.
+/// Limit of the rate: an arrival each 10 ns is more than any machine sends.
 pub const MOST_HZ: f64 = 1e8;
 
 fn check_page(host: &str, page: &Page) -> Result<(), String> {
@@ -219,14 +220,14 @@ fn check_page(host: &str, page: &Page) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what would end a line or a word of the request early.
+/// Refuses text that would end a line or a word of the request early.
 fn word(field: &str, text: &str) -> Result<(), String> {
     let is_valid = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     if is_valid { Ok(()) } else { Err(format!("`{field}` holds {text:?}, which cannot be sent as it is")) }
 }
 
 fn seconds(field: &str, value: f64) -> Result<(), String> {
-    // A day: past it another unit was meant.
+    // A limit of a day: a longer time was meant in another unit.
     let is_valid = (0.0..=86_400.0).contains(&value);
     if is_valid { Ok(()) } else { Err(format!("`{field}` is {value}, which is not a time in seconds")) }
 }
@@ -244,7 +245,7 @@ mod tests {
         task.load().map(|_| ())
     }
 
-    /// What cannot be done is refused with the field's name, before anything is sent.
+    /// An impossible task is refused with the field's name, before anything is sent.
     #[test]
     fn a_task_that_makes_no_sense_is_refused_by_name() {
         assert_eq!(Ok(()), read(r#""threads":1"#));
@@ -267,7 +268,7 @@ mod tests {
         }
     }
 
-    /// A header that the engine says itself, or that would end its line early, never leaves.
+    /// A header that the engine sends itself, or that would end its line early, is never sent.
     #[test]
     fn a_request_that_cannot_be_sent_is_refused() {
         let request = |path: &str, name: &str, value: &str| Page {

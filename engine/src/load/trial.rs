@@ -1,4 +1,4 @@
-//! One trial: made ready, advanced chunk by chunk, with the accounts opened and closed around each.
+//! A trial: prepared, and advanced chunk by chunk, with the accounts opened and closed around each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,48 +23,52 @@ pub struct Trial {
     plan: Arc<Plan>,
     workers: Workers,
     accounts: Accounts,
-    /// The number of the next chunk.
+    /// Number of the next chunk.
     chunk: u32,
-    /// Of all chunks: what is said at the end.
+    /// Counts of all chunks, for the last line.
     total: Counts,
     run_queue_wait_ns: u64,
     switches: u64,
-    /// CPU time of the components in all chunks, and the time that these took.
+    /// CPU time of the components in all chunks; `paced_ns` is the time of these chunks.
     paced_busy_ns: u64,
     paced_ns: u64,
-    /// Of everything.
+    /// Connections reopened over the whole trial.
     reopened: u64,
-    /// What a server that remembers credentials is to have found among them, in everything.
+    /// Credentials that a server's cache must have found over the whole trial.
     found: Found,
-    /// Pages that were given, in everything.
+    /// Pages served over the whole trial.
     pages: u64,
-    /// Whether the sign-in makes something ready before a window or a chunk.
+    /// True if the sign-in prepares for each window or chunk.
     prepares: bool,
 }
 
-/// Two windows that agree so far are a steady state; more would take longer than it is worth, for what a window's
-/// neighbours do is more than that. Counted from when there were requests enough.
+/// Two windows that agree to this extent are a steady state. A closer agreement would take longer without
+/// use, because the neighbours of a window disturb it more. The time counts from when there were enough
+/// requests.
 const WARMTH: Warmth = Warmth { steady: 0.05, least_ns: 0.0, most_ns: 60_000_000.0 };
 const WINDOW_NS: u64 = 10_000_000;
-/// A request of some milliseconds agrees with the next long before its process is warm: password hashes of a server took
-/// 20 ms each until its allocator kept their memory, after ten of them, and 15 ms from then on.
+/// Requests before a process is warm. Slow ones agree long before. For example, password hashes of a server
+/// took 20 ms each until its allocator kept their memory, after ten of them, and 15 ms from then on.
 const LEAST_WARM_REQUESTS: u64 = 12;
-/// Each step leaves some tenth of what the one before it was off by: the third is within a per cent of the rate.
+/// Steps of pacing. Each leaves about a tenth of the previous error: the third is within a per cent of the
+/// rate.
 const PACING_STEPS: u32 = 3;
-/// Arrivals are by chance: of a thousand, as a request of 30 µs has in this time at half of a core, the root is 3 %.
+/// Time of a pacing step. Arrivals are random: a request of 30 µs has a thousand in this time at half of a
+/// core, whose relative deviation is 3 %.
 const PACING_NS: u64 = 60_000_000;
 const LEAST_PACED_REQUESTS: u64 = 8;
-/// Of the share of the time that a server was to be busy: arrivals are by chance, and costs drift within a trial.
+/// Accepted range of the utilisation, relative to the requested one: arrivals are random, and costs drift
+/// within a trial.
 const LEAST_OF_SHARE: f64 = 0.5;
 const MOST_OF_SHARE: f64 = 1.6;
-/// A user of a closed loop asks at least so often in a chunk: once at its start, and once at its own pace.
+/// Requests of each user of a closed loop in a chunk: one at its start, and one at its own pace.
 const LEAST_A_USER: u64 = 2;
 
-/// Ten thousand tickets of a directory that takes 20 ms for one.
+/// Limit of preparing: ten thousand tickets of a directory that takes 20 ms for one.
 const LONGEST_PREPARING_NS: u64 = 200_000_000_000;
 
 impl Trial {
-    /// Connects what is to be held, fetches sessions that are to be resumed, and signs in.
+    /// Opens connections that are held, fetches sessions to resume, and signs in.
     pub fn open(load: &Load, seed: u64) -> Result<Trial, Failure> {
         fits(load)?;
         let accounts = Accounts::open(&load.components).and_then(|here| here.beside(&load.elsewhere));
@@ -106,8 +110,8 @@ impl Trial {
         Ok(trial)
     }
 
-    /// Asks until a request costs as much as it did a moment ago: CPU nanoseconds of one, the server's, or the
-    /// client's where there are no components.
+    /// Asks until the cost of a request is steady. Returns that cost in CPU nanoseconds, the server's, or the
+    /// client's without components.
     pub fn warm_up(&mut self) -> Result<u64, Failure> {
         let enough =
             if self.plan.is_open_loop() { 1 } else { LEAST_WARM_REQUESTS.max(self.plan.load.users.into()) };
@@ -133,8 +137,9 @@ impl Trial {
         }
     }
 
-    /// Has requests arrive at the rate that keeps the server as busy as is asked for, if it is, and says what one costs
-    /// then. A server that is idle between requests takes longer for each, so that the rate is found in some steps.
+    /// Sets the arrival rate that gives the requested utilisation, if there is one, and returns the cost of a
+    /// request at that rate. A server that is idle between requests takes longer for each, so that the rate
+    /// is found in some steps.
     fn paced(&mut self, mut cost_ns: f64, mut window: u32) -> Result<u64, Failure> {
         let share = self.plan.load.utilisation;
         for _ in 0..if share > 0.0 { PACING_STEPS } else { 0 } {
@@ -150,14 +155,15 @@ impl Trial {
         Ok(cost_ns as u64)
     }
 
-    /// A chunk: all readings that take long; then some users ask once, uncounted; then so long and so many within the accounts,
-    /// which start with the clocks alone.
+    /// Performs a chunk: first all slow readings, then uncounted requests of some users, then the counted
+    /// requests within the accounts, which start by reading clocks only.
     pub fn advance(&mut self, advance: Advance) -> Result<Chunk, Failure> {
         let chunk = self.chunk;
         self.chunk += 1;
         let users = u64::from(self.plan.load.users);
         let least = match self.plan.load.utilisation {
-            // With one arrival that is waited for in each chunk, a server of long requests would be idle before all.
+            // If each chunk waited for only one arrival, a server of long requests would be idle before every
+            // one.
             share if share > 0.0 => LEAST_PACED_REQUESTS,
             _ if self.plan.is_open_loop() => 1,
             _ => LEAST_A_USER * users,
@@ -180,7 +186,7 @@ impl Trial {
         Ok(chunk)
     }
 
-    /// What is said once, at the end.
+    /// Ends the trial, and returns the record of all chunks.
     pub fn end(mut self, client_libraries: Vec<String>) -> Result<LoadRecord, Failure> {
         let load = &self.plan.load;
         as_busy_as_asked(load.utilisation, self.paced_busy_ns as f64 / self.paced_ns.max(1) as f64)?;
@@ -206,7 +212,7 @@ impl Trial {
         })
     }
 
-    /// Has made ready what the phase that follows, of this length, will need.
+    /// Prepares the sign-in for the next phase, which has this length.
     fn prepare(&self, work: Work, length_ns: u64, least: u64) -> Result<(), Failure> {
         if !self.prepares {
             return Ok(());
@@ -215,7 +221,7 @@ impl Trial {
         prepared.map(|_| ()).map_err(|failure| failure.about(&format!("while {}: ", work.name())))
     }
 
-    /// A phase from this opening to a reading of the accounts, each with nothing in flight.
+    /// Performs a phase from this opening to a reading of the accounts, each with no request in progress.
     fn account(
         &mut self,
         opening: &Opening,
@@ -233,7 +239,8 @@ impl Trial {
         let speaks_tls = self.plan.load.clients.iter().any(|kind| kind.tls.is_some());
         Ok(Chunk {
             operations: counts.right,
-            // Of the loops' own threads. What has them begin and adds up their counts is no part of asking.
+            // This is the loops' own threads' time: starting them and adding up their counts is not part of
+            // asking.
             cpu_ns: counts.cpu_ns,
             wall_ns,
             observed: Observed {
@@ -246,8 +253,8 @@ impl Trial {
         })
     }
 
-    /// How long a phase took. At the end of an open loop that nothing arrives any more is part of the load as well:
-    /// it is waited for.
+    /// Returns the duration of a phase. An open loop waits for its end, because a time without arrivals is
+    /// part of the load.
     fn whole(&self, counts: &Counts, length_ns: u64) -> u64 {
         if !self.plan.is_open_loop() {
             return counts.wall_ns();
@@ -257,7 +264,7 @@ impl Trial {
         counts.wall_ns().max(length_ns)
     }
 
-    /// A phase that ends with its work, which the limit of each request bounds.
+    /// Performs a phase that ends with its work, whose time the limit of each request bounds.
     fn once(&mut self, work: Work) -> Result<Counts, Failure> {
         self.pass(work, 3 * self.plan.request_limit_ns, 0)
     }
@@ -270,13 +277,13 @@ impl Trial {
         self.found.hits += counts.right.saturating_sub(misses);
         self.found.misses += misses;
         self.pages += counts.right;
-        // A server of the user's own may close what it likes; that is said, and not held against it.
+        // A user's own server may close connections: that is reported, and is not a failure.
         let kept = self.plan.load.is_lab;
         if counts.faults.total > 0 {
-            // What became of the server shows in its clocks.
+            // The clocks show whether the server has ended.
             self.accounts.read();
         }
-        // After a lead-in nothing is read; the chunk that follows asks for them.
+        // After a lead-in no clock is read, and the chunk that follows checks the components.
         let is_lead = matches!(work, Work::Lead(_)) && counts.faults.total == 0;
         let there = if is_lead { Ok(()) } else { self.accounts.all_there() };
         judge(work, &counts, least, there, kept)?;
@@ -284,8 +291,8 @@ impl Trial {
     }
 }
 
-/// Whether a phase went as it should: no errors, all components there, no connection lost that was to be kept,
-/// and as many requests as were asked for.
+/// Checks a phase: no errors, all components there, no lost connection that was to be kept, and the requested
+/// number of requests.
 fn judge(
     work: Work,
     counts: &Counts,
@@ -312,7 +319,7 @@ fn judge(
     Ok(())
 }
 
-/// Whether a server was about as busy as it was to be kept.
+/// Checks that a server's utilisation was near the requested one.
 pub fn as_busy_as_asked(asked: f64, found: f64) -> Result<(), Failure> {
     if asked == 0.0 || (LEAST_OF_SHARE..=MOST_OF_SHARE).contains(&(found / asked)) {
         return Ok(());
@@ -321,18 +328,18 @@ pub fn as_busy_as_asked(asked: f64, found: f64) -> Result<(), Failure> {
     Err(Failure::Failed(format!("its server was to be {asked:.0} % busy, and was {found:.0} % busy")))
 }
 
-/// A kind of client to ask a server by that remembers credentials.
+/// Returns a kind of client for questions to a server that remembers credentials.
 fn remembered(load: &Load) -> Option<&ClientKind> {
     load.exchange.as_ref()?.cache?;
     Some(any_kind(load))
 }
 
-/// A kind of client that is used; there is one, or the load is refused.
+/// Returns a kind of client that is used; a load without one is refused.
 fn any_kind(load: &Load) -> &ClientKind {
     load.clients.iter().find(|kind| kind.share > 0).unwrap_or(&load.clients[0])
 }
 
-/// The kinds of client that resume sessions.
+/// Returns the kinds of client that resume sessions.
 fn resuming(load: &Load) -> Vec<u16> {
     let kinds = load.clients.iter().enumerate();
     let resuming =
@@ -340,13 +347,13 @@ fn resuming(load: &Load) -> Vec<u16> {
     resuming.map(|(kind, _)| kind as u16).collect()
 }
 
-/// Context switches of this process, and how long its threads have waited for a core.
+/// Returns the context switches of this process, and the time its threads have waited for a core.
 fn of_own_threads() -> (u64, u64) {
     let own = std::process::id() as i32;
     (proc::context_switches(own).unwrap_or(0), proc::run_queue_wait_ns(own).unwrap_or(0))
 }
 
-/// What this process may open besides its connections: standard streams, epoll, `/proc`, libraries' files.
+/// Descriptors besides connections: standard streams, epoll, `/proc`, libraries' files.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 fn fits(load: &Load) -> Result<(), Failure> {
@@ -361,7 +368,7 @@ fn fits(load: &Load) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `10,000`.
+/// Formats a number with separators: `10,000`.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

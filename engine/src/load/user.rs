@@ -1,4 +1,4 @@
-//! One user: its connection, and the operation that is under way on it. It never waits.
+//! A user: its connection, and the operation in progress on it. It never blocks.
 
 use super::connection::{Connection, LoopState};
 use super::socket::{Interest, Ready};
@@ -14,7 +14,7 @@ enum Stage {
     Resting,
     Connecting,
     Handshaking,
-    /// So many bytes of the request were taken.
+    /// Sending; the number is that of the request's bytes sent so far.
     Sending(usize),
     Receiving,
 }
@@ -23,15 +23,15 @@ enum Stage {
 pub struct User {
     connection: Connection,
     stage: Stage,
-    /// Has a request; without one a connection is made and then rests.
+    /// True if it has a request; without one a connection is opened and then rests.
     has_request: bool,
-    /// True while a request on a kept connection has no byte of an answer: the server may have closed the connection
-    /// before it read the request.
+    /// True while a request on a kept connection has no byte of an answer: the server may have closed the
+    /// connection before it read the request.
     may_ask_again: bool,
     visit: Visit,
-    /// When the operation was to start: latency counts from here.
+    /// Intended start of the operation, from which latency counts.
     pub intended_ns: u64,
-    /// When it did: its limit counts from here.
+    /// Actual start, from which its limit counts.
     pub began_ns: u64,
     response: Response,
     random: UserRandom,
@@ -39,13 +39,13 @@ pub struct User {
 
 #[derive(Debug)]
 pub enum Step {
-    /// Under way: an event will say when to go on.
+    /// In progress: an event will report when to continue.
     Waiting,
     /// The operation is done, and its answers were right.
     Answered,
-    /// The connection is made, and rests.
+    /// The connection is open, and rests.
     Opened,
-    /// The server ended a connection on which nothing was under way.
+    /// The server ended a connection on which no operation was in progress.
     Lost,
     Failed(Fault),
 }
@@ -55,12 +55,13 @@ impl User {
         self.stage != Stage::Resting
     }
 
-    /// Status and bytes of the last answer.
+    /// Returns status and bytes of the last answer.
     pub fn answer(&self) -> (u16, u64) {
         (self.response.status, self.response.bytes)
     }
 
-    /// The user that the server saw in the last request, where it said so and the answer's head was kept.
+    /// Returns the user that the server saw in the last request, if the server reported it and the answer's
+    /// head was kept.
     pub fn seen(&self) -> Option<&str> {
         self.response.header("X-User")
     }
@@ -69,19 +70,19 @@ impl User {
         &self.visit
     }
 
-    /// Whether an event is about this user's connection of now.
+    /// Returns true if an event is about this user's current connection.
     #[inline]
     pub fn concerns(&self, generation: u32) -> bool {
         self.connection.concerns(generation)
     }
 
-    /// Begins a phase: with its own random numbers, and perhaps what was negotiated before counts in it.
+    /// Begins a phase with its own random numbers; with `counts_anew` earlier negotiations count in it.
     pub fn enter(&mut self, random: UserRandom, counts_anew: bool) {
         self.random = random;
         self.connection.is_counted &= !counts_anew;
     }
 
-    /// Starts the next operation it draws, on the connection it has or on a new one.
+    /// Starts the next operation it draws, on its connection or on a new one.
     #[inline]
     pub fn start(&mut self, index: u32, state: &mut LoopState) -> Step {
         self.visit = state.sign_in.draw(index, self.connection.next_generation(), &mut self.random);
@@ -92,20 +93,20 @@ impl User {
         self.start_leg(state)
     }
 
-    /// Makes a connection that will rest.
+    /// Opens a connection that will rest.
     pub fn open(&mut self, index: u32, state: &mut LoopState) -> Step {
         self.visit.user = index;
         self.has_request = false;
         self.connect(state)
     }
 
-    /// Ends the connection, and with it what was under way.
+    /// Ends the connection, and with it the operation in progress.
     pub fn close(&mut self) {
         self.connection.close();
         self.stage = Stage::Resting;
     }
 
-    /// Ends what has taken too long.
+    /// Ends an operation that has taken too long.
     pub fn time_out(&mut self, taken_ns: u64) -> Fault {
         let state = match self.stage {
             Stage::Resting => "resting",
@@ -122,7 +123,8 @@ impl User {
     #[inline]
     fn start_leg(&mut self, state: &mut LoopState) -> Step {
         self.response.begin();
-        // A later leg needs the connection of the first. A server of the lab must not close one: that fails the trial.
+        // A later leg needs the connection of the first. A server of the lab must not close one: that fails
+        // the trial.
         self.may_ask_again = !state.is_lab && self.connection.is_open() && self.visit.leg == 0;
         if !self.connection.is_open() {
             return self.connect(state);
@@ -137,16 +139,17 @@ impl User {
 
     fn connect(&mut self, state: &mut LoopState) -> Step {
         let connector = state.only_connector.unwrap_or_else(|| self.random.connector(&state.shares));
-        // On the loopback a connection is made by now, and has room for a request: to try costs less than an event.
+        // On the loopback a connection is established by now, and has room for a request: an attempt costs
+        // less than an event.
         let interest = if self.has_request { Interest::Read } else { Interest::ReadAndWrite };
-        // One that is kept was made before anything was asked.
+        // A connection to be kept was opened before the phase, so that a new one replaces it.
         state.counts.reopened += u64::from(state.keeps && self.has_request);
         if let Err(fault) = self.connection.open(self.visit.user, connector, interest, state) {
             return self.fail(fault);
         }
         self.visit.connection = self.connection.generation();
         if !self.has_request {
-            // Nothing to send that would find out whether it is connected.
+            // Without a request only an event shows that it is connected.
             self.stage = Stage::Connecting;
             return Step::Waiting;
         }
@@ -154,7 +157,7 @@ impl User {
         self.go_on(Ready::TO_WRITE, state)
     }
 
-    /// Goes as far as the socket lets it.
+    /// Continues as far as the socket allows.
     #[inline]
     pub fn go_on(&mut self, ready: Ready, state: &mut LoopState) -> Step {
         self.connection.look();
@@ -170,8 +173,8 @@ impl User {
         step
     }
 
-    /// Sends the request again on a new connection, which RFC 9112, section 9.3.1, allows if the server closes a kept one
-    /// before its answer. A request on a new connection is not sent again.
+    /// Sends the request again on a new connection, which RFC 9112, section 9.3.1, allows if the server
+    /// closes a kept one before its answer. A request on a new connection is not sent again.
     #[cold]
     fn ask_again(&mut self, state: &mut LoopState) -> Step {
         self.close();
@@ -199,7 +202,7 @@ impl User {
                 }
                 if !self.has_request {
                     self.stage = Stage::Resting;
-                    // Its end may have come with its beginning, and is reported once.
+                    // Its end may have come together with its beginning, and is reported once.
                     let lost = ready.ended() && matches!(self.check_resting(state)?, Step::Lost);
                     return Ok(if lost { Step::Lost } else { Step::Opened });
                 }
@@ -236,7 +239,8 @@ impl User {
                         let words = format!("{} bytes more than the answer", count - length);
                         return Err(Fault::new(failure::NOT_HTTP, words));
                     }
-                    // An answer before the request was sent whole: its rest would be taken for the next.
+                    // The answer came before the request was sent completely: the rest would be parsed as the
+                    // next request.
                     let whole = self.stage == Stage::Receiving;
                     let keeps = whole && self.response.keeps && count > 0 && !ready.ended();
                     return Ok(self.conclude(&judgement, keeps, state));
@@ -251,7 +255,7 @@ impl User {
         }
     }
 
-    /// After a right answer: the next leg, or the end of the operation.
+    /// Continues after a right answer: with the next leg, or the end of the operation.
     #[inline]
     fn conclude(&mut self, judgement: &Judgement, keeps: bool, state: &mut LoopState) -> Step {
         let done = *judgement == Judgement::Done;
@@ -267,7 +271,7 @@ impl User {
         self.start_leg(state)
     }
 
-    /// Reads from a connection on which nothing is under way: its end, or what no request asked for.
+    /// Reads from a connection without an operation: its end, or bytes that no request asked for.
     fn check_resting(&mut self, state: &mut LoopState) -> Result<Step, Fault> {
         match self.connection.read(&mut state.buffer) {
             Ok(None) => Ok(Step::Waiting),

@@ -1,6 +1,6 @@
-//! Proof before a number: every kind of client gets the right answer, and what should be refused is.
+//! Proof before a number: every kind of client gets the right answer, and wrong inputs are refused.
 //!
-//! Through the same code as the timed part, one connection at a time.
+//! The proof uses the same code as the timed part, one connection at a time.
 
 use super::connector::Connector;
 use super::probe::{Probe, SignedIn};
@@ -19,7 +19,7 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
     let kinds: Vec<(usize, &ClientKind)> =
         load.clients.iter().enumerate().filter(|(_, kind)| kind.share > 0).collect();
     for (number, kind) in &kinds {
-        // Where there is one kind, which it is goes without saying.
+        // With one kind of client its name is not needed.
         let name = if kinds.len() == 1 { String::new() } else { format!("client {}: ", number + 1) };
         let tried = of_kind(load, kind).map_err(|failure| failure.about(&name))?;
         let named = |words: Vec<String>| words.into_iter().map(|words| format!("{name}{words}"));
@@ -27,7 +27,7 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
         proof.refused.extend(named(tried.refused));
         proof.not_tried.extend(named(tried.not_tried));
     }
-    // A server that broke over what it refused has not refused it.
+    // A server that broke because of a wrong input has not refused it.
     if let Some((_, kind)) = kinds.first() {
         let again = Probe::new(load, Connector::new(kind)?, &load.request.paths[0])?.send();
         again.map_err(|fault| {
@@ -38,7 +38,7 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
 }
 
 fn of_kind(load: &Load, kind: &ClientKind) -> Result<Proof, Failure> {
-    // First, for the server remembers what it was shown before.
+    // This must be first, because the server remembers earlier credentials.
     let remembered = share_of_hits(load, kind)?;
     let mut proof = Proof { accepted: accept(load, kind)?, ..Proof::default() };
     proof.accepted.extend(remembered);
@@ -64,7 +64,7 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
         if let Some(SignedIn { user, seen }) = &seen.signed_in {
             note(&mut accepted, saw(load, user, seen.as_deref())?);
         }
-        // Resumed ones say less; the first never is.
+        // A resumed handshake reports less; the first one is never resumed.
         if let Some(negotiated) = seen.negotiated.filter(|negotiated| !negotiated.resumed) {
             note(&mut accepted, describe(&negotiated));
         }
@@ -76,7 +76,7 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
     Ok(accepted)
 }
 
-/// Of as many requests as make a whole, the server remembers those that it is to, and no other.
+/// Checks that the server remembers the intended share of requests, and no others.
 fn share_of_hits(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure> {
     let Some(cache) = load.exchange.as_ref().and_then(|exchange| exchange.cache) else { return Ok(None) };
     was_found(load, kind, None)?;
@@ -88,7 +88,7 @@ fn share_of_hits(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failu
         misses += probe.sign_ons();
     }
     if clock::wall_ns() - began_ns >= cache.time_to_live_s * 1_000_000_000 {
-        // What was remembered first may be forgotten by now: the end of each trial will tell.
+        // The first credentials may have expired by now; the end of each trial checks them.
         return Ok(None);
     }
     was_found(load, kind, Some(Found { hits: visits - misses, misses }))?;
@@ -99,7 +99,7 @@ fn share_of_hits(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failu
     )))
 }
 
-/// Each page uses a row, over a connection as the task has it.
+/// Checks that each page uses a row, over a connection as the task sets it.
 fn a_row_each(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure> {
     const PAGES: u64 = 3;
     let Some(rows) = load.rows else { return Ok(None) };
@@ -117,9 +117,9 @@ fn a_row_each(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure>
     }))
 }
 
-/// The server saw the user that signed in; one of the user's own need not say which.
+/// Checks that the server saw the user that signed in; a user's own server need not report it.
 fn saw(load: &Load, user: &str, seen: Option<&str>) -> Result<String, Failure> {
-    // Around the name a server may say the realm of a directory: `name@REALM`, `DOMAIN\\name`.
+    // A server may add the realm of a directory to the name: `name@REALM`, `DOMAIN\\name`.
     let name = seen.map(|seen| seen.split_once('@').map_or(seen, |(name, _)| name));
     let name = name.map(|name| name.rsplit_once('\\').map_or(name, |(_, name)| name));
     match name {
@@ -142,8 +142,8 @@ fn not_accepted(load: &Load, path: &str, fault: &Fault) -> Failure {
     Failure::Failed(format!("not accepted: {} {path}: {}: {}", load.request.method, fault.kind, fault.words))
 }
 
-/// A server of the user's own that ends the handshake in the version asked for, and completes one in another: what it
-/// does not offer is a finding, and no failure. None where that is not what happened.
+/// Detects a user's own server that ends the handshake in the requested version and completes one in another:
+/// a missing version is a finding, not a failure. Returns None if something else happened.
 fn not_offered(load: &Load, kind: &ClientKind, fault: &Fault) -> Result<Option<Failure>, Failure> {
     let Some((spec, asked)) = kind.tls.as_ref().and_then(|spec| Some((spec, spec.protocol?))) else {
         return Ok(None);
@@ -162,7 +162,7 @@ fn not_offered(load: &Load, kind: &ClientKind, fault: &Fault) -> Result<Option<F
     }))
 }
 
-/// With a session kept from before, the next connection resumes it.
+/// Checks that the next connection resumes a session kept from before.
 fn resumed(load: &Load, connector: Connector) -> Result<String, Failure> {
     let path = &load.request.paths[0];
     let mut probe = Probe::new(load, connector, path)?;
@@ -176,7 +176,7 @@ fn resumed(load: &Load, connector: Connector) -> Result<String, Failure> {
     }
 }
 
-/// `negotiated TLS 1.3, TLS_AES_128_GCM_SHA256, x25519, certificate ECDSA P-256, sha-256 61ab…`.
+/// Formats `negotiated TLS 1.3, TLS_AES_128_GCM_SHA256, x25519, certificate ECDSA P-256, sha-256 61ab…`.
 fn describe(negotiated: &Negotiated) -> String {
     let Negotiated { version, suite, mac_order, group, certificate, certificate_key, .. } = negotiated;
     let group = if group.is_empty() { String::new() } else { format!(", {group}") };
@@ -192,7 +192,8 @@ mod tests {
     use super::*;
     use crate::load::tests::load;
 
-    /// A name may stand in a realm or a domain. The lab's own server has to say it, and any server the right one if it does.
+    /// A name may have a realm or a domain. The lab's own server must report it, and a reported name must be
+    /// right.
     #[test]
     fn the_server_saw_the_user_that_signed_in() {
         let (right, some) = ("the user that signed in is the one that the server saw", "a user signed in");

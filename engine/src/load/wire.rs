@@ -1,28 +1,29 @@
-//! What a connection puts on the network, as the kernel counts it: bytes of its stream each way, and round trips.
+//! Traffic of a connection on the network, by the kernel's counts: bytes of its stream each way, and round
+//! trips.
 //!
-//! A round trip begins with what is sent, and ends with the first that comes after it; making the connection is one.
-//! The kernel is asked before the client goes on with a connection and after it: between the two the client has sent what
-//! it sends, and until it has, nothing comes in answer.
+//! A round trip begins with sent bytes, and ends with the first byte that arrives after them; connecting is
+//! one. The kernel is asked before and after the client continues a connection. Between the two the client
+//! has sent its bytes, and before that no answer to them can arrive.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use serde::Serialize;
 
-/// Of one connection, up to when it was last looked at.
+/// Counts of one connection, by the last look.
 #[derive(Default, Clone, Copy)]
 pub struct Wire {
     sent: u64,
     received: u64,
-    /// Something was sent, and nothing has come since.
+    /// True if bytes were sent, and none have arrived since.
     awaits: bool,
 }
 
-/// What passed since a connection was looked at before; said as metrics, by their names.
+/// Traffic since the last look, under the names of the metrics.
 #[derive(Serialize, Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
     #[serde(rename = "network-sent")]
     pub sent: u64,
-    /// Less than nothing, where a byte that was none is taken back.
+    /// Received bytes; negative if a miscounted byte is taken back.
     #[serde(rename = "network-received")]
     pub received: i64,
     #[serde(rename = "network-round-trips")]
@@ -38,21 +39,22 @@ impl Passed {
 }
 
 impl Wire {
-    /// A new connection: its first round trip is that of making it.
+    /// Counts a new connection: connecting is its first round trip.
     pub fn connecting(passed: &mut Passed) -> Wire {
         passed.round_trips += 1;
         Wire::default()
     }
 
-    /// Before the client goes on: what has come meanwhile ends a round trip.
+    /// Looks before the client continues: bytes that arrived meanwhile end a round trip.
     pub fn look(&mut self, socket: impl AsFd, passed: &mut Passed) {
         if let Some((_, received)) = stream_bytes(socket) {
             self.came(received, passed);
         }
     }
 
-    /// The end of the peer's side counts as a byte where it comes just while the kernel is asked. The connection is looked
-    /// at again before it is closed, and then its state tells: there is one byte less.
+    /// Counts received bytes. If the end of the peer's side arrives just while the kernel is asked, it counts
+    /// as a byte. The connection is looked at again before it is closed, and its state then corrects that:
+    /// there is one byte less.
     fn came(&mut self, received: u64, passed: &mut Passed) {
         if received > self.received {
             passed.round_trips += u64::from(std::mem::take(&mut self.awaits));
@@ -61,7 +63,7 @@ impl Wire {
         self.received = received;
     }
 
-    /// After it: what was sent begins one.
+    /// Looks after the client continued: sent bytes begin a round trip.
     pub fn sent(&mut self, socket: impl AsFd, passed: &mut Passed) {
         let Some((sent, _)) = stream_bytes(socket) else { return };
         self.awaits |= sent > self.sent;
@@ -70,20 +72,20 @@ impl Wire {
     }
 }
 
-/// Offsets in the kernel's `struct tcp_info`, which only ever grows at its end: what was received, what was sent, and what
-/// of that was sent again. Since Linux 4.19.
+/// Offsets in the kernel's `struct tcp_info`, which only grows at its end: bytes received, bytes sent, and
+/// bytes sent again. Available since Linux 4.19.
 const RECEIVED: usize = 128;
 const SENT: usize = 200;
 const SENT_AGAIN: usize = 208;
 const LENGTH: usize = 216;
-/// The state in the first byte in which the peer has ended its side, which counts as a byte that was received.
+/// State in the first byte after the peer has ended its side, which counts as a received byte.
 const CLOSE_WAIT: u8 = 8;
 
-/// Bytes of the stream that were sent, each once, and that were received. None where the kernel does not tell.
+/// Returns the bytes of the stream sent, each once, and received, or None if the kernel does not report them.
 fn stream_bytes(socket: impl AsFd) -> Option<(u64, u64)> {
     let mut info = [0_u8; LENGTH];
     let mut length = LENGTH as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `info`, and says how many.
+    // SAFETY: the kernel writes at most `length` bytes into `info`, and returns their number.
     let status = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -108,7 +110,8 @@ mod tests {
 
     use super::*;
 
-    /// Two questions and their answers, in several pieces, are two round trips, beside that of the connection.
+    /// Two questions and their answers, in several pieces, are two round trips in addition to that of
+    /// connecting.
     #[test]
     fn turns_are_counted_and_not_pieces() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -130,14 +133,14 @@ mod tests {
                 wire.sent(&client, &mut passed);
             }
         }
-        // The end of the server's side is no byte of the stream.
+        // The end of the server's side is not a byte of the stream.
         drop(server);
         assert_eq!(0, client.read(&mut buffer).expect("its end"));
         wire.look(&client, &mut passed);
         assert_eq!(Passed { sent: 10, received: 8, round_trips: 3 }, passed);
     }
 
-    /// The end of the server's side, where it was counted as a byte, is none once the connection is looked at again.
+    /// If the end of the server's side was counted as a byte, the next look takes that back.
     #[test]
     fn an_end_that_was_counted_is_taken_back() {
         let mut passed = Passed::default();

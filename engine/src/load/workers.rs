@@ -1,4 +1,4 @@
-//! The threads of a load: each with a loop of its own, all through the same phases.
+//! Threads of a load: each with its own loop, all in the same phases.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Workers {
 
 pub type Report = Result<Counts, Failure>;
 
-/// Beyond a phase's own times, which the loops keep to: this is for one that does not.
+/// Time beyond a phase's own limits, which the loops keep, after which a loop counts as hung.
 const HUNG_NS: u64 = 1_000_000_000;
 
 impl Workers {
@@ -37,15 +37,15 @@ impl Workers {
         }
         drop(report);
         let workers = Workers { plan: Arc::clone(plan), commands, reports };
-        // Each loop says first whether it could be made.
+        // Each loop first reports whether it could be made.
         workers.gather(u64::MAX)?.ok_or_else(|| Failure::Failed("a loop could not be made".to_owned()))?;
         Ok(workers)
     }
 
-    /// Lets all loops perform a phase.
+    /// Performs a phase on all loops.
     pub fn run(&self, phase: Phase) -> Result<Counts, Failure> {
         for command in &self.commands {
-            // A loop that is gone does not report either, which is where it is noticed.
+            // A loop that has ended does not report, which the collection of reports detects.
             let _ = command.send(phase);
         }
         let limit_ns = self.plan.request_limit_ns;
@@ -56,7 +56,7 @@ impl Workers {
         })
     }
 
-    /// A report of each loop, added up; None if one of them did not come in time.
+    /// Adds up a report of each loop. Returns None if one of them did not come in time.
     fn gather(&self, until_ns: u64) -> Result<Option<Counts>, Failure> {
         let mut total: Option<Counts> = None;
         for _ in &self.commands {
@@ -77,7 +77,7 @@ impl Workers {
     }
 }
 
-/// Starts a thread whose panic is a report like any other: a loop that says nothing more would be waited for.
+/// Starts a thread whose panic becomes a report, because the others would wait for a silent loop.
 pub fn spawn(
     name: String,
     report: Sender<Report>,
@@ -98,7 +98,7 @@ pub fn spawn(
     }
 }
 
-/// One loop's thread: made, then through the phases it is told, until there are no more.
+/// Runs one loop's thread: makes the loop, and performs phases until there are no more.
 fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Sender<Report>) {
     let core = plan.load.cores.get(thread as usize).copied();
     let made = keep_on(core).and_then(|()| EventLoop::new(Arc::clone(&plan), thread));
@@ -113,7 +113,7 @@ fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Send
     while let Ok(phase) = phases.recv() {
         let counts = made.run(&phase);
         if counts.is_err() {
-            // The others do not wait for this one.
+            // The others must not wait for this one.
             plan.stop.store(true, Relaxed);
         }
         if report.send(counts).is_err() {

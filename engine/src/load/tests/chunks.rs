@@ -1,4 +1,4 @@
-//! A trial, chunk by chunk: what is counted, when it ends, and what comes before it.
+//! A trial, chunk by chunk: its counts, its end, and its lead-in.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -19,8 +19,8 @@ use crate::random::UserRandom;
 
 const FOR_A_WHILE: Advance = Advance { seconds: 0.05, operations: 1 };
 
-/// What is counted is what the server answered within the chunk: no more, no fewer. What came before it, and
-/// the requests that lead to it, one each of four users of a loop, are not.
+/// Exactly the answers within the chunk are counted. Earlier requests are not, nor is the lead-in, one
+/// request each of four users of a loop.
 #[test]
 fn accounts_are_closed() {
     for (connection, threads) in [("user", 1), ("new", 1), ("user", 2), ("new", 3)] {
@@ -58,8 +58,8 @@ fn accounts_are_closed() {
     }
 }
 
-/// Loops with cores of their own each give an account, whose sums are the chunk's, and none stops asking before the others
-/// have asked for as long: they may be so many on one core.
+/// Loops with their own cores each give an account, and the sums are the chunk's. None stops asking before
+/// the others have reached their time; here they share one core.
 #[test]
 fn loops_with_cores_keep_accounts_in_team() {
     let core = rustix::thread::sched_getcpu();
@@ -90,8 +90,8 @@ fn loops_with_cores_keep_accounts_in_team() {
     assert_eq!(Some(Failure::Failed("there is no core 99999".to_owned())), refused);
 }
 
-/// The client's CPU time is that of the loops' own threads, with cores of their own and without: another thread of the process
-/// that works meanwhile has no part in it.
+/// The client's CPU time is that of the loops' own threads, with and without pinned cores: another busy
+/// thread of the process has no part in it.
 #[test]
 fn the_cpu_time_of_a_client_is_that_of_its_loops() {
     let core = rustix::thread::sched_getcpu();
@@ -114,7 +114,8 @@ fn the_cpu_time_of_a_client_is_that_of_its_loops() {
             is_over.store(true, Relaxed);
             (chunk.expect("a chunk"), before_ns.0, before_ns.1)
         });
-        // The kernel adds what a thread has used to its process's clock at a tick, or when it stops: it has ended here.
+        // The kernel adds a thread's time to its process's clock at a tick or when the thread stops; it has
+        // ended here.
         let process_ns = clock::process_cpu_ns() - before_ns;
         let (loops_ns, burnt_ns) = (chunk.cpu_ns, burnt_ns.into_inner() - burnt_before_ns);
         assert!(loops_ns > 0 && burnt_ns > 0, "{loops_ns} ns of loops, {burnt_ns} ns next to them");
@@ -123,13 +124,14 @@ fn the_cpu_time_of_a_client_is_that_of_its_loops() {
     }
 }
 
-/// One loop's server answers at once and the other's late: the quick one asks on until the slow one has asked enough.
+/// The server answers one loop at once and the other late: the quick loop asks until the slow one has asked
+/// enough.
 #[test]
 fn what_is_counted_was_done_while_all_asked() {
     let core = rustix::thread::sched_getcpu();
     let slow = OnceLock::new();
     let server = Server::start(move |stream, _| {
-        // Of two connections that are kept, the one that asked first.
+        // The slow connection is the one of two kept connections that asked first.
         let peer = stream.peer_addr().expect("a client");
         std::thread::sleep(Duration::from_millis(if *slow.get_or_init(|| peer) == peer { 100 } else { 0 }));
         say(stream, GOOD, Then::GoOn)
@@ -142,7 +144,7 @@ fn what_is_counted_was_done_while_all_asked() {
     assert!(operations[1] > 10, "{operations:?}");
 }
 
-/// No request of a later chunk is one that a server has seen: it would answer from what it has kept.
+/// No request of a later chunk repeats an earlier one, which a server could answer from a cache.
 #[test]
 fn each_chunk_draws_anew() {
     let server = Server::good();
@@ -154,7 +156,8 @@ fn each_chunk_draws_anew() {
     assert_eq!(lines.len(), lines.iter().collect::<HashSet<_>>().len());
 }
 
-/// A chunk is so many at least, over all loops, and at least two a user; no user starts more than one beyond.
+/// A chunk has at least the requested number over all loops, and two a user; no user starts more than one
+/// beyond.
 #[test]
 fn so_many_at_least() {
     for (threads, users, operations) in [(1, 4, 1), (1, 4, 103), (3, 5, 100), (2, 2, 7)] {
@@ -166,14 +169,14 @@ fn so_many_at_least() {
     }
 }
 
-/// It is so long at least, and what an answer takes longer.
+/// A chunk lasts at least the requested time.
 #[test]
 fn so_long_at_least() {
     let chunk = advanced(&load(Server::good().address, json!({})), 0.1, 1).expect("a chunk");
     assert!(chunk.wall_ns >= 100_000_000 && chunk.cpu_ns > 0, "{chunk:?}");
 }
 
-/// An open loop's rate is that at which it was asked, also in the fraction of a chunk after the last arrival.
+/// An open loop's rate is that of its requests, also in the rest of a chunk after the last arrival.
 #[test]
 fn a_rate_of_arrivals_goes_to_the_end() {
     let server = Server::good();
@@ -185,7 +188,7 @@ fn a_rate_of_arrivals_goes_to_the_end() {
         let chunk = trial.advance(Advance { seconds: 0.005, operations: 0 }).expect("a chunk");
         assert!(chunk.observed.counts.steady.wall_ns >= 5_000_000, "{chunk:?}");
         assert!(chunk.wall_ns >= 5_000_000, "{chunk:?}");
-        // Another program had the core at its end, and with it arrivals that came too late to be asked.
+        // Another program had the core at the chunk's end, so that some arrivals came too late to be asked.
         if chunk.observed.counts.steady.wall_ns > 6_000_000 {
             continue;
         }
@@ -196,8 +199,8 @@ fn a_rate_of_arrivals_goes_to_the_end() {
     assert!((850.0..1150.0).contains(&rate_hz), "{rate_hz}");
 }
 
-/// A server that is to be kept busy for a share of the time has several arrivals in each chunk, however short that is;
-/// one that was not so busy was not under this load. Here it is this process, client, other tests and all.
+/// A server with a utilisation has several arrivals in each chunk, however short that is; one that was less
+/// busy was not under this load. Here the server is this process, with client and other tests.
 #[test]
 fn a_share_of_the_time() {
     let server = Server::good();
@@ -212,7 +215,7 @@ fn a_share_of_the_time() {
     }
 }
 
-/// A count that is not reached in many times the patience for one request is out of time.
+/// A count that is not reached in a multiple of one request's limit is out of time.
 #[test]
 fn a_count_out_of_reach() {
     let server = Server::good();
@@ -222,7 +225,7 @@ fn a_count_out_of_reach() {
     assert!(reason.ends_with(" of 1000000000 requests were done in time"), "{reason}");
 }
 
-/// A warm-up asks at least twice for each user, and knows then what a request costs.
+/// A warm-up asks at least twice for each user, and returns the cost of a request.
 #[test]
 fn a_warm_up_ends() {
     for change in [json!({"users": 8}), json!({"shape": "open", "rate_hz": 500.0})] {
@@ -234,7 +237,7 @@ fn a_warm_up_ends() {
     }
 }
 
-/// A thread that panics is a failure that names it, also while others go on.
+/// A thread that panics is a failure that names it, even while others continue.
 #[test]
 fn a_panic_is_told() {
     let (report, reports) = channel();

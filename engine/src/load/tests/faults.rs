@@ -1,4 +1,4 @@
-//! Each way a server can misbehave is counted by its name, and none of them lasts.
+//! Each misbehaviour of a server is counted by its name, and none hangs the client.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use super::server::{GOOD, Server, Then, say};
 use super::{Advance, Trial, advanced, good, load, trial};
 use crate::failure::Failure;
 
-/// Nothing here takes a second on a machine that has nothing else to do; a hang takes for ever.
+/// Limit of a test: none takes a second on an idle machine, and a hang takes for ever.
 const FAR_TOO_LONG: Duration = Duration::from_secs(30);
 
-/// Why a trial failed.
+/// Returns the reason of a trial's failure.
 fn failing(server: &Server, change: serde_json::Value, operations: u64) -> String {
     let before = Instant::now();
     let stop = advanced(&load(server.address, change), 0.2, operations).expect_err("a failure");
@@ -23,14 +23,14 @@ fn failing(server: &Server, change: serde_json::Value, operations: u64) -> Strin
     reason
 }
 
-/// The kinds of error that a reason names: `2 of 2 requests failed: reset 1, timeout 1 (first: …)`.
+/// Returns the kinds of error in a reason: `2 of 2 requests failed: reset 1, timeout 1 (first: …)`.
 fn kinds(reason: &str) -> Vec<&str> {
     let counts = reason.split_once("failed: ").and_then(|(_, rest)| rest.split_once(" (first: "));
     let (counts, _) = counts.unwrap_or_else(|| panic!("{reason}"));
     counts.split(", ").filter_map(|count| Some(count.rsplit_once(' ')?.0)).collect()
 }
 
-/// A server that does the same to every request gives one kind of error, under one name.
+/// Checks that a server with one answer to every request gives one kind of error.
 #[track_caller]
 fn every_request(expected: &str, answer: impl Fn(&mut TcpStream) -> Then + Send + Sync + 'static) {
     let server = Server::start(move |stream, _| answer(stream));
@@ -40,7 +40,7 @@ fn every_request(expected: &str, answer: impl Fn(&mut TcpStream) -> Then + Send 
     }
 }
 
-/// What a server says to each request, what it does then, and what that is called.
+/// Rows of the error's name, the server's answer, and its next action.
 #[test]
 fn wrong_answers() {
     let rows = [
@@ -61,7 +61,7 @@ fn wrong_answers() {
     }
 }
 
-/// What never ends: a head, and answers before the answer proper.
+/// Heads and interim answers without an end fail.
 #[test]
 fn answers_without_end() {
     every_request("not HTTP", |stream| {
@@ -81,7 +81,7 @@ fn answers_without_end() {
     });
 }
 
-/// A body is held against the expected one, to the letter.
+/// A body is compared exactly.
 #[test]
 fn another_body() {
     let server = Server::good();
@@ -90,7 +90,7 @@ fn another_body() {
     good(&load(server.address, json!({"expect": {"status": 200, "body": "hello"}})), 0.05);
 }
 
-/// A port without a listener.
+/// A port without a listener refuses connections.
 #[test]
 fn no_listener() {
     let server = Server::good();
@@ -105,14 +105,14 @@ fn no_listener() {
     }
 }
 
-/// A server that ends in mid-trial ends the trial.
+/// A server that ends during a trial ends the trial.
 #[test]
 fn dying_in_mid_run() {
     for connection in ["user", "new"] {
         let server = Server::start(|stream, number| {
             say(stream, GOOD, if number == 100 { Then::Die } else { Then::GoOn })
         });
-        // More than it answers, however slow the machine is.
+        // The number exceeds its answers, however slow the machine is.
         let reason = failing(&server, json!({"connection": connection, "users": 4}), 1000);
         let expected = ["refused", "reset", "closed early"];
         assert!(kinds(&reason).iter().all(|kind| expected.contains(kind)), "{reason}");
@@ -120,7 +120,7 @@ fn dying_in_mid_run() {
     }
 }
 
-/// A server that ends between two chunks fails the one that comes then.
+/// A server that ends between two chunks fails the next chunk.
 #[test]
 fn dying_between_chunks() {
     let server = Server::good();
@@ -132,7 +132,7 @@ fn dying_between_chunks() {
     assert!(reason.starts_with("while asking before a chunk: "), "{reason}");
 }
 
-/// One wrong answer among many fails the trial, is counted once, and is not asked again in silence.
+/// A single wrong answer among many fails the trial, is counted once, and is not silently repeated.
 #[test]
 fn one_wrong_answer() {
     let server = Server::start(|stream, number| match number {
@@ -142,11 +142,11 @@ fn one_wrong_answer() {
     let change = json!({"users": 1});
     let stop = advanced(&load(server.address, change), 0.0, 200).expect_err("a wrong answer");
     let expected = "1 of 200 requests failed: wrong length 1 (first: expected 5 bytes, got 3)";
-    // The user goes on with a new connection; and before the chunk it asked once.
+    // The user continues on a new connection; it asked once before the chunk.
     assert_eq!((expected, 201), (stop.into_words().as_str(), server.requests()));
 }
 
-/// What goes wrong in the warm-up fails the trial as well, and says where.
+/// A fault in the warm-up fails the trial, and the message names the warm-up.
 #[test]
 fn wrong_in_the_warm_up() {
     let server =
@@ -155,7 +155,7 @@ fn wrong_in_the_warm_up() {
     assert!(reason.starts_with("while warming up: 1 of ") && reason.contains("not HTTP 1"), "{reason}");
 }
 
-/// More connections than there can be descriptors are refused before the first.
+/// Connections beyond the limit of descriptors are refused before the first is opened.
 #[test]
 fn too_many_connections() {
     let too_many = load(Server::good().address, json!({"users": 1_000_000_000, "idle": 5}));
@@ -164,7 +164,7 @@ fn too_many_connections() {
     assert!(words.contains("1,000,000,005 connections do not fit in the "), "{words}");
 }
 
-/// A component that does not exist, or ends in mid-trial, is a failure by name.
+/// A component that does not exist, or ends during a trial, is a failure by name.
 #[test]
 fn a_component_that_is_gone() {
     let server = Server::good();

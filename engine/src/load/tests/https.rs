@@ -1,4 +1,4 @@
-//! TLS as a server of the user's own speaks it: both versions, whatever it prefers, sessions resumed.
+//! TLS of a user's own server: both versions, its own preferences, sessions resumed.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -19,7 +19,7 @@ use crate::load::verify::verify;
 const CHAIN: &str = include_str!("../../tls/fixtures/ecdsa-p256.pem");
 const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");
 
-/// A server with rustls' own defaults, in these versions, which answers every path alike.
+/// Starts a server with rustls' own defaults, in these versions, which answers every path equally.
 fn server(versions: &[&'static rustls::SupportedProtocolVersion]) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let chain = CertificateDer::pem_slice_iter(CHAIN.as_bytes()).collect::<Result<Vec<_>, _>>();
@@ -53,7 +53,7 @@ fn server(versions: &[&'static rustls::SupportedProtocolVersion]) -> SocketAddr 
     address
 }
 
-/// What `--url` asks: the version, and nothing else.
+/// Returns the load of `--url`: it sets the version, and nothing else.
 fn asking(address: SocketAddr, protocol: &str, change: serde_json::Value) -> Load {
     let tls = json!({"protocol": protocol, "key_exchange": null, "cipher": null, "signer": null,
         "name": "localhost"});
@@ -64,8 +64,8 @@ fn asking(address: SocketAddr, protocol: &str, change: serde_json::Value) -> Loa
     load(address, fields)
 }
 
-/// A server of the user's own is not held to the lab's configuration: the version asked for is negotiated, the
-/// client refuses another certificate, and what was not tried is said with its reason.
+/// A user's own server need not have the lab's configuration. The requested version is negotiated, the client
+/// refuses another certificate, and refusals that were not tried are reported with a reason.
 #[test]
 fn both_versions_of_a_users_own_server() {
     let address = server(rustls::ALL_VERSIONS);
@@ -101,7 +101,7 @@ fn both_versions_of_a_users_own_server() {
     }
 }
 
-/// The lab's own server is held to it all the same.
+/// The lab's own server must have its configuration.
 #[test]
 fn both_versions_of_a_component() {
     let web = json!({"components": {"web": std::process::id()}});
@@ -111,8 +111,8 @@ fn both_versions_of_a_component() {
     assert_eq!("not refused: a path that is not there", words);
 }
 
-/// A version that a user's own server does not offer is a finding, with the one that it negotiates by itself and the
-/// reason in the client's words; of the lab's own server it is a failure.
+/// A version that a user's own server does not offer is a finding, for the lab's own server a failure. The
+/// finding names the version that the server negotiates by itself, and the client's reason.
 #[test]
 fn a_version_that_is_not_offered() {
     let (tls12, tls13) = (&rustls::version::TLS12, &rustls::version::TLS13);
@@ -130,7 +130,7 @@ fn a_version_that_is_not_offered() {
     }
 }
 
-/// Whose server it is does not follow from whether its CPU time is counted.
+/// A server with an account of its CPU time can still be a user's own.
 #[test]
 fn a_users_own_server_with_an_account() {
     let web = json!({"is_lab": false, "components": {"web": std::process::id()}});

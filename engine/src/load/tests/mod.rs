@@ -1,4 +1,4 @@
-//! The load client against servers that behave, and servers that do not.
+//! The load client with well-behaved and misbehaving servers.
 
 mod chunks;
 mod faults;
@@ -18,7 +18,8 @@ use crate::failure::Failure;
 use crate::load::task::Load;
 use crate::runner::Advance;
 
-/// A load on a server of the test, with these fields changed. Without components it is one of the user's own.
+/// Makes a load on a server of the test, with these fields changed. Without components the server is a user's
+/// own.
 pub fn load(address: SocketAddr, change: serde_json::Value) -> Load {
     let mut fields = serde_json::json!({
         "address": address, "host": "localhost", "clients": [{"share": 1}], "users": 2, "connection": "user",
@@ -35,12 +36,12 @@ fn trial(load: &Load) -> Trial {
     Trial::open(load, 7).expect("a trial")
 }
 
-/// The first chunk of a trial.
+/// Returns the first chunk of a trial.
 fn advanced(load: &Load, seconds: f64, operations: u64) -> Result<Chunk, Failure> {
     Trial::open(load, 7)?.advance(Advance { seconds, operations })
 }
 
-/// The first chunk of a trial in which nothing goes wrong.
+/// Returns the first chunk of a trial without faults.
 fn good(load: &Load, seconds: f64) -> Chunk {
     advanced(load, seconds, 1).expect("a chunk")
 }

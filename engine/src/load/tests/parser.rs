@@ -1,8 +1,8 @@
-//! The parser of answers against a million of them, most of them wrong.
+//! The parser of answers with a million of them, most of them wrong.
 
 use crate::http::response::{Expected, Response, Taken};
 
-/// What a parser made of an input: the same, whatever pieces the input came in.
+/// Result of a parser, which must not depend on the pieces of the input.
 #[derive(Debug, PartialEq, Eq)]
 enum Made {
     Whole { status: u16, bytes: u64, keeps: bool, taken: usize, checked: Option<&'static str> },
@@ -39,7 +39,7 @@ fn expecting(body: Option<&str>, to_head: bool) -> Expected {
     Expected { status: 200, bytes: None, body, to_head, keeps_head: false }
 }
 
-/// Xorshift: the same inputs in every run.
+/// Xorshift generator, which gives the same inputs in every run.
 struct Generator(u64);
 
 impl Generator {
@@ -136,7 +136,7 @@ fn a_million_inputs_whatever_the_pieces() {
     assert!((100_000..900_000).contains(&wholes), "{wholes}");
 }
 
-/// Valid and slightly wrong answers, split at every position into two, and into single bytes.
+/// Valid and slightly wrong answers, split in two at every position, and into single bytes.
 #[test]
 fn every_split_gives_the_same() {
     let mut generator = Generator(7);
@@ -156,7 +156,7 @@ fn every_split_gives_the_same() {
     }
 }
 
-/// Each valid answer, and what it is.
+/// Each valid answer has the expected length and persistence.
 #[test]
 fn valid_answers_are_understood() {
     let kept = [true, true, true, false, false, true, true, true, true];
@@ -180,7 +180,7 @@ fn an_answer_to_head_ends_with_its_head() {
     assert_eq!(whole, made(std::iter::once(answer.as_bytes()), &expected));
 }
 
-/// A head is taken up to its limit and not a byte beyond, in one piece as in many.
+/// A head is accepted up to its limit and not a byte beyond, in one piece or many.
 #[test]
 fn a_head_has_a_limit() {
     for (length, fits) in [(16 << 10, true), ((16 << 10) + 1, false)] {

@@ -1,5 +1,5 @@
-//! What is refused of the lab's own server, in which order and in which words; and what is not proved where the server
-//! serves more than it was configured for.
+//! Refusals of the lab's own server, their order and names, and servers that are not proved because they
+//! serve more than they were configured for.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ fn identity(name: &str) -> Value {
     json!({"chain_pem": identity.chain_pem, "key_pem": identity.key_pem})
 }
 
-/// These fields in place of others.
+/// Replaces these fields.
 fn with(mut fields: Value, more: Value) -> Value {
     fields.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
     fields
 }
 
-/// What the server and its clients have alike.
+/// Returns the settings that the server and its clients share.
 fn both(protocol: &str) -> Value {
     json!({"protocol": protocol, "key_exchange": "x25519", "cipher": "aes-128-gcm"})
 }
@@ -36,7 +36,7 @@ fn of_client(protocol: &str) -> Value {
 
 type Proved = Result<[Vec<String>; 3], String>;
 
-/// What is accepted, refused and not tried of a server with this TLS, by these kinds of clients.
+/// Returns the accepted, refused and untried inputs of a server with this TLS, for these kinds of clients.
 fn proved_by(server: &Value, kinds: Value, change: Value) -> Proved {
     let served = Served::start(&json!({"listen": "127.0.0.1:0", "tls": server}), None);
     let fields = json!({"clients": kinds, "components": {"web": served.process.id()},
@@ -74,8 +74,8 @@ fn everything_that_the_lab_did_not_configure_is_refused() {
     }
 }
 
-/// Of a client that shows a certificate: without it, and with one that was revoked. In TLS 1.2 its curve is among the
-/// server's groups, and no other exchange to be refused.
+/// A client with a certificate is refused without it, and with a revoked one. In TLS 1.2 its curve is among
+/// the server's groups, so that no other exchange is left to refuse.
 #[test]
 fn clients_without_a_good_certificate_are_refused() {
     let server = json!({"identities": [identity("rsa-2048")], "client_authority_pem": tls::AUTHORITY,
@@ -103,7 +103,8 @@ fn clients_without_a_good_certificate_are_refused() {
     assert_eq!([1, 2].map(|number| format!("client {number}: {none}")).to_vec(), not_tried);
 }
 
-/// A session that is to be resumed is, and is then nothing to refuse; nor is one where the server gives them to others.
+/// A session that must be resumed is resumed, and is then not a refusal; nor is one if the server resumes for
+/// other clients.
 #[test]
 fn a_session_is_resumed_where_it_is_to_be() {
     for protocol in ["tls-1.2", "tls-1.3"] {
@@ -115,7 +116,7 @@ fn a_session_is_resumed_where_it_is_to_be() {
             accepted.last().map(String::as_str)
         );
         assert!(!refused.iter().any(|what| what.contains("session")), "{refused:?}");
-        // It is not where the server gives none; and is, where it was not to.
+        // The proof fails if the server issues no session, and if it resumes one that it must not.
         let words = proved(&of_server(protocol), with(of_client(protocol), json!({"resume": true})));
         assert_eq!(Err("not accepted: a session that was offered again was not resumed".to_owned()), words);
         assert_eq!(
@@ -128,7 +129,7 @@ fn a_session_is_resumed_where_it_is_to_be() {
     }
 }
 
-/// A server of the user's own that takes no session back is a finding, and no failure.
+/// A user's own server that resumes no session is a finding, not a failure.
 #[test]
 fn a_server_of_the_users_own_need_not_resume() {
     let kinds = json!([{"share": 1, "tls": with(of_client("tls-1.3"), json!({"resume": true}))}]);
@@ -137,7 +138,7 @@ fn a_server_of_the_users_own_need_not_resume() {
     assert_eq!(Some("a session that was offered again was not resumed"), accepted.last().map(String::as_str));
 }
 
-/// A server that serves more than was asked for is not proved, in words that say what it serves.
+/// A server that serves more than was requested is not proved, and the message names what it serves.
 #[test]
 fn a_server_that_serves_more_is_not_proved() {
     for (server, client, words) in [
@@ -162,7 +163,7 @@ fn a_server_that_serves_more_is_not_proved() {
         let served = proved(&with(of_server("tls-1.3"), server), with(of_client("tls-1.3"), client));
         assert_eq!(Err(format!("not refused: {words}")), served);
     }
-    // A server that takes everyone without a certificate.
+    // A server that accepts everyone without a certificate is not proved either.
     let client = with(of_client("tls-1.3"), json!({"identity": identity("client")}));
     assert_eq!(
         Err("not refused: a client without a certificate".to_owned()),
@@ -170,7 +171,8 @@ fn a_server_that_serves_more_is_not_proved() {
     );
 }
 
-/// What one kind of client asks for is no other's to have refused; and a kind that has no share asks for nothing.
+/// A setting that one kind of client requests is not tried as a refusal for another; a kind without a share
+/// requests nothing.
 #[test]
 fn what_other_clients_ask_for_is_not_tried() {
     let server = with(
@@ -212,7 +214,7 @@ fn what_other_clients_ask_for_is_not_tried() {
         ],
         of_first(&not_tried)
     );
-    // One that asks for no version can have none refused.
+    // A client that requests no version leaves none to refuse.
     let server = with(of_server("tls-1.3"), json!({"protocol": null}));
     let [_, refused, not_tried] =
         proved(&server, with(of_client("tls-1.3"), json!({"protocol": null}))).expect("a proof");
@@ -223,7 +225,7 @@ fn what_other_clients_ask_for_is_not_tried() {
     assert!(refused.contains(&"a client that offers ecdhe-p384 only".to_owned()), "{refused:?}");
 }
 
-/// Each page uses a row, and what is refused uses none; a server that keeps other count of that is not proved.
+/// Each page uses a row, and a refused request uses none; a server with another count is not proved.
 #[test]
 fn each_page_uses_a_row() {
     let directory = rows::Directory::new("proofs");
@@ -245,7 +247,7 @@ fn each_page_uses_a_row() {
     assert!(other.starts_with("rows that were used: it was to find "), "{other}");
 }
 
-/// A sign-in that is refused gets no page, and uses no row.
+/// A refused sign-in gets no page, and uses no row.
 #[test]
 fn what_is_refused_uses_no_row() {
     let directory = rows::Directory::new("refused");

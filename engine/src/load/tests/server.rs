@@ -1,4 +1,4 @@
-//! Servers in this process, one thread a connection, each with its own way to misbehave.
+//! Servers in this process, one thread a connection, each with its own misbehaviour.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,19 +11,19 @@ use rustix::net::sockopt;
 
 pub const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// What a connection does after it was answered.
+/// Action of a connection after an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     GoOn,
     Close,
     Reset,
-    /// Says nothing more, and closes nothing.
+    /// Silence: nothing more is sent, and nothing closed.
     Stall,
-    /// The whole server ends.
+    /// End of the whole server.
     Die,
 }
 
-/// Answers the request of this number.
+/// Function that answers the request of a given number.
 pub type Answer = dyn Fn(&mut TcpStream, u64) -> Then + Send + Sync;
 
 pub struct Server {
@@ -39,7 +39,7 @@ struct Shared {
     open: AtomicU64,
     most_open: AtomicU64,
     lines: Mutex<Vec<String>>,
-    /// Closes a connection on which nothing came for so long; 0: never.
+    /// Idle time after which a connection is closed; 0: never.
     idle_ms: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl Server {
         server
     }
 
-    /// Always right.
+    /// Starts a server that is always right.
     pub fn good() -> Server {
         Server::start(|stream, _| say(stream, GOOD, Then::GoOn))
     }
@@ -87,7 +87,7 @@ impl Server {
         self.shared.most_open.load(SeqCst)
     }
 
-    /// Ends it, and waits until nothing of it listens or answers.
+    /// Ends the server, and waits until no part of it listens or answers.
     pub fn end(self) {
         self.shared.dead.store(true, SeqCst);
         while TcpStream::connect(self.address).is_ok() || self.shared.open.load(SeqCst) > 0 {
@@ -95,7 +95,7 @@ impl Server {
         }
     }
 
-    /// The first line of every request.
+    /// Returns the first line of every request.
     pub fn lines(&self) -> Vec<String> {
         self.shared.lines.lock().expect("lines").clone()
     }
@@ -137,7 +137,7 @@ impl Shared {
         self.open.fetch_sub(1, SeqCst);
     }
 
-    /// Reads one request; None once there is none to come.
+    /// Reads one request. Returns None if no more will come.
     fn request(&self, stream: &mut TcpStream) -> Option<String> {
         let (mut came, mut waited_ms) = (Vec::new(), 0);
         let mut buffer = [0; 1024];

@@ -1,4 +1,4 @@
-//! Shapes of load: who asks when, on which connection.
+//! Shapes of load: which user asks when, on which connection.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::load::connector::Connector;
 use crate::load::probe::Probe;
 
-/// Two users that think 50 ms cannot ask more than so often.
+/// A time to think of 50 ms limits the requests of two users.
 #[test]
 fn users_think() {
     let server = Server::good();
@@ -20,7 +20,7 @@ fn users_think() {
     assert!((4..=2 * 9).contains(&chunk.operations), "{}", chunk.operations);
 }
 
-/// Who arrives while the server stalls has waited since it arrived.
+/// Arrivals during a stall have waited since they arrived.
 #[test]
 fn open_loop_latencies_count_from_the_intended_start() {
     let server = Server::start(|stream, number| {
@@ -35,11 +35,11 @@ fn open_loop_latencies_count_from_the_intended_start() {
     let slow =
         chunk.observed.counts.latencies.buckets_us().into_iter().filter(|(bound_us, _)| *bound_us > 100_000);
     let slow: u64 = slow.map(|(_, count)| count).sum();
-    // Those that arrived in the first 200 ms of the stall; from when they were sent it would be one.
+    // They are those of the first 200 ms of the stall; counted from sending, it would be one.
     assert!(slow >= 20, "{slow}");
 }
 
-/// Arrivals come at their rate, over several loops too, with as many connections as there may be.
+/// Arrivals come at their rate, also over several loops, and with the allowed number of connections.
 #[test]
 fn open_loop_arrivals_come_at_a_rate() {
     let server = Server::good();
@@ -52,7 +52,7 @@ fn open_loop_arrivals_come_at_a_rate() {
     }
 }
 
-/// A chunk of an open loop goes on until a request has come.
+/// A chunk of an open loop continues until a request has come.
 #[test]
 fn open_loop_chunks_are_not_empty() {
     let server = Server::good();
@@ -63,7 +63,7 @@ fn open_loop_chunks_are_not_empty() {
     }
 }
 
-/// Arrivals that were never sent, because the server fell so far behind, are errors.
+/// Arrivals that were never sent, because the server fell too far behind, are errors.
 #[test]
 fn open_loop_backlog() {
     let server = Server::start(|stream, _| {
@@ -76,7 +76,7 @@ fn open_loop_backlog() {
     assert!(reason.contains("requests failed: backlog "), "{reason}");
 }
 
-/// Idle connections are open while the others work, and say nothing.
+/// Idle connections are open while the others work, and stay silent.
 #[test]
 fn idle_connections_are_held() {
     let server = Server::good();
@@ -84,24 +84,24 @@ fn idle_connections_are_held() {
     let chunk = trial.advance(super::Advance { seconds: 0.0, operations: 300 }).expect("a chunk");
     // Each user asks once before the chunk.
     assert_eq!(chunk.operations + 3, server.requests());
-    // This server takes them in its own time.
+    // This server accepts them asynchronously.
     while server.connections() < 103 || server.most_open() < 103 {
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!((103, 103), (server.connections(), server.most_open()));
 }
 
-/// An idle connection that the server gives up is not idle load any more, and is said.
+/// An idle connection that the server closes is reported, because it is no longer idle load.
 #[test]
 fn idle_connections_that_are_closed() {
     let server = Server::good().closing_idle_after_ms(500);
-    // The one that works is never idle for so long, however busy the machine is.
+    // The active connection is never idle for this long, however busy the machine is.
     let stop = advanced(&load(server.address, json!({"idle": 3, "users": 1})), 1.5, 1).expect_err("an end");
     let reason = stop.into_words();
     assert!(reason.contains("closed early 3") && reason.contains("was to be held"), "{reason}");
 }
 
-/// A connection that a server of the user's closes between two requests is made again, counted, and said.
+/// A connection that a user's own server closes between two requests is opened again, counted, and reported.
 #[test]
 fn kept_connections_that_were_closed_meanwhile() {
     let server = Server::good().closing_idle_after_ms(20);
@@ -113,7 +113,8 @@ fn kept_connections_that_were_closed_meanwhile() {
     assert!(trial.end(Vec::new()).expect("a record").reopened >= chunk.observed.counts.reopened);
 }
 
-/// A request that crosses the end of its kept connection, of which no answer begins, is sent again on a new one.
+/// A request that crosses the end of its kept connection, before any byte of an answer, is sent again on a
+/// new one.
 #[test]
 fn kept_connections_that_are_closed_as_a_request_comes() {
     for then in [Then::Close, Then::Reset] {
@@ -127,7 +128,8 @@ fn kept_connections_that_are_closed_as_a_request_comes() {
     }
 }
 
-/// Once an answer has begun, and on a connection that was made for the request, the end of the connection is an error.
+/// The end of a connection is an error once an answer has begun, and on a connection that was opened for the
+/// request.
 #[test]
 fn no_request_is_sent_a_third_time() {
     let begun = Server::start(|stream, number| match number {
@@ -144,7 +146,7 @@ fn no_request_is_sent_a_third_time() {
     }
 }
 
-/// A server of the lab's is told to keep connections: one that does not is another server than the one meant.
+/// A server of the lab is configured to keep connections: one that does not is the wrong server.
 #[test]
 fn kept_connections_that_a_component_closed() {
     let server = Server::good().closing_idle_after_ms(20);
@@ -154,7 +156,7 @@ fn kept_connections_that_a_component_closed() {
     assert!(reason.contains("connections that were to be kept"), "{reason}");
 }
 
-/// A server may say that an answer is a connection's last.
+/// A server may declare an answer to be a connection's last.
 #[test]
 fn a_server_that_says_close() {
     let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
@@ -166,7 +168,7 @@ fn a_server_that_says_close() {
     assert!(chunk.observed.counts.reopened >= 90, "{}", chunk.observed.counts.reopened);
 }
 
-/// Bodies in chunks and up to the end of a connection are counted as well as those with a length.
+/// Bodies in chunks and up to the end of a connection are counted like those with a length.
 #[test]
 fn bodies_of_every_kind() {
     for answer in [
@@ -181,7 +183,7 @@ fn bodies_of_every_kind() {
     }
 }
 
-/// A connection for each request takes the user's socket again, once its last connection is reset.
+/// A connection for each request uses the user's socket again, once its last connection is reset.
 #[test]
 fn connections_of_a_user_share_a_socket() {
     let server = Server::good();

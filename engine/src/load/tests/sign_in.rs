@@ -1,4 +1,4 @@
-//! A sign-in of two legs, which proves that the seam holds more than the null case.
+//! A sign-in of two legs, which tests the client's interface beyond the null case.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -14,14 +14,14 @@ use crate::load::probe::Probe;
 use crate::sign_in::SignIn;
 use crate::sign_in::scheme::{Client, Judgement, Visit};
 
-/// So many accounts, of which each operation draws one.
+/// Number of accounts, of which each operation draws one.
 const ACCOUNTS: u64 = 10;
 
-/// Asks, is refused with a challenge, and asks again with the answer to it.
+/// Client that asks, is refused with a challenge, and asks again with its answer.
 struct Challenge {
-    /// What a refusal and what an answer has to be.
+    /// Expected refusal and expected answer.
     expected: [Expected; 2],
-    /// The challenge of each user's operation.
+    /// Challenge of each user's operation.
     challenges: Vec<String>,
     request: Vec<u8>,
 }
@@ -62,7 +62,8 @@ impl Client for Challenge {
     }
 }
 
-/// A user's operations to their ends: how many were right, the first that was not, and on how many connections.
+/// Runs a user's operations. Returns the number of right ones, or the first fault, and the number of
+/// connections.
 fn operations(server: &Server, connection: &str, count: usize) -> (Result<usize, Fault>, u64) {
     let load = load(server.address, json!({"connection": connection}));
     let sign_in = SignIn::of(Box::new(Challenge::new(1)));
@@ -76,7 +77,8 @@ fn operations(server: &Server, connection: &str, count: usize) -> (Result<usize,
     (right, connections)
 }
 
-/// A server that refuses each request of even number with a challenge, on a connection that it keeps or ends.
+/// Starts a server that refuses each request of even number with a challenge, on a connection that it keeps
+/// or ends.
 fn server(end: Then) -> (Server, Arc<AtomicU64>) {
     let challenges = Arc::new(AtomicU64::new(0));
     let given = Arc::clone(&challenges);
@@ -92,8 +94,8 @@ fn server(end: Then) -> (Server, Arc<AtomicU64>) {
     (server, challenges)
 }
 
-/// An operation goes on to its second leg on the connection of its first, or on another one where the server ended
-/// that; a connection for each operation ends with it, and not with its first leg.
+/// An operation's second leg uses the connection of its first, or another one if the server ended that. A
+/// connection for each operation ends with the operation, not with its first leg.
 #[test]
 fn an_operation_of_two_legs() {
     for (connection, end, connections) in
@@ -108,14 +110,14 @@ fn an_operation_of_two_legs() {
     }
 }
 
-/// Each leg has an expectation of its own.
+/// Each leg has its own expectation.
 #[test]
 fn a_leg_that_is_not_as_expected() {
     let (ended, _) = operations(&Server::good(), "user", 1);
     assert_eq!("expected status 401, got 200: hello", ended.expect_err("a wrong answer").words);
 }
 
-/// A sign-on with Basic goes on where the refusal asks for that, and nowhere else.
+/// A sign-on with Basic continues only if the refusal asks for Basic.
 #[test]
 fn a_sign_on_with_basic_needs_its_challenge() {
     let accounts = std::env::temp_dir().join(format!("tollbar-{}-challenged", std::process::id()));

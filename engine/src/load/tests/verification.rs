@@ -1,4 +1,4 @@
-//! Proof before a number, in clear; under TLS it is proved against real servers.
+//! Proof before a number, without TLS; with TLS it is proved against real servers.
 
 use serde_json::json;
 
@@ -12,15 +12,15 @@ fn verified(server: &Server, change: serde_json::Value) -> Result<(Vec<String>, 
     Ok((proof.accepted, proof.refused))
 }
 
-/// This process stands for the server's: then a path that is not there has to be refused.
+/// Makes this process the server's component, so that a path that is not there must be refused.
 fn ours() -> serde_json::Value {
     json!({"components": {"web": std::process::id()}})
 }
 
-/// The right path is served and another is not.
+/// The right path is served, and another is refused.
 #[test]
 fn a_server_that_tells_paths_apart_is_proved() {
-    // In the order they are asked: right, wrong, right again.
+    // Requests come in this order: right, wrong, right again.
     let server = Server::start(|stream, number| match number {
         1 => say(stream, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", Then::GoOn),
         _ => say(stream, GOOD, Then::GoOn),
@@ -30,7 +30,7 @@ fn a_server_that_tells_paths_apart_is_proved() {
     assert!(server.lines()[1].starts_with("GET /a-path-that-is-not-there "));
 }
 
-/// A server that answers everything alike proves nothing, except where it is the user's own.
+/// A server that answers everything equally proves nothing, unless it is the user's own.
 #[test]
 fn a_server_that_refuses_nothing_is_not_proved() {
     let server = Server::good();
@@ -38,7 +38,7 @@ fn a_server_that_refuses_nothing_is_not_proved() {
     assert_eq!(Ok((vec!["status 200 and 5 bytes".to_owned()], vec![])), verified(&server, json!({})));
 }
 
-/// Each path is accepted by its name, where there are several.
+/// Each of several paths is accepted by its name.
 #[test]
 fn each_path_is_accepted() {
     let server = Server::good();
@@ -47,7 +47,7 @@ fn each_path_is_accepted() {
     assert_eq!(Ok((accepted, vec![])), verified(&server, paths));
 }
 
-/// A wrong answer is not accepted, in its own words.
+/// A wrong answer is not accepted, and the message describes it.
 #[test]
 fn a_wrong_answer_is_not_accepted() {
     let server = Server::good();
@@ -57,7 +57,7 @@ fn a_wrong_answer_is_not_accepted() {
     );
 }
 
-/// A server that breaks over what it should refuse has not refused it.
+/// A server that breaks because of a wrong input has not refused it.
 #[test]
 fn a_server_that_breaks_is_not_proved() {
     let server = Server::start(|stream, number| match number {
@@ -68,7 +68,7 @@ fn a_server_that_breaks_is_not_proved() {
     assert!(words.contains("refused"), "{words}");
 }
 
-/// What is not tried is said with the reason.
+/// Refusals that are not tried are reported with the reason.
 #[test]
 fn what_is_not_tried_is_said() {
     let own = verify(&load(Server::good().address, json!({}))).expect("a proof");
