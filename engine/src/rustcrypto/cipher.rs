@@ -22,7 +22,7 @@ use crate::families::{Row, failed};
 pub const CIPHERS: &[Row] = &[
     ("des-cbc", |task| prepare(task, Cbc::<des::Des, 8>(PhantomData))),
     ("3des-cbc", |task| prepare(task, Cbc::<des::TdesEde3, 24>(PhantomData))),
-    // A key of 16 bytes is 128 bits effective in this crate, too.
+    // A key of 16 bytes has 128 effective bits in this crate as well.
     ("rc2-cbc", |task| prepare(task, Cbc::<rc2::Rc2, 16>(PhantomData))),
     ("rc4", |task| prepare(task, Rc4)),
     ("aes-128-cbc", |task| prepare(task, Cbc::<Aes128, 16>(PhantomData))),
@@ -47,7 +47,7 @@ fn random(into: &mut [u8]) -> Result<(), Failure> {
     getrandom::fill(into).map_err(failed("random bytes"))
 }
 
-/// CBC with PKCS#7 padding. The mode borrows the key that was set up: only the IV is new each time.
+/// CBC with PKCS#7 padding. The mode borrows the prepared key: only the IV is new each time.
 struct Cbc<C, const KEY: usize>(PhantomData<C>);
 
 impl<C, const KEY: usize> Cipher for Cbc<C, KEY>
@@ -160,8 +160,8 @@ impl<A: AeadInOut + KeyInit + 'static> Cipher for Aead<A> {
     }
 }
 
-/// RC4 has no IV: a key that is kept gives everything away. It is set up anew for each operation, whatever
-/// the setting `key` says.
+/// RC4 has no IV, and a reused key reveals everything. The key is set up again for each operation, whatever
+/// the setting `key` is.
 struct Rc4;
 
 impl Cipher for Rc4 {

@@ -49,7 +49,7 @@ fn poly1305(task: &Task) -> Prepared {
     families::digest::mac(task, |key, data| {
         let mut mac =
             <Poly1305 as UniversalHashInit>::new_from_slice(key).map_err(failed("setting the key"))?;
-        // Whole blocks go to the vector code, which `compute_unpadded` does not use.
+        // Whole blocks are passed to the vector code, which `compute_unpadded` does not use.
         let (blocks, rest) = poly1305::Block::slice_as_chunks(data);
         mac.update(blocks);
         Ok(mac.compute_unpadded(rest))

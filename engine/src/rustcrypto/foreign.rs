@@ -1,4 +1,4 @@
-//! What other providers need of this one where their own library has no way to do it.
+//! Operations that other providers borrow from this one because their own library does not support them.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::families::failed;
 use crate::families::signature::Scheme;
 
-/// A signature by `algorithm` (rsa, with PKCS#1 v1.5 padding, or ecdsa-*) of a message hashed with `digest`.
+/// Signs a message with `algorithm` (rsa, with PKCS#1 v1.5 padding, or ecdsa-*), hashed with `digest`.
 pub fn sign(algorithm: &str, digest: &str, pkcs8: &[u8], message: &[u8]) -> Result<Vec<u8>, Failure> {
     match algorithm {
         "rsa" => {
@@ -31,17 +31,17 @@ where
     Ok(scheme.sign(&key, message)?.as_ref().to_vec())
 }
 
-/// The SubjectPublicKeyInfo of a private RSA key.
+/// Returns the SubjectPublicKeyInfo of a private RSA key.
 pub fn rsa_public_key_der(pkcs8: &[u8]) -> Result<Vec<u8>, Failure> {
     let key = RsaPrivateKey::from_pkcs8_der(pkcs8).map_err(failed("reading the private key"))?;
     let der = key.to_public_key().to_public_key_der().map_err(failed("writing the public key"))?;
     Ok(der.into_vec())
 }
 
-/// Expands an ML-KEM seed into the private key of FIPS 203.
+/// Function that expands an ML-KEM seed into the private key of FIPS 203.
 pub type ExpandSeed = fn(&[u8]) -> Result<Vec<u8>, Failure>;
 
-// The expanded form is out of favour, but it is what many libraries import.
+// The expanded form is deprecated, but many libraries import only that.
 #[allow(deprecated)]
 pub fn expand_seed<K>(seed: &[u8]) -> Result<Vec<u8>, Failure>
 where

@@ -83,7 +83,7 @@ impl Agreement for X25519 {
     fn agree(&self, key: &Self::Private, peer: &[u8]) -> Result<Self::Secret, Failure> {
         let peer: [u8; 32] = peer.try_into().map_err(failed("reading the public value"))?;
         let secret = key.diffie_hellman(&peer.into());
-        // TLS has its stacks refuse a peer that makes the secret zero (RFC 8446, section 7.4.2).
+        // TLS requires refusing a peer that makes the secret zero (RFC 8446, section 7.4.2).
         match secret.was_contributory() {
             true => Ok(secret),
             false => Err(Failure::Failed("a public value of low order".to_owned())),
@@ -93,7 +93,7 @@ impl Agreement for X25519 {
 
 struct MlKem<K>(PhantomData<K>);
 
-#[allow(deprecated)] // Known answers come with expanded keys as well.
+#[allow(deprecated)] // Known answers may come with expanded keys.
 impl<K> Kem for MlKem<K>
 where
     K: ml_kem::Kem<
@@ -144,7 +144,8 @@ struct Rsa {
     private: RsaPrivateKey,
 }
 
-/// This crate returns new vectors, which an operation includes, with copying them to where they are wanted.
+/// RSA key transport. This crate returns new vectors, so that an operation includes copying them to their
+/// destination.
 impl Transport for Rsa {
     fn encrypt(&self, secret: &[u8], sealed: &mut Vec<u8>) -> Result<(), Failure> {
         let ciphertext = self.public.encrypt(&mut UnwrapErr(SysRng), Pkcs1v15Encrypt, secret);

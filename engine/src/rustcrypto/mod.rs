@@ -1,4 +1,4 @@
-//! The crates of the RustCrypto project, with those it is built on or stands beside (dalek, BLAKE3, bcrypt).
+//! Crates of the RustCrypto project, and those it uses or is grouped with here (dalek, BLAKE3, bcrypt).
 
 mod cipher;
 mod digest;
@@ -29,7 +29,7 @@ pub const RUSTCRYPTO: Linked = Linked {
     storage: &[],
 };
 
-/// The crates that are this provider: what they cost is what its rows say.
+/// Crates of this provider, whose code its rows measure.
 const CRATES: &[&str] = &[
     "aes",
     "aes-gcm",
@@ -69,8 +69,9 @@ const CRATES: &[&str] = &[
     "x25519-dalek",
 ];
 
-/// `rustcrypto 3f9a1c2b-rc`: crates are released one by one, so that a version is the hash of theirs, and another set of
-/// them is another library. Some are release candidates; which, the parts of the receipt say.
+/// Returns the provider's name, for example `rustcrypto 3f9a1c2b-rc`. Crates are released one by one, so that
+/// the version is a hash of theirs, and another set of them is another library. Some are release candidates;
+/// the receipt's parts show which.
 fn name() -> String {
     let parts = parts(CRATES);
     let all: String = parts.iter().map(|(name, version)| format!("{name} {version}\n")).collect();
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
     use crate::provider::crates;
 
-    /// What the engine is built from besides.
+    /// Other crates of the engine.
     const OTHERS: &[&str] = &[
         "aws-lc-rs",
         "aws-lc-sys",

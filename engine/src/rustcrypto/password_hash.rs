@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::families::password_hash::{HASH_BYTES, affordable, copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
-/// The setting `algorithm`, which a choice carries together with its parameters.
+/// Values of the setting `algorithm`, which a choice sets together with its parameters.
 pub const ALGORITHMS: &[Row] = &[
     ("salted-sha-1", salted::<sha1::Sha1>),
     ("salted-sha-256", salted::<sha2::Sha256>),
@@ -40,7 +40,7 @@ fn pbkdf2<D: EagerHash + Digest>(task: &Task) -> Prepared {
     })
 }
 
-/// What a bcrypt hash keeps of the 24 bytes it computes.
+/// Part of the 24 computed bytes that a bcrypt hash keeps.
 const BCRYPT_BYTES: usize = 23;
 const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
 
@@ -48,7 +48,8 @@ fn bcrypt(task: &Task) -> Prepared {
     let cost = parameter(task, "cost")?;
     prepare(task, BCRYPT_BYTES, move |password, salt, output| {
         let salt = salt.try_into().map_err(failed("the salt is of 16 bytes"))?;
-        // The crate gives the hash as text only; reading it back is nothing beside what bcrypt costs.
+        // The crate returns the hash as text only; the cost of decoding it is negligible compared with
+        // bcrypt.
         let text = bcrypt::hash_with_salt_bytes(password, cost, salt).map_err(failed("bcrypt"))?;
         copy(&BCRYPT_BASE64.decode(&text[29..]).map_err(failed("bcrypt's text"))?, output)
     })
@@ -56,11 +57,11 @@ fn bcrypt(task: &Task) -> Prepared {
 
 fn scrypt(task: &Task) -> Prepared {
     let (n, r, p) = (log2(task, "n")?, parameter(task, "r")?, parameter(task, "p")?);
-    // The crate multiplies the two in 32 bits, and looks at what is left.
+    // The crate multiplies the two in 32 bits, and checks the truncated product.
     r.checked_mul(p)
         .ok_or_else(|| Failure::Failed(format!("scrypt's parameters: {r} times {p} is too many")))?;
     let params = scrypt::Params::new(n, r, p).map_err(failed("scrypt's parameters"))?;
-    // RFC 7914, 2: N blocks of 128·r bytes, and p of them (RFC 7914, 6).
+    // Memory is N blocks of 128·r bytes (RFC 7914, 2), and p blocks more (RFC 7914, 6).
     let blocks = 1u64.checked_shl(n.into()).and_then(|n| n.checked_add(p.into()));
     affordable(blocks.and_then(|blocks| blocks.checked_mul(128 * u64::from(r))))?;
     prepare(task, 32, move |password, salt, output| {
@@ -68,16 +69,17 @@ fn scrypt(task: &Task) -> Prepared {
     })
 }
 
-/// Lanes run side by side by the crate's feature `parallel`, which works on the threads of rayon. Their CPU
-/// time is counted whichever thread spends it.
+/// Prepares Argon2id. The crate's feature `parallel` computes lanes on the threads of rayon; their CPU time
+/// is counted on whichever thread it is spent.
 fn argon2id(task: &Task) -> Prepared {
     let (memory_kib, passes, lanes) =
         (kibibytes(task, "memory")?, parameter(task, "passes")?, parameter(task, "lanes")?);
     let params = Params::new(memory_kib, passes, lanes, None).map_err(failed("Argon2's parameters"))?;
     affordable(Some(1024 * u64::from(memory_kib)))?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-    // As many threads as lanes, whatever the machine has: an idle thread of rayon spends time looking for
-    // work. A process does one task, so the only pool there was before is that of another test.
+    // The pool has as many threads as lanes, whatever the machine has, because an idle thread of rayon spends
+    // time looking for work. A process does one task, so that an existing pool can only be that of another
+    // test.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(lanes as usize).build_global();
     prepare(task, 32, move |password, salt, output| {
         argon2.hash_password_into(password, salt, output).map_err(failed("Argon2"))

@@ -36,7 +36,7 @@ pub const SIGNATURES: &[Row] = &[
     ("slh-dsa-128f", |task| prepare(task, SlhDsa::<slh_dsa::Sha2_128f>(PhantomData))),
 ];
 
-/// The task's private key, a PKCS#8 document.
+/// Returns the task's private key, a PKCS#8 document.
 pub fn private_key(task: &Task) -> Result<Vec<u8>, Failure> {
     let pem = task.text("private_key_pem");
     let pem = pem.ok_or_else(|| Failure::Failed("the input `private_key_pem` is missing".to_owned()))?;
@@ -47,9 +47,9 @@ pub fn private_key(task: &Task) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// What is signed of a message: its hash, or itself.
+/// Input of a signature: the message's hash, or the message itself.
 pub trait Prehash: 'static {
-    /// The digest that goes with the signature; SHA-256 where there is none but the crate wants one.
+    /// Digest of the signature; SHA-256 if the signature has none but the crate needs a type.
     type Digest: EagerHash + FixedOutputReset + AssociatedOid + 'static;
     type Output<'a>: AsRef<[u8]>;
     const HASHED: bool;
@@ -81,7 +81,7 @@ impl Prehash for AsIs {
     }
 }
 
-/// Evaluates an expression with `$hash` standing for the type that the setting `digest` names.
+/// Evaluates an expression with `$hash` defined as the type that the setting `digest` names.
 macro_rules! with_digest {
     ($digest:expr, $hash:ident => $prepared:expr) => {{
         use $crate::rustcrypto::signature::{AsIs, Hashed};
@@ -112,12 +112,12 @@ macro_rules! with_digest {
 }
 pub(super) use with_digest;
 
-/// The setting `digest`; generating a key does without.
+/// Returns the setting `digest`, which generating a key does not need.
 fn digest_of(task: &Task) -> Result<&str, Failure> {
     task.word("digest", "sha-256")
 }
 
-/// Whether a signature that could be read is accepted.
+/// Returns true if a signature can be parsed and is accepted.
 fn accepted<S, E>(
     signature: Result<S, E>,
     verify: impl FnOnce(&S) -> Result<(), E>,
@@ -129,7 +129,7 @@ fn rsa(task: &Task, bits: usize) -> Prepared {
     match (task.word("padding", "pkcs1")?, digest_of(task)?) {
         ("pkcs1", digest) => with_digest!(digest, H => prepare(task, Pkcs1::<H> { bits, hash: PhantomData })),
         ("pss", "none") => Err(Failure::Unsupported("rsa does not pad with PSS without a digest".to_owned())),
-        // A hash, a salt of the same length and two bytes more have to fit into the modulus.
+        // The modulus must have room for a hash, a salt of the same length and two bytes more.
         ("pss", "sha-512") if bits < 8 * (2 * 64 + 2) => {
             Err(Failure::Unsupported("PSS with SHA-512 does not fit into a key this short".to_owned()))
         }
@@ -138,7 +138,7 @@ fn rsa(task: &Task, bits: usize) -> Prepared {
     }
 }
 
-/// One padding of RSA. These keys blind their private operation, with randomness from the system.
+/// Defines one padding of RSA. These keys blind their private operation, with randomness from the system.
 macro_rules! rsa_scheme {
     ($scheme:ident, $padding:ident, $key:expr, $public_key:expr) => {
         pub struct $scheme<H> {
@@ -198,7 +198,7 @@ rsa_scheme!(
         pkcs1v15::VerifyingKey::new_unprefixed(key)
     }
 );
-// The salt is as long as the digest unless one asks otherwise.
+// The salt has the digest's length by default.
 rsa_scheme!(Pss, pss, pss::SigningKey::new, pss::VerifyingKey::new);
 
 fn dsa(task: &Task) -> Prepared {
@@ -244,7 +244,7 @@ impl<H: Prehash> Scheme for Dsa<H> {
     }
 }
 
-/// The public keys of a scheme whose crate derives and reads them by the traits in common.
+/// Defines the public keys of a scheme whose crate derives and reads them by the common traits.
 macro_rules! public_keys {
     () => {
         fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
@@ -257,7 +257,7 @@ macro_rules! public_keys {
     };
 }
 
-/// ECDSA on one curve, with signatures in DER as TLS carries them.
+/// Defines ECDSA on one curve, with signatures in DER as TLS carries them.
 macro_rules! ecdsa_scheme {
     ($scheme:ident, $curve:ident) => {
         pub struct $scheme<H>(pub PhantomData<H>);
@@ -329,8 +329,8 @@ where
 
     public_keys!();
 
-    /// Randomised, the crate's other choice: signing takes a number of attempts that depends on message and
-    /// randomness, so without the latter every operation would be the same draw.
+    /// Signs with randomness. The number of signing attempts depends on message and randomness, so that
+    /// without the latter every operation would repeat one draw.
     fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure> {
         let signature = key.expanded_key().try_sign_with_rng(&mut SysRng, message);
         Ok(signature.map_err(failed("signing"))?.encode())
