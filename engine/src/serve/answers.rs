@@ -1,4 +1,4 @@
-//! Answers, each in one piece: head and body go out in one call, and under TLS in one record where they fit.
+//! Answers, each in one piece: head and body are sent in one call, and under TLS in one record if they fit.
 
 use std::io::Write;
 use std::ops::Range;
@@ -8,33 +8,33 @@ use crate::sign_in::accounts::LONGEST_NAME;
 
 use crate::http::request::{Persistence, Status};
 
-/// The longest body of `/bytes/N`.
+/// Largest body of `/bytes/N`.
 pub const MOST_BYTES: usize = 64 << 20;
-/// Room for a head in front of the filler: what is always said, and the longest name of a user.
+/// Room for a head in front of the filler: its fixed part, and the longest name of a user.
 const HEAD_ROOM: usize = 256 + LONGEST_NAME;
-/// The filler held from the start; more is made when it is first asked for.
+/// Size of the filler at the start; more is made on first use.
 const FIRST_FILLER: usize = 64 << 10;
-/// Any seed would do; the same bytes come from every server.
+/// Seed of the filler, which is the same for every server; its value does not matter.
 const SEED: u64 = 0x70_11_ba_12;
 
-/// An answer ready to be sent.
+/// An answer that is ready to be sent.
 #[derive(Clone, Copy)]
 pub struct Answer<'a> {
     pub whole: &'a [u8],
-    /// Where the filler begins in it, which need not be copied to be sent later; the end where it has none.
+    /// Offset of the filler in it, which need not be copied to be sent later; its length if it has none.
     pub filler_from: usize,
-    /// Whether the connection ends with it.
+    /// True if the connection ends with it.
     pub closing: bool,
-    /// Whether what the client sent was not read to its end.
+    /// True if the client's bytes were not read to their end.
     pub unread: bool,
 }
 
-/// The buffers that answers are made in.
+/// Buffers in which answers are made.
 pub struct Answers {
     text: Vec<u8>,
-    /// Room for a head, and the filler right behind it.
+    /// Room for a head, and the filler right after it.
     filled: Vec<u8>,
-    /// What the head in front of the filler says, and where it begins.
+    /// Length and persistence of the head in front of the filler, and its offset.
     head: Option<(usize, Persistence, usize)>,
 }
 
@@ -44,12 +44,12 @@ impl Answers {
         Answers { text: Vec::with_capacity(1024), filled, head: None }
     }
 
-    /// A part of the filler.
+    /// Returns a part of the filler.
     pub fn filler(&self, part: Range<usize>) -> &[u8] {
         &self.filled[HEAD_ROOM + part.start..HEAD_ROOM + part.end]
     }
 
-    /// So many bytes of filler; for this user, if the server knows which one asks.
+    /// Makes an answer of filler, with the user's name if the server knows it.
     pub fn bytes(
         &mut self,
         bytes: usize,
@@ -58,7 +58,7 @@ impl Answers {
         head_only: bool,
     ) -> Answer<'_> {
         let start = match self.head {
-            // The next request is mostly for the same again, if not of the same user.
+            // Most requests repeat the last one, unless the user's name is sent.
             Some((same, also, start)) if user.is_none() && same == bytes && also == persistence => start,
             _ => self.put_head(bytes, user, persistence),
         };
@@ -73,7 +73,7 @@ impl Answers {
 
     fn put_head(&mut self, bytes: usize, user: Option<&str>, persistence: Persistence) -> usize {
         if self.filled.len() - HEAD_ROOM < bytes {
-            // Freed first: there may not be room for both.
+            // Free the old buffer first, because there may not be room for both.
             self.filled = Vec::new();
             self.filled = random::filled(HEAD_ROOM + bytes.next_power_of_two(), SEED);
         }
@@ -86,7 +86,7 @@ impl Answers {
         start
     }
 
-    /// A few words.
+    /// Makes an answer with a short text.
     pub fn text(
         &mut self,
         status: Status,
@@ -97,7 +97,7 @@ impl Answers {
         self.text_with(status, "", body, persistence, head_only)
     }
 
-    /// The same with more headers, each with the end of its line.
+    /// Makes an answer with a short text and more headers, each with the end of its line.
     pub fn text_with(
         &mut self,
         status: Status,
@@ -120,8 +120,8 @@ impl Answers {
     }
 }
 
-/// No `Date`: a server with a clock should send one (RFC 9110, 6.6.1), but nothing here is ever cached, and
-/// two answers to the same request are to be the same.
+/// Writes a head. It has no `Date`, which a server with a clock should send (RFC 9110, 6.6.1): nothing here
+/// is ever cached, and two answers to the same request must be equal.
 fn put_head(
     out: &mut Vec<u8>,
     status: Status,

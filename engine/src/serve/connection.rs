@@ -1,4 +1,4 @@
-//! One connection: bytes to requests, requests to answers, answers to bytes, in whatever pieces they go.
+//! A connection: bytes to requests, requests to answers, answers to bytes, in pieces of any size.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -12,26 +12,26 @@ use super::answers::{Answer, Answers};
 use super::routes::Service;
 use crate::http::request;
 
-/// A connection without progress is closed after so long.
+/// Time without progress after which a connection is closed.
 const IDLE_S: u32 = 60;
-/// The longest plaintext of a TLS record.
+/// Largest plaintext of a TLS record.
 const RECORD_BYTES: usize = 16 * 1024;
-/// How long a client that was refused may take to stop talking.
+/// Time for a refused client to stop sending.
 const LINGER_S: u32 = 5;
 
 pub struct Connection {
     stream: Stream,
-    /// What was received and is not answered yet.
+    /// Received bytes that are not answered yet.
     held: Vec<u8>,
     output: Output,
     stage: Stage,
-    /// Whether what is held may be whole requests, left when an answer could not be sent.
+    /// True if the held bytes may contain whole requests, left when an answer could not be sent.
     resuming: bool,
-    /// Whether the descriptor is watched for room to write instead of something to read.
+    /// True if the descriptor is watched for room to write instead of bytes to read.
     pub watched_for_write: bool,
-    /// The common name in the client's certificate, where the sign-in goes by that.
+    /// Common name in the client's certificate, if the sign-in uses it.
     certificate_name: Option<String>,
-    /// When it last made progress.
+    /// Time of its last progress.
     since_s: u32,
 }
 
@@ -39,15 +39,15 @@ pub struct Connection {
 enum Stage {
     Handshake,
     Serving,
-    /// Ends when all is sent.
+    /// Closing after all is sent.
     Closing,
-    /// As `Closing`, but what the client still sends is read first: closing a socket that has something unread
+    /// Like `Closing`, but the client's remaining bytes are read first: closing a socket with unread bytes
     /// resets the connection, and the client might lose the answer.
     ClosingUnread,
     Lingering,
 }
 
-/// The rest of an answer.
+/// Rest of an answer.
 #[derive(Default)]
 struct Output {
     copied: Vec<u8>,
@@ -55,7 +55,7 @@ struct Output {
     filler: Range<usize>,
 }
 
-/// What a connection waits for.
+/// Event that a connection waits for.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub enum Next {
     Read,
@@ -83,7 +83,7 @@ impl Connection {
         now_s.saturating_sub(self.since_s) > limit_s
     }
 
-    /// Goes on as far as it goes without waiting. `scratch` is longer than any head may be.
+    /// Continues as far as possible without waiting. `scratch` must be longer than any head.
     pub fn advance(&mut self, scratch: &mut [u8], service: &mut Service, now_s: u32) -> Next {
         match self.go_on(scratch, service, now_s) {
             Ok(next) => next,
@@ -91,7 +91,7 @@ impl Connection {
                 let unsent = !self.output.is_empty() || self.stream.wants_write();
                 if unsent { Next::Write } else { Next::Read }
             }
-            // A client that went away, or that does not configure TLS: no client is left to be answered.
+            // The client went away, or its TLS failed: there is no client to answer.
             Err(_) => Next::Close,
         }
     }
@@ -103,7 +103,7 @@ impl Connection {
                 self.certificate_name = self.stream.peer_name();
             }
             self.stage = Stage::Serving;
-            // The request comes with the handshake's last message, or is reported by an event.
+            // The request comes with the handshake's last message, or an event reports it.
             if !self.stream.holds_more() {
                 return Ok(Next::Read);
             }
@@ -141,16 +141,17 @@ impl Connection {
             let (used, sent) = self.answer(&scratch[..length], service, now_s);
             self.hold(&scratch[used..length]);
             sent?;
-            // In clear and under TLS the loop waits after each answer. If it read on, the next request would spare it
-            // a wait where that request came during the answer, and more often the longer the answer took.
+            // Without and with TLS the loop waits after each answer. If it read on, a request that arrived
+            // during the answer would save it a wait, more often the longer the answer took.
             if self.stage == Stage::Serving && !reads_on {
                 return Ok(Next::Read);
             }
         }
     }
 
-    /// Reads once, and under TLS until the library holds nothing: events report what is in the socket, and nothing
-    /// reports what the library took from it. Returns the bytes read, and whether to read on after they are answered.
+    /// Reads once, and under TLS until the library holds no more bytes: events report bytes in the socket
+    /// only, not those the library took from it. Returns the bytes read, and whether to read on after they
+    /// are answered.
     fn receive(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         let mut bytes = self.stream.read(into)?;
         while bytes > 0 && self.stream.holds_more() {
@@ -167,7 +168,8 @@ impl Connection {
         Ok((bytes, false))
     }
 
-    /// Answers the whole requests of the input, as far as answers can be sent. Returns how much of it is done with.
+    /// Answers the whole requests of the input, as far as answers can be sent. Returns the number of bytes
+    /// that are done.
     fn answer(&mut self, input: &[u8], service: &mut Service, now_s: u32) -> (usize, io::Result<()>) {
         let mut used = 0;
         while self.stage == Stage::Serving && used < input.len() {
@@ -201,7 +203,7 @@ impl Connection {
 
     fn hold(&mut self, rest: &[u8]) {
         if rest.is_empty() {
-            // Thousands of idle connections hold nothing.
+            // Thousands of idle connections must hold no buffer.
             if self.held.capacity() > 0 {
                 self.held = Vec::new();
             }
@@ -211,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// Sends an answer, or keeps what the socket does not take.
+    /// Sends an answer, and keeps the part that the socket does not accept.
     fn send(&mut self, answer: Answer<'_>) -> io::Result<()> {
         let mut sent = 0;
         while sent < answer.whole.len() {
@@ -242,7 +244,8 @@ impl Connection {
         if self.stream.wants_write() { self.stream.flush() } else { Ok(()) }
     }
 
-    /// Reads past what will not be answered. Of the socket itself: it ends the same under TLS.
+    /// Reads past bytes that will not be answered. It reads the socket itself, because the end is the same
+    /// under TLS.
     fn discard(&mut self, scratch: &mut [u8]) -> io::Result<Next> {
         let (read, _) = recv(&self.stream, scratch, RecvFlags::empty())?;
         Ok(if read == 0 { Next::Close } else { Next::Read })
@@ -258,8 +261,8 @@ impl AsFd for Connection {
 impl Output {
     fn rest_of(answer: Answer<'_>, sent: usize) -> Output {
         let Answer { whole, filler_from, .. } = answer;
-        // With the head goes the part of the body that a library may have sealed into one record with it, and
-        // wants to be given again.
+        // The copy includes the part of the body that a library may have sealed into one record with the
+        // head, because the library needs the same bytes again.
         let copied_to = match sent < filler_from {
             true => filler_from.max(whole.len().min(sent + RECORD_BYTES)),
             false => sent,
@@ -276,7 +279,7 @@ impl Output {
     }
 }
 
-/// Taking nothing is waiting too; a loop would go round for ever.
+/// Treats a write of 0 bytes as a wait, because a loop would repeat it for ever.
 fn taken(written: io::Result<usize>) -> io::Result<usize> {
     match written {
         Ok(0) => Err(ErrorKind::WouldBlock.into()),

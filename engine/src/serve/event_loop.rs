@@ -1,4 +1,4 @@
-//! One epoll loop: accepts, and lets each connection go on when it can.
+//! An epoll loop: accepts connections, and advances each when it is ready.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,20 +23,20 @@ use crate::http::request::MOST_HEAD_BYTES;
 const LISTENER: u64 = u64::MAX;
 /// Events taken at a time.
 const EVENTS: usize = 512;
-/// How often overdue connections are looked for: looking costs a walk over all of them.
+/// Interval of the search for overdue connections, which walks over all of them.
 const SWEEP_S: u32 = 5;
 const SWEEP: Timespec = Timespec { tv_sec: SWEEP_S as i64, tv_nsec: 0 };
-/// How long accepting rests when there is no descriptor left and none is freed.
+/// Pause of accepting if the descriptors are used up and none is freed.
 const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 pub struct Loop {
     epoll: OwnedFd,
     listener: TcpListener,
-    /// Whether other loops accept from it as well: then a connection wakes one of them, and not all.
+    /// True if other loops accept from it as well: then a connection wakes only one of them.
     is_shared: bool,
     tls: Option<Arc<Server>>,
     service: Service,
-    /// By token; None where one was closed.
+    /// Connections by token; None for a closed one.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     scratch: Box<[u8]>,
@@ -46,7 +46,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Returns it with the address it accepts on.
+    /// Makes the loop, and returns it with the address it accepts on.
     pub fn new(
         listener: TcpListener,
         is_shared: bool,
@@ -64,7 +64,7 @@ impl Loop {
             service,
             connections: Vec::new(),
             free: Vec::new(),
-            // A head and as much again, so that there is always room to read into.
+            // Twice the longest head, so that there is always room to read into.
             scratch: vec![0; 2 * MOST_HEAD_BYTES].into(),
             accepting: true,
             now_s,
@@ -85,7 +85,7 @@ impl Loop {
                 (true, true) => None,
             };
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
-                // Stopped and continued, or looked at by a debugger.
+                // The process was stopped and continued, or a debugger is attached.
                 Ok(_) => {}
                 Err(Errno::INTR) => calls::say(),
                 Err(error) => return Err(error.into()),
@@ -106,14 +106,14 @@ impl Loop {
         }
     }
 
-    /// Accepts one connection, or some more where a turn is long. One too many to find none left is not cheap:
+    /// Accepts one connection, or more in a long turn. An attempt without a waiting connection is expensive:
     /// the kernel makes a socket and a file before it looks.
     fn accept(&mut self, events: usize) {
         for _ in 0..=events / 32 {
             match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.open(socket),
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return self.rest(),
-                // Anything else concerns one connection that is gone already.
+                // Every other error concerns one connection that is already gone.
                 Err(_) => return,
             }
         }
@@ -151,7 +151,8 @@ impl Loop {
         };
         if connection.watched_for_write != for_write {
             connection.watched_for_write = for_write;
-            // Not both: a client that sends on without reading would wake this loop for nothing.
+            // Only one of the two is watched: a client that sends without reading would wake this loop for
+            // nothing.
             let interest = if for_write { EventFlags::OUT } else { EventFlags::IN };
             let data = EventData::new_u64(token as u64);
             if epoll::modify(&self.epoll, &*connection, data, interest).is_err() {
@@ -161,7 +162,7 @@ impl Loop {
     }
 
     fn close(&mut self, token: usize) {
-        // Closing its descriptor takes it out of the epoll set as well.
+        // Closing its descriptor removes it from the epoll set as well.
         self.connections[token] = None;
         self.free.push(token);
         if !self.accepting {
@@ -178,7 +179,7 @@ impl Loop {
         }
     }
 
-    /// Stops accepting: the waiting connection would wake this loop again and again.
+    /// Stops accepting, because the waiting connection would wake this loop again and again.
     fn rest(&mut self) {
         self.accepting = epoll::delete(&self.epoll, &self.listener).is_err();
     }

@@ -1,8 +1,8 @@
-//! `serve`: the embedded server. Answers `/bytes/N` and `/op/FAMILY/CHOICE`, in clear or under TLS.
+//! `serve`: the embedded server. It answers `/bytes/N` and `/op/FAMILY/CHOICE`, with or without TLS.
 //!
-//! One epoll loop on one thread: it is pinned to one core, and what it costs is seen from outside. Its own
-//! part of a request is kept small, so that what is measured behind it stands out. On several cores each has such a
-//! loop, of one process that has one TLS configuration for all.
+//! One epoll loop runs on one thread, which is pinned to one core, and its cost is measured from outside. Its
+//! own part of a request is kept small, so that the measured part dominates. With several cores each has such
+//! a loop, in one process with one TLS configuration.
 
 mod answers;
 mod connection;
@@ -34,9 +34,9 @@ use event_loop::Loop;
 use operations::Operations;
 use routes::Service;
 
-/// The port is taken, or the address is not one of this machine: another one may do.
+/// Exit status if the port is taken, or the address is not of this machine: another one may work.
 const NO_ADDRESS: i32 = 2;
-/// What the configuration asks for cannot be had here.
+/// Exit status if the configuration is not possible here.
 const REFUSED: i32 = 3;
 
 pub fn main() -> i32 {
@@ -54,14 +54,14 @@ pub fn main() -> i32 {
             return NO_ADDRESS;
         }
     };
-    // A connection is a descriptor. Where the limit cannot be raised, fewer connections are held.
+    // A connection needs a descriptor. If the limit cannot be raised, fewer connections are possible.
     guard::raise_open_files(u64::MAX);
     let Err(error) = serve(config, listener, service, tls, receipt);
     eprintln!("serve: {error}");
     1
 }
 
-/// Serves on each core: on the first, or where there is none, on this thread.
+/// Serves on each core: on the first, or without cores, on this thread.
 fn serve(
     config: Config,
     listener: TcpListener,
@@ -84,7 +84,7 @@ fn serve(
                     let _ = ready.send(None);
                     let Err(error) = event_loop.run();
                     eprintln!("serve: {error}");
-                    // One that serves no more would leave its connections, and its core, without an answer.
+                    // A loop that has failed would leave its connections, and its core, without an answer.
                     std::process::exit(1);
                 }
                 Err(error) => drop(ready.send(Some(error))),
@@ -105,7 +105,7 @@ fn serve(
     }
 }
 
-/// Said on standard output once connections are accepted.
+/// Line on standard output once connections are accepted.
 #[derive(Serialize)]
 struct Listening {
     listening: SocketAddr,
@@ -113,24 +113,24 @@ struct Listening {
     provider: Option<Receipt>,
 }
 
-/// What a server is asked to be.
+/// Configuration of a server.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `127.0.0.1:40123`, `[::1]:40123`; port 0 takes a free one.
+    /// Address, `127.0.0.1:40123` or `[::1]:40123`; port 0 selects a free one.
     listen: SocketAddr,
     #[serde(default)]
     tls: Option<tls::ServerSpec>,
-    /// How users sign in before they are given `/bytes/N`; without, none has to.
+    /// Sign-in that users need for `/bytes/N`; None: no sign-in.
     #[serde(default)]
     sign_in: Option<Gate>,
-    /// A table of which each `/bytes/N` reads or writes a row before it is given, once its user has signed in.
+    /// Table of which each `/bytes/N` reads or writes a row before its answer, after its user has signed in.
     #[serde(default)]
     rows: Option<store::Task>,
-    /// What is made ready to be performed, each under a path of its own.
+    /// Operations to prepare, each under its own path.
     #[serde(default)]
     operations: Vec<Task>,
-    /// A thread on each, all of which accept; none: one thread, where the process is.
+    /// Cores, each with a thread, all of which accept; empty: one thread on the cores of the process.
     #[serde(default)]
     cores: Vec<usize>,
 }
@@ -156,18 +156,19 @@ impl Config {
     }
 }
 
-/// A configuration, with everything in it made ready.
+/// A configuration, with everything in it prepared.
 struct Ready {
     config: Config,
     service: Service,
     tls: Option<Arc<tls::Server>>,
-    /// Who performs operations.
+    /// Receipt of the providers of operations.
     receipt: Option<Receipt>,
 }
 
 fn prepare() -> Result<Ready, Failure> {
     let config = read_config()?;
-    // Of one process, and before it has threads: two masks are refused when the operations are prepared.
+    // The mask applies to the whole process, before it has threads: two masks are refused when the operations
+    // are prepared.
     config.operations.first().map(op::mask).transpose()?;
     let operations = Operations::prepare(&config.operations)?;
     let tls = config.tls.as_ref().map(tls::Server::new).transpose()?;
@@ -197,26 +198,26 @@ fn read_config() -> Result<Config, Failure> {
 }
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
-    // The standard library sets SO_REUSEADDR: a port is free again as soon as its last server is gone.
+    // The standard library sets SO_REUSEADDR, so that a port is free again as soon as its last server is
+    // gone.
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    // It also queues a mere 128 connections; the kernel cuts this down to what it allows.
+    // The standard library queues only 128 connections; the kernel reduces this number to its limit.
     const BACKLOG: i32 = 16384;
     listen(&listener, BACKLOG)?;
-    // Inherited by what is accepted, which saves a call for each connection.
+    // Accepted sockets inherit this, which saves a call for each connection.
     sockopt::set_tcp_nodelay(&listener, true)?;
     Ok(listener)
 }
 
-/// SIGTERM and SIGINT are how a server is told to end, and to end so is no failure. Nothing is left to be
-/// tidied up that the kernel does not tidy up by itself.
+/// Makes SIGTERM and SIGINT end the server with status 0. The kernel frees everything that is left.
 fn end_on_signals() {
     extern "C" fn end(_: libc::c_int) {
-        // SAFETY: may be called in a signal handler, and ends the process.
+        // SAFETY: `_exit` may be called in a signal handler, and ends the process.
         unsafe { libc::_exit(0) }
     }
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        // SAFETY: the handler calls nothing but `_exit`.
+        // SAFETY: the handler calls only `_exit`.
         unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
     }
 }

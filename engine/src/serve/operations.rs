@@ -1,4 +1,4 @@
-//! The operations a server performs, each proved before the first connection is accepted.
+//! Operations of a server, each proved before the first connection is accepted.
 
 use crate::contract::{ProviderName, Receipt, Task};
 use crate::failure::Failure;
@@ -17,28 +17,28 @@ pub struct Served {
     family: String,
     choice: String,
     op: String,
-    /// The setting `bytes`, where the task has one.
+    /// Setting `bytes`, if the task has one.
     bytes: Option<u64>,
     operation: Box<dyn Primitive>,
-    /// The body of each answer: of one length, whatever happened before.
+    /// Body of each answer, of one length, whatever happened before.
     done: String,
 }
 
-/// What a path asks to be performed.
+/// Operation that a path requests.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub struct Query<'a> {
     pub family: &'a str,
     pub choice: &'a str,
-    /// As it was written: a number that is none matches nothing.
+    /// Number as it was written: an invalid one matches no operation.
     pub bytes: Option<&'a str>,
     pub op: Option<&'a str>,
 }
 
-/// Why nothing was performed.
+/// Reason why no operation was performed.
 #[derive(Debug, PartialEq)]
 pub enum Refusal {
     NotPrepared,
-    /// Several operations fit, and which one was measured could not be said.
+    /// Several operations fit, so that the measured one would be unknown.
     Ambiguous,
     Failed(String),
 }
@@ -65,7 +65,7 @@ impl Operations {
         self.push(task, operation)
     }
 
-    /// Puts an operation under its path.
+    /// Adds an operation under its path.
     pub fn push(&mut self, task: &Task, operation: Box<dyn Primitive>) -> Result<(), Failure> {
         let prepared = Served {
             family: task.family.clone(),
@@ -83,7 +83,7 @@ impl Operations {
         Ok(())
     }
 
-    /// The provider of a task, opened once for all that name it.
+    /// Returns the provider of a task, opened once for all tasks that name it.
     fn provider(&mut self, task: &Task) -> Result<&dyn Provider, Failure> {
         let cpu = task.word("cpu", "native")?;
         let same = |opened: &Opened| opened.name == task.provider && opened.cpu == cpu;
@@ -112,7 +112,7 @@ impl Operations {
         self.providers.iter().find(|opened| opened.name.kind == "libcrypto")
     }
 
-    /// Fails where TLS runs on a libssl whose libcrypto is not the one of the operations.
+    /// Fails if TLS runs on a libssl whose libcrypto is not that of the operations.
     pub fn refuse_another_libcrypto(&self, spec: &ServerSpec, library: &str) -> Result<(), Failure> {
         match self.libcrypto() {
             Some(opened) if !library.starts_with("rustls") && opened.name.path != spec.libcrypto => {
@@ -126,7 +126,7 @@ impl Operations {
         }
     }
 
-    /// Who performs; several providers are strung together, in the order in which they were named.
+    /// Returns the receipt of the providers; several are joined, in the order in which they were named.
     pub fn receipt(&self) -> Option<Receipt> {
         let mut receipts = self.providers.iter().map(|opened| opened.provider.receipt());
         let mut all = receipts.next()?;
@@ -142,7 +142,7 @@ impl Operations {
         Some(Receipt { engine: engine_receipt(), ..all })
     }
 
-    /// Does once what a path asks for, and says what to answer.
+    /// Performs the operation of a path once, and returns the answer's body.
     pub fn perform(&mut self, asked: Query<'_>) -> Result<&str, Refusal> {
         let mut fitting = (0..self.prepared.len()).filter(|index| self.prepared[*index].fits(asked));
         let index = fitting.next().ok_or(Refusal::NotPrepared)?;
@@ -156,7 +156,7 @@ impl Operations {
         }
     }
 
-    /// The paths that perform something.
+    /// Returns the paths of operations.
     pub fn paths(&self) -> impl Iterator<Item = String> {
         self.prepared.iter().map(Served::path)
     }

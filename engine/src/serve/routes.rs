@@ -1,4 +1,4 @@
-//! What is where: `/bytes/N` and `/op/FAMILY/CHOICE?bytes=N&op=OP`.
+//! Paths of the server: `/bytes/N` and `/op/FAMILY/CHOICE?bytes=N&op=OP`.
 
 use super::answers::{Answer, Answers, MOST_BYTES};
 use super::operations::{Operations, Query, Refusal};
@@ -7,7 +7,7 @@ use crate::sign_in::scheme::{Reply, Server, Verdict};
 use crate::sign_in::verified::FOUND_PATH;
 use crate::store::{Rows, USED_PATH};
 
-/// What answers requests.
+/// Everything that answers requests.
 pub struct Service {
     operations: Operations,
     sign_in: Option<Box<dyn Server>>,
@@ -15,16 +15,16 @@ pub struct Service {
     pub answers: Answers,
 }
 
-/// Names and passwords fit, and it fits beside a head in what is received at a time.
+/// Limit of a form: names and passwords fit, and it fits together with a head into one read.
 const MOST_FORM_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, PartialEq)]
 pub enum Route<'a> {
     Bytes(usize),
     Operation(Query<'a>),
-    /// How often the sign-in remembered a credential.
+    /// Number of credentials that the sign-in remembered.
     Found,
-    /// How many rows were used.
+    /// Number of rows that were used.
     Used,
     Nowhere,
 }
@@ -34,12 +34,12 @@ impl Service {
         Service { operations, sign_in, rows, answers: Answers::new() }
     }
 
-    /// Whether requests have to say whose certificate their connection has.
+    /// Returns true if requests need the name in their connection's certificate.
     pub fn needs_certificates(&self) -> bool {
         self.sign_in.as_ref().is_some_and(|sign_in| sign_in.needs_certificates())
     }
 
-    /// How long a body is read before this request is answered; None where none is.
+    /// Returns the length of the body to read before this request is answered, or None without one.
     pub fn body_of(&self, request: &Request<'_>) -> Option<usize> {
         match request.body {
             Body::Counted(length) if length <= MOST_FORM_BYTES && self.is_form(request) => {
@@ -52,19 +52,19 @@ impl Service {
         }
     }
 
-    /// Whether it is for the form of the sign-in.
+    /// Returns true if the target is the form of the sign-in.
     fn is_form(&self, request: &Request<'_>) -> bool {
         let path = self.sign_in.as_ref().and_then(|sign_in| sign_in.form_path());
         path.is_some_and(|path| path == split(request.target).0)
     }
 
-    /// Whether it is for where users end what the sign-in gave them.
+    /// Returns true if the target is the path at which users end their sign-in.
     fn is_end(&self, request: &Request<'_>) -> bool {
         let path = self.sign_in.as_ref().and_then(|sign_in| sign_in.end_path());
         path.is_some_and(|path| path == split(request.target).0)
     }
 
-    /// Answers a request, with its body where one was read.
+    /// Answers a request, with its body if one was read.
     pub fn answer(&mut self, request: &Request<'_>, body: Option<&[u8]>) -> Answer<'_> {
         let persistence = request.persistence;
         let head_only = request.method == Method::Head;
@@ -96,7 +96,7 @@ impl Service {
                     self.sign_in.as_mut().map_or(Verdict::Unprotected, |sign_in| sign_in.check(request));
                 let user = match verdict {
                     Verdict::Unprotected => None,
-                    // A page is the same for all but those who want to know whom the server saw.
+                    // A page is equal for all users, except for requests that ask which user the server saw.
                     Verdict::User(name) => request.tells_user.then_some(name),
                     Verdict::Answer(Reply { status, headers, text }) => {
                         return self.answers.text_with(status, headers, text, persistence, head_only);
@@ -127,7 +127,7 @@ impl Service {
         self.answers.text(status, &text, persistence, head_only)
     }
 
-    /// The last words on a connection whose next request cannot be found.
+    /// Refuses a request as the last one of its connection, because the next one cannot be found.
     pub fn refuse(&mut self, refused: Refused) -> Answer<'_> {
         self.last(refused.status, &format!("{}\n", refused.why), false)
     }
@@ -136,7 +136,7 @@ impl Service {
         Answer { unread: true, ..self.answers.text(status, why, Persistence::Closed, head_only) }
     }
 
-    /// Why there is nothing, and what there is.
+    /// Returns the reason of a refusal, and the existing paths.
     fn directory(&self, why: &str) -> String {
         let mut text = format!("{why}; there is:\n/bytes/N, with N from 0 to {MOST_BYTES}\n");
         for path in self.operations.paths() {
@@ -147,11 +147,11 @@ impl Service {
     }
 }
 
-/// What a request's target asks for.
+/// Parses a request's target.
 pub fn route(target: &str) -> Route<'_> {
     let (path, query) = split(target);
     if let Some(bytes) = path.strip_prefix("/bytes/") {
-        // `parse` takes a sign as well.
+        // `parse` would accept a sign as well.
         let digits = bytes.bytes().all(|byte| byte.is_ascii_digit());
         return match bytes.parse() {
             Ok(bytes) if digits && bytes <= MOST_BYTES => Route::Bytes(bytes),
@@ -172,13 +172,14 @@ pub fn route(target: &str) -> Route<'_> {
     }
 }
 
-/// Path and query of a target.
+/// Splits a target into path and query.
 fn split(target: &str) -> (&str, &str) {
     let path = path_of(target);
     path.split_once('?').unwrap_or((path, ""))
 }
 
-/// A target without scheme and authority, which a client may send and a server has to take (RFC 9112, 3.2.2).
+/// Returns a target without scheme and authority, which a client may send and a server must accept (RFC 9112,
+/// 3.2.2).
 fn path_of(target: &str) -> &str {
     match target.split_once("://") {
         Some(("http" | "https", rest)) => rest.find('/').map_or("/", |slash| &rest[slash..]),

@@ -1,4 +1,4 @@
-//! A client that waits, in clear or under TLS.
+//! A client that waits, with or without TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::tls::{self, ClientSpec, Stream};
 
-/// Long enough for a machine that is busy with other things; reached only by what hangs.
+/// Time limit, long enough for a busy machine; only a hang reaches it.
 const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 pub struct Client {
@@ -22,7 +22,7 @@ pub struct Client {
 pub struct Waiting(Stream);
 
 impl Waiting {
-    /// `plainly` is what a step in clear waits for; under TLS the stream knows.
+    /// Waits until the step is done. `plainly` is the event without TLS; under TLS the stream knows it.
     fn until<T>(
         &mut self,
         plainly: PollFlags,
@@ -50,7 +50,7 @@ impl Read for Waiting {
 }
 
 impl Write for Waiting {
-    /// Under TLS each piece goes into a record of its own.
+    /// Writes a piece, which under TLS gets its own record.
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         let count = self.until(PollFlags::OUT, |stream| stream.write(from))?;
         self.flush().map(|()| count)
@@ -75,7 +75,7 @@ pub struct Reply {
 }
 
 impl Client {
-    /// Speaks TLS as `spec` says, or none without one.
+    /// Makes a client, with TLS if there is a `spec`.
     pub fn new(socket: TcpStream, spec: Option<&Value>) -> Client {
         socket.set_nodelay(true).unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -128,8 +128,8 @@ impl Client {
         count
     }
 
-    /// Whether the server has ended the connection, with nothing more said. Under TLS an end without a farewell is a
-    /// fault of the library's.
+    /// Returns true if the server has ended the connection without further bytes. Under TLS an end without a
+    /// closing alert is a fault of the library's.
     pub fn is_ended(&mut self) -> bool {
         self.held.is_empty() && self.read_more() == 0
     }

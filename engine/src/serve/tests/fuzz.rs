@@ -1,4 +1,4 @@
-//! Anything a client may send, and then some.
+//! Random requests, valid and invalid.
 
 use std::io::{Read, Write};
 
@@ -9,7 +9,7 @@ use super::{Served, get};
 use crate::http::request::{MOST_HEAD_BYTES, parse};
 use crate::random;
 
-/// Seeded, so that a failure comes again.
+/// Seeded random numbers, so that a failure can be repeated.
 struct Chance(u64);
 
 impl Chance {
@@ -26,7 +26,7 @@ impl Chance {
         pieces[self.below(pieces.len())]
     }
 
-    /// A request, or something that looks like one.
+    /// Returns a request, or bytes that resemble one.
     fn request(&mut self) -> Vec<u8> {
         const METHODS: &[&str] = &["GET", "GET", "GET", "HEAD", "POST", "get", "", "G\0T", "PRI"];
         const TARGETS: &[&str] = &[
@@ -108,7 +108,7 @@ fn the_parser_takes_anything() {
             Ok(Some(request)) => {
                 requests += 1;
                 assert!((1..=bytes.len().min(MOST_HEAD_BYTES)).contains(&request.bytes));
-                // What comes behind a request changes nothing of it, and less than it is not a request.
+                // Bytes after a request do not change it, and a shortened request is incomplete.
                 assert_eq!(Ok(Some(request)), parse(&bytes[..request.bytes]));
                 assert!(!matches!(parse(&bytes[..request.bytes - 1]), Ok(Some(_))));
                 route(request.target);
@@ -154,9 +154,9 @@ fn the_server_outlives_what_it_is_sent() {
             // The server may have ended the connection already.
             let _ = client.socket.write_all(&chance.request());
         }
-        // Unless the client sees it first.
+        // The client may have closed it first.
         let _ = shutdown(&client.socket, Shutdown::Write);
-        // It answers or not, but it ends; a reset is an end too.
+        // The server may answer or not, but it ends the connection; a reset is an end too.
         if let Err(error) = client.socket.read_to_end(&mut Vec::new()) {
             assert_eq!(std::io::ErrorKind::ConnectionReset, error.kind());
         }

@@ -1,4 +1,4 @@
-//! What is said back to what is said.
+//! Answers of the server to valid and invalid requests.
 
 use super::{Served, get};
 
@@ -157,7 +157,7 @@ fn a_request_may_come_in_any_pieces() {
     let mut client = served.client();
     for middle in 0..=two.len() {
         client.send(&two[..middle]);
-        // So that the pieces arrive apart: the first answer is awaited where there is one to await.
+        // The pieces must arrive separately: the first answer is awaited if there is one.
         let first = (middle >= get("/bytes/11").len()).then(|| client.reply());
         std::thread::sleep(std::time::Duration::from_millis(1));
         client.send(&two[middle..]);

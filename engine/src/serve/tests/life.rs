@@ -1,4 +1,4 @@
-//! How a server starts and ends.
+//! Start and end of a server.
 
 use std::net::TcpListener;
 
@@ -17,7 +17,8 @@ fn it_says_where_it_listens_and_what_it_is_made_of() {
     assert_ne!(0, served.address.port());
 }
 
-/// They may be one core: each has a loop of its own, all accept, and each performs what it has made ready itself.
+/// Cores may repeat: each entry has its own loop, all accept, and each performs the operations that it has
+/// prepared.
 #[test]
 fn it_serves_on_each_core_that_it_is_given() {
     let core = rustix::thread::sched_getcpu();
@@ -73,7 +74,7 @@ fn a_signal_ends_it_without_a_fault() {
 fn a_port_is_free_again_as_soon_as_its_server_has_ended() {
     let address = {
         let served = Served::plain();
-        // The server ends the connection, so it is the server's side that lingers.
+        // The server ends the connection, so that its side of it stays in TIME-WAIT.
         let mut client = served.client();
         client.send("GET /bytes/3 HTTP/1.0\r\n\r\n");
         assert_eq!(200, client.reply().status);

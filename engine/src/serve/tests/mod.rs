@@ -1,4 +1,4 @@
-//! The server in a process of its own, spoken to over loopback.
+//! The server in its own process, reached over loopback.
 
 mod client;
 mod fuzz;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use client::{Client, Reply};
 
-/// Set for the process that is to be the server.
+/// Variable that is set for the process that is to be the server.
 const VARIABLE: &str = "TOLLBAR_TEST_SERVES";
 
 #[test]
@@ -29,7 +29,7 @@ const VARIABLE: &str = "TOLLBAR_TEST_SERVES";
 fn the_server_itself() {
     if std::env::var_os(VARIABLE).is_some() {
         let status = super::main();
-        // SAFETY: ends the process, and runs nothing of it any more.
+        // SAFETY: ends the process, and runs no more of its code.
         unsafe { libc::_exit(status) };
     }
 }
@@ -37,9 +37,9 @@ fn the_server_itself() {
 pub struct Served {
     pub process: Child,
     pub address: SocketAddr,
-    /// The line it said when it was ready.
+    /// Line that it printed when it was ready.
     listening: Value,
-    /// How clients speak TLS to it; None in clear.
+    /// TLS settings of its clients; None without TLS.
     spec: Option<Value>,
 }
 
@@ -63,7 +63,7 @@ impl Served {
         Client::new(TcpStream::connect(self.address).unwrap(), self.spec.as_ref())
     }
 
-    /// The answer to one GET, on a connection of its own.
+    /// Sends one GET on its own connection, and returns the answer.
     fn ask(&self, target: &str) -> Reply {
         let mut client = self.client();
         client.send(get(target));
@@ -74,7 +74,7 @@ impl Served {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// CPU time used so far, in ticks of 10 ms.
+    /// Returns the CPU time used so far, in ticks of 10 ms.
     fn cpu_ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -89,7 +89,7 @@ impl Drop for Served {
     }
 }
 
-/// Starts this test program as a server; returns it with its first line of JSON.
+/// Starts this test program as a server, and returns it with its first line of JSON.
 fn start(config: &str, descriptors: Option<u64>) -> (Child, String, BufReader<ChildStdout>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -107,7 +107,7 @@ fn start(config: &str, descriptors: Option<u64>) -> (Child, String, BufReader<Ch
     process.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
     let mut out = BufReader::new(process.stdout.take().unwrap());
     let mut line = String::new();
-    // What the test program itself says comes first.
+    // The test program's own output comes first.
     while out.read_line(&mut line).unwrap() > 0 {
         match line.find('{') {
             Some(brace) => {
@@ -120,7 +120,8 @@ fn start(config: &str, descriptors: Option<u64>) -> (Child, String, BufReader<Ch
     (process, line, out)
 }
 
-/// How a server ended that was not to start: status, line on standard output, words on standard error.
+/// Starts a server that must fail, and returns its status, its line on standard output, and its standard
+/// error.
 pub fn refused(config: &str) -> (ExitStatus, String, String) {
     let (mut process, line, _out) = start(config, None);
     let mut words = String::new();

@@ -115,11 +115,11 @@ fn an_operation_is_really_performed_each_time() {
         client.send(get("/op/digest/sha-256?bytes=16777216"));
         assert_eq!(200, client.reply().status);
     }
-    // 320 MiB take more than 50 ms on any processor there is.
+    // 320 MiB take more than 50 ms on any existing processor.
     assert!(served.cpu_ticks() - before >= 5);
 }
 
-/// An operation that works twice and then no more.
+/// An operation that fails from its third call on.
 struct Failing(u32);
 
 impl Primitive for Failing {
@@ -147,7 +147,7 @@ fn a_failing_operation_is_answered_with_its_reason() {
     assert_eq!(Err(Refusal::NotPrepared), operations.perform(Query { choice: "d", ..asked }));
 
     let mut service = Service::new(operations, None, None);
-    // `bytes` is not asked of an operation that has none.
+    // An operation without the setting `bytes` ignores the `bytes` of the path.
     let text = get("/op/f/c?bytes=7");
     let request = request::parse(text.as_bytes()).unwrap().unwrap();
     let mut answers = ["200 OK", "500 Internal Server Error", "500 Internal Server Error"].into_iter();

@@ -57,7 +57,7 @@ fn without_a_descriptor_left_a_connection_waits_and_the_server_rests() {
     std::thread::sleep(Duration::from_secs(1));
     let used = served.cpu_ticks() - before;
     assert!(used <= 20, "{used} ticks of 10 ms in a second of nothing to do");
-    // Each that goes makes room for one that waits.
+    // Each client that goes makes room for one that waits.
     for mut client in clients.drain(1..) {
         assert_eq!(200, client.reply().status);
     }
@@ -75,7 +75,7 @@ fn clients_that_go_away_are_forgotten() {
             2 => client.send(get("/bytes/8000000")),
             _ => {
                 client.send(get("/bytes/8000000"));
-                // Closed by a reset.
+                // The socket closes by a reset.
                 sockopt::set_socket_linger(&client.socket, Some(Duration::ZERO)).unwrap();
             }
         }
@@ -103,6 +103,6 @@ fn a_connection_without_progress_is_overdue_after_a_minute() {
 
 #[test]
 fn a_connection_that_rests_is_small() {
-    // The memory of ten thousand of them is measured with the server.
+    // The memory of ten thousand of them is part of the server's.
     assert!(std::mem::size_of::<Connection>() <= 256, "{}", std::mem::size_of::<Connection>());
 }

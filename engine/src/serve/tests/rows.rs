@@ -1,4 +1,4 @@
-//! A row of a table for each page: read or written once its user is known.
+//! A row of a table for each page, read or written once its user is known.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn each_page_reads_a_row() {
     for rows in ["3 rows", "0 rows"] {
         assert_eq!(format!("{rows}, connections: one that is kept\n").into_bytes(), served.ask("/rows").body);
     }
-    // Rows that another has taken away are missed by the next page.
+    // The next page fails if another program has deleted the rows.
     let table = Connection::open(&PLAIN, &directory.0.join("rows/cards.sqlite")).unwrap();
     table.execute("DELETE FROM card").unwrap();
     assert_eq!(500, served.ask("/bytes/10").status);
@@ -64,7 +64,7 @@ fn each_page_writes_a_row() {
     assert!(size() > before + 100_000, "{} to {}", before, size());
 }
 
-/// The file is open while a page is made, and no longer.
+/// The file is open only while a page is made.
 #[test]
 fn a_database_may_be_opened_for_each_page() {
     let directory = Directory::new("each");
@@ -74,7 +74,7 @@ fn a_database_may_be_opened_for_each_page() {
     (0..3).for_each(|_| assert_eq!(200, served.ask("/bytes/10").status));
     let said = served.ask("/rows").body;
     assert_eq!(b"3 rows, connections: none between requests\n".to_vec(), said);
-    // It was closed cleanly: nothing is left beside it.
+    // The database was closed cleanly, without further files.
     assert_eq!(1, std::fs::read_dir(directory.0.join("rows")).unwrap().count());
 }
 

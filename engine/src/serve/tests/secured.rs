@@ -1,4 +1,4 @@
-//! The same answers in clear and under TLS, by whichever library speaks it.
+//! Equal answers with and without TLS, by each library.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");
 const RSA_CHAIN: &str = include_str!("../../tls/fixtures/rsa-2048.pem");
 const RSA_KEY: &str = include_str!("../../tls/fixtures/rsa-2048.key.pem");
 
-/// Protocol, key exchange, cipher, certificate, library.
+/// Rows of protocol, key exchange, cipher, certificate, library.
 const KINDS: &[(&str, &str, &str, &str, &str)] = &[
     ("tls-1.3", "x25519", "aes-128-gcm", "ecdsa", "rustls"),
     ("tls-1.3", "x25519mlkem768", "chacha20-poly1305", "rsa", "rustls"),
@@ -32,7 +32,7 @@ fn spec(kind: &(&str, &str, &str, &str, &str)) -> Value {
         "identities": [{"chain_pem": chain, "key_pem": key}]})
 }
 
-/// A server in clear, and one of each kind of TLS that this machine can be.
+/// Runs a test with a server without TLS, and with one of each kind of TLS that this machine supports.
 fn each(test: impl Fn(&Served)) {
     test(&Served::plain());
     each_secured(test);
@@ -42,7 +42,7 @@ fn each_secured(test: impl Fn(&Served)) {
     let mut served_kinds = 0;
     for kind in KINDS {
         let config = json!({"listen": "127.0.0.1:0", "tls": spec(kind)});
-        // A system without libssl serves what rustls speaks, and says so of the rest.
+        // A system without libssl serves the kinds that rustls supports, and refuses the others.
         if kind.4 != "rustls" && !has_libssl() {
             let (status, line, _) = refused(&config.to_string());
             assert_eq!(Some(3), status.code(), "{line}");
@@ -83,8 +83,8 @@ fn requests_in_any_records_are_answered_in_order() {
     each(|served| {
         let mut client = served.client();
         let all: String = (0..2000).map(|length| get(&format!("/bytes/{length}"))).collect();
-        // Many records in one segment, and many requests in one record: what TLS has taken from the socket
-        // must be answered without anything more coming.
+        // Many records in one segment, and many requests in one record: bytes that TLS has taken from the
+        // socket must be answered without a further event.
         for (piece, requests) in [(37, 300), (16_384, 2000)] {
             let ends = all.match_indices("GET ").map(|(at, _)| at).chain([all.len()]);
             let end = ends.take(requests + 1).last().expect("an end");
@@ -134,7 +134,7 @@ fn a_client_that_does_not_speak_tls_is_let_go() {
             socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             let _ = socket.write_all(words);
             let _ = socket.shutdown(std::net::Shutdown::Write);
-            // An alert or nothing, then the end; and no page.
+            // The server sends an alert or nothing, and then ends; it sends no page.
             let mut said = Vec::new();
             let _ = socket.read_to_end(&mut said);
             assert!(said.len() < 100, "{:?}", served.spec);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Served;
 
-/// A body is read where the form of a sign-in is, as forms are sent, and nowhere else.
+/// A body is read only at the path of a sign-in's form, and only if it is sent as forms are.
 #[test]
 fn a_body_is_read_at_the_form_alone() {
     let path = std::env::temp_dir().join(format!("tollbar-{}-form", std::process::id()));
@@ -36,7 +36,7 @@ fn a_body_is_read_at_the_form_alone() {
         let mut client = served.client();
         client.send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}"));
         if status == 302 {
-            // In two pieces, and with another request right behind.
+            // The body comes in two pieces, with another request right after it.
             client.send("dGET /login HTTP/1.1\r\nHost: x\r\n\r\n");
         }
         let reply = client.reply();

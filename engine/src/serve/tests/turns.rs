@@ -1,4 +1,4 @@
-//! Reads per wait of the event loop: as many in clear as under TLS.
+//! Reads per wait of the event loop: equal without and with TLS.
 
 use std::os::fd::OwnedFd;
 
@@ -27,7 +27,7 @@ impl Pair {
         Pair { client, server: Connection::new(server, 0), service, scratch: vec![0; 2 * MOST_HEAD_BYTES] }
     }
 
-    /// The server's turn: what it waits for after it, and how often it read.
+    /// Lets the server have its turn. Returns the event it waits for next, and its number of reads.
     fn turn(&mut self) -> (Next, u64) {
         calls::tests::tallied();
         let next = self.server.advance(&mut self.scratch, &mut self.service, 0);
@@ -45,7 +45,8 @@ fn sockets() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a pair of sockets")
 }
 
-/// A connection in clear, and one of each library and version that this machine has, none of them shaken yet.
+/// Makes connections before their handshake: one without TLS, and one of each library and version of this
+/// machine.
 fn pairs() -> Vec<(String, Pair)> {
     let (near, far) = sockets();
     let mut pairs = vec![("in clear".to_owned(), Pair::of(Stream::plain(near), Stream::plain(far)))];
@@ -72,7 +73,7 @@ fn an_answer_is_followed_by_a_wait_in_clear_and_under_tls() {
             pair.send(&get("/bytes/4096"));
             assert_eq!((Next::Read, 1), pair.turn(), "{name}");
         }
-        // Several records in the socket are one turn.
+        // Several records in the socket take one turn.
         (0..3).for_each(|_| pair.send(&get("/bytes/5")));
         let (next, reads) = pair.turn();
         assert!(next == Next::Read && reads <= 3, "{name}: {reads} reads");
