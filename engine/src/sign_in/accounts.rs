@@ -1,4 +1,4 @@
-//! The accounts that sign in: names and passwords, from a file.
+//! Accounts that sign in: names and passwords, from a file.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// `load.exchange.accounts`, as it comes in.
+/// The field `load.exchange.accounts`.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct AccountsSpec {
-    /// `name<TAB>password<TAB>groups`, a line each.
+    /// File with a line `name<TAB>password<TAB>groups` for each account.
     pub file: PathBuf,
-    /// The first line that is used, from 0.
+    /// First line that is used, from 0.
     #[serde(default)]
     pub first: usize,
     pub count: usize,
 }
 
-/// The longest name of a user.
+/// Limit of a user's name.
 pub const LONGEST_NAME: usize = 128;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub struct Account {
     pub password: String,
 }
 
-/// One at least.
+/// Accounts, at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accounts(Vec<Account>);
 
-/// Whether a user may be called so: what fits in a header and in a form as it is.
+/// Returns true if a user may have this name: it must fit in a header and in a form without encoding.
 pub fn is_name(name: &[u8]) -> bool {
     (1..=LONGEST_NAME).contains(&name.len())
         && name.iter().all(|byte| byte.is_ascii_graphic() && !b":\"\\".contains(byte))
@@ -46,7 +46,7 @@ impl Accounts {
         Ok(Accounts(accounts))
     }
 
-    /// The place of the account that goes with a number that was drawn.
+    /// Returns the place of the account for a drawn number.
     #[inline]
     pub fn drawn(&self, number: u64) -> usize {
         ((u128::from(number) * self.0.len() as u128) >> 64) as usize
@@ -57,7 +57,7 @@ impl Accounts {
     }
 
     pub fn with_wrong_passwords(mut self) -> Accounts {
-        // Of the same length, and different wherever it ends.
+        // The wrong password has the same length and differs even if it is truncated.
         for Account { password, .. } in &mut self.0 {
             let first = if password.starts_with('x') { "y" } else { "x" };
             password.replace_range(..password.chars().next().map_or(0, char::len_utf8), first);
@@ -93,7 +93,7 @@ fn parse(text: &str, first: usize, count: usize) -> Result<Vec<Account>, String>
                 (Some(name), Some(password)) if is_name(name.as_bytes()) && !password.is_empty() => {
                     Ok(Account { name: name.to_owned(), password: password.to_owned() })
                 }
-                // Not the line itself, which may hold a password.
+                // The message must not contain the line, which may hold a password.
                 _ => Err(format!("line {} is not a name, a tab and a password", number + 1)),
             }
         })
@@ -109,7 +109,7 @@ fn parse(text: &str, first: usize, count: usize) -> Result<Vec<Account>, String>
 
 #[cfg(test)]
 impl Accounts {
-    /// Of these names, with a password for each.
+    /// Makes accounts of these names, with a password for each.
     pub fn of(names: impl Iterator<Item = String>) -> Accounts {
         Accounts(names.map(|name| Account { password: format!("of {name}"), name }).collect())
     }
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// What is to be refused differs from what is right.
+    /// Accounts to refuse differ from the right ones.
     #[test]
     fn a_wrong_account_is_another() {
         let right = Accounts(parse("x\txé\nu1\té\n", 0, 2).expect("two accounts"));

@@ -1,5 +1,5 @@
-//! Keys of interfaces (`apiKey` of OpenAPI, in the header `X-API-Key`): an identifier to look up, a dot, and a secret of
-//! which the server keeps a hash.
+//! API keys (`apiKey` of OpenAPI, in the header `X-API-Key`): an identifier to look up, a dot, and a secret
+//! whose hash the server keeps.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ const UNKNOWN: &str = "an unknown key";
 const WRONG_SECRET: &str = "a key with another secret";
 const NO_SECRET: &str = "a key without its secret";
 
-// The client. The secret stands where accounts have their password.
+// Client half. The secret is the password of the account.
 
 struct Keys {
     wrong: Option<&'static str>,
@@ -74,13 +74,13 @@ impl Issuer for Keys {
     }
 }
 
-// The server.
+// Server half.
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerSettings {
     store: StoreSpec,
-    /// A file with the key of those hashes that have one, which is not in the store.
+    /// File with the key of keyed hashes, which is not in the store.
     pepper: Option<PathBuf>,
     cache: Option<CacheSpec>,
 }
@@ -90,7 +90,7 @@ struct Looks {
     pepper: Option<hmac::Key>,
 }
 
-/// No scheme of this name is registered; without a challenge there is no 401 (RFC 9110, 15.5.2).
+/// Challenge that makes a 401 possible (RFC 9110, 15.5.2); no scheme of this name is registered.
 const CHALLENGE: &str = "WWW-Authenticate: ApiKey realm=\"tollbar\"\r\n";
 const OF_SHA_256: &str = "{SHA-256}";
 const OF_HMAC: &str = "{HMAC-SHA-256}";
@@ -117,7 +117,7 @@ impl Verifier for Looks {
     }
 }
 
-/// Whether what is stored is of this secret. All ways compare in constant time.
+/// Returns true if the stored hash is that of this secret. All methods compare in constant time.
 fn is_secret(pepper: Option<&hmac::Key>, stored: &str, secret: &[u8]) -> Result<bool, String> {
     let bytes = |text| hex::decode(text).map_err(|_| "a stored hash is no hexadecimal number".to_owned());
     if let Some(text) = stored.strip_prefix(OF_SHA_256) {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::sign_in::tests::any_bytes;
 
-    /// Made by Python's hashlib and hmac, of `secret` and under `pepper`.
+    /// Hashes by Python's hashlib and hmac, of `secret` and with the key `pepper`.
     const SHA_256: &str = "{SHA-256}2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
     const HMAC: &str = "{HMAC-SHA-256}804e6d854739162fdea0d455b3aafe67f40d2919406186a27be601596ac6d306";
 

@@ -1,5 +1,5 @@
-//! Basic (RFC 7617): name and password in each request, as good as in clear text. A sign-on is a browser's first page:
-//! asked for without them, refused with a challenge, and asked for again.
+//! Basic (RFC 7617): name and password in each request, practically in clear text. A sign-on is a browser's
+//! first page: requested without them, refused with a challenge, and requested again.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ struct ServerSettings {
     cache: Option<CacheSpec>,
 }
 
-/// Looks for the password that stands behind a name and a colon.
+/// Verifier of name, colon and password.
 struct Looks(Store);
 
 impl Verifier for Looks {
@@ -69,7 +69,7 @@ struct BasicServer {
     user: String,
 }
 
-/// The charset is what clients are to encode names and passwords in (RFC 7617, 2.1).
+/// Challenge with the charset in which clients must encode names and passwords (RFC 7617, 2.1).
 const CHALLENGE: &str = "WWW-Authenticate: Basic realm=\"tollbar\", charset=\"UTF-8\"\r\n";
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
@@ -97,7 +97,7 @@ impl Server for BasicServer {
     }
 }
 
-/// Name, colon and password of an `Authorization` header, if it is one of this scheme.
+/// Decodes name, colon and password of an `Authorization` header, if it is of this scheme.
 fn decode<'a>(header: &[u8], into: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let (scheme, encoded) = header.split_at_checked(b"Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {
@@ -108,7 +108,7 @@ fn decode<'a>(header: &[u8], into: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     Some(into)
 }
 
-/// The two, where they are what they should be.
+/// Splits name and password, if both are valid.
 fn parts(credentials: &[u8]) -> Option<(&str, &[u8])> {
     let colon = credentials.iter().position(|byte| *byte == b':')?;
     let (name, password) = (&credentials[..colon], &credentials[colon + 1..]);
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_header_is_decoded() {
         let mut buffer = Vec::new();
-        // The example of RFC 7617, 2.
+        // The header is the example of RFC 7617, 2.
         assert_eq!(None, decode(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ", &mut buffer).and_then(parts));
         for header in ["Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "bASIC  QWxhZGRpbjpvcGVuIHNlc2FtZQ== "] {
             let expected = Some(("Aladdin", &b"open sesame"[..]));

@@ -1,4 +1,4 @@
-//! Bearer tokens (RFC 6750): a token alone says who asks. What is in one is its scheme's own.
+//! Bearer tokens (RFC 6750): a token alone identifies the client. Each scheme defines the token's content.
 
 use super::scheme::{END_PATH, Reply, Server, Verdict};
 use super::verified::{Found, Verifier};
@@ -17,7 +17,7 @@ impl BearerServer {
     }
 }
 
-/// To a request without a token, and to one whose token is not good (RFC 6750, 3).
+/// Challenge of a request without a token; `INVALID` is that of an invalid one (RFC 6750, 3).
 const CHALLENGE: &str = "WWW-Authenticate: Bearer realm=\"tollbar\"\r\n";
 const INVALID: &str = "WWW-Authenticate: Bearer realm=\"tollbar\", error=\"invalid_token\"\r\n";
 
@@ -50,7 +50,7 @@ impl Server for BearerServer {
     }
 }
 
-/// The token of an `Authorization` header, if it is one of this scheme.
+/// Returns the token of an `Authorization` header, if it is of this scheme.
 fn of_bearer(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked(b"Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())

@@ -1,7 +1,8 @@
-//! Certificates of clients (mutual TLS): the connection's handshake says who asks, and requests have nothing to add.
+//! Client certificates (mutual TLS): the connection's handshake identifies the client, and requests add
+//! nothing.
 //!
-//! A kind of client has one certificate, and a load as many users as it has kinds: the cost is the handshake's, and
-//! does not depend on which user's certificate is shown.
+//! A kind of client has one certificate, and a load as many users as kinds. The cost is that of the
+//! handshake, and does not depend on the certificate.
 
 use super::accounts;
 use super::scheme::{
@@ -12,7 +13,7 @@ use crate::http::prebuilt::Prebuilt;
 use crate::http::request::{Request, Status};
 use crate::http::response::{Expected, Response};
 
-/// What has to be refused is TLS' to refuse: a client without a certificate, or with a revoked one.
+/// Scheme without refusals of its own: TLS must refuse a client without a certificate, or with a revoked one.
 pub const SCHEME: Scheme = Scheme {
     name: "client-certificate",
     client,
@@ -25,11 +26,11 @@ pub const SCHEME: Scheme = Scheme {
 struct CertificateClient {
     requests: Vec<Prebuilt>,
     expected: Expected,
-    /// In the certificates of the load's kinds of client.
+    /// Names in the certificates of the load's kinds of client.
     names: Vec<String>,
-    /// The one that the server saw, of these.
+    /// Index of the name that the server saw.
     seen: usize,
-    /// Of each user, the connection that it last asked on.
+    /// Last connection of each user.
     connections: Vec<Option<u32>>,
     signs_on: bool,
 }
@@ -67,7 +68,7 @@ impl Client for CertificateClient {
         let connection = Some(visit.connection);
         let former = std::mem::replace(&mut self.connections[visit.user as usize], connection);
         self.signs_on = former != connection;
-        // Which kind of client the connection is of, it alone knows.
+        // Only the server's answer shows the kind of the connection's client.
         let seen = response.header("X-User");
         self.seen = self.names.iter().position(|name| Some(name.as_str()) == seen).unwrap_or(0);
         Ok(Judgement::Done)
@@ -77,7 +78,7 @@ impl Client for CertificateClient {
         Some(&self.names[self.seen])
     }
 
-    /// With the first request of each connection.
+    /// Returns true for the first request of each connection.
     fn signs_on(&self, _visit: &Visit) -> bool {
         self.signs_on
     }
@@ -115,7 +116,7 @@ impl Server for CertificateServer {
 mod tests {
     use super::*;
 
-    /// Of the users of a load it is the one that the server names; one that it does not know is none of them.
+    /// The user is the one that the server names; an unknown name selects the first.
     #[test]
     fn the_user_is_the_one_that_the_server_saw() {
         let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };

@@ -1,7 +1,7 @@
-//! JSON Web Tokens (RFC 7519) as bearer tokens: an issuer has signed who asks and until when, and the server verifies
-//! that without looking anything up.
+//! JSON Web Tokens (RFC 7519) as bearer tokens: an issuer has signed the user's name and the expiry, and the
+//! server verifies that without a look-up.
 //!
-//! By `jsonwebtoken`, as servers in Rust do, on the AWS-LC of the rest of the engine.
+//! `jsonwebtoken` does the work, as in many Rust servers, on the AWS-LC of the rest of the engine.
 
 use std::path::{Path, PathBuf};
 
@@ -40,14 +40,14 @@ pub const SCHEME: Scheme = Scheme {
 const EXPIRED: &str = "an expired token";
 const FORGED: &str = "a forged signature";
 const UNSIGNED: &str = "a token without a signature (alg none)";
-/// HS256, by which a public key would be a secret that all know; where HS256 is the right one, HS512.
+/// Forgery with HS256, which would use a public key as its secret; if HS256 is the right algorithm, HS512.
 const ANOTHER_ALGORITHM: &str = "a token by another algorithm with the verification key as its secret";
 const ANOTHER_AUDIENCE: &str = "a token for another audience";
 
 const ISSUER: &str = "https://issuer.tollbar.test";
 const AUDIENCE: &str = "https://web.tollbar.test";
 const LIFETIME_S: u64 = 3600;
-/// RFC 7518, 3.2: as long as the hash, at least.
+/// Least length of a secret, that of the hash (RFC 7518, 3.2).
 const LEAST_SECRET_BYTES: usize = 32;
 
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Signature {
         }
     }
 
-    /// From a secret as it is, or a private key in PEM (PKCS #8).
+    /// Reads a signing key: a secret as it is, or a private key in PEM (PKCS #8).
     fn signing_key(self, key: &[u8]) -> errors::Result<EncodingKey> {
         match self {
             Signature::Hs256 => Ok(EncodingKey::from_secret(key)),
@@ -79,7 +79,7 @@ impl Signature {
         }
     }
 
-    /// From a secret as it is, or a public key in PEM (SPKI).
+    /// Reads a verification key: a secret as it is, or a public key in PEM (SPKI).
     fn verification_key(self, key: &[u8]) -> errors::Result<DecodingKey> {
         match self {
             Signature::Hs256 => Ok(DecodingKey::from_secret(key)),
@@ -89,7 +89,7 @@ impl Signature {
         }
     }
 
-    /// A key from a file.
+    /// Reads a key from a file.
     fn read<K>(
         self,
         path: &Path,
@@ -104,15 +104,15 @@ impl Signature {
     }
 }
 
-// The client, and the issuer that it stands for.
+// Client half, with the issuer.
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClientSettings {
     signature: Signature,
-    /// The issuer's.
+    /// Key of the issuer.
     key: PathBuf,
-    /// The server's, to be tried as what it is not.
+    /// Key of the server, which a forgery misuses as a secret.
     verification_key: PathBuf,
 }
 
@@ -197,12 +197,12 @@ impl Issuer for TokenIssuer {
     }
 }
 
-// The server.
+// Server half.
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerSettings {
-    /// The only one that is taken (RFC 8725, 3.1).
+    /// Only accepted algorithm (RFC 8725, 3.1).
     signature: Signature,
     verification_key: PathBuf,
     cache: Option<CacheSpec>,
@@ -221,10 +221,10 @@ fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     Ok(BearerServer::of(by(verifier, cache)?))
 }
 
-/// As clocks go.
+/// Tolerance for clocks that differ.
 const LEEWAY_S: u64 = 60;
 
-/// Of algorithm, issuer, audience and expiry.
+/// Makes the rules for algorithm, issuer, audience and expiry.
 fn validation(signature: Signature) -> Validation {
     let mut validation = Validation::new(signature.algorithm());
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
@@ -244,7 +244,7 @@ impl Verifier for Tokens {
     fn identity(&mut self, token: &[u8]) -> Result<Option<Identity>, String> {
         let decoded = decode::<Claims>(token, &self.key, &self.validation);
         let identity = |Claims { sub: name, exp }| {
-            // Taken up to that second.
+            // A token is accepted up to and including that second.
             is_name(name.as_bytes()).then_some(Identity { name, expires_s: Some(exp as u64 + LEEWAY_S + 1) })
         };
         Ok(decoded.ok().and_then(|decoded| identity(decoded.claims)))
@@ -267,7 +267,7 @@ pub mod tests {
 
     const SECRET: &str = "a secret of at least 32 characters";
 
-    /// Each algorithm with its keys as files hold them: the issuer's and the server's.
+    /// Returns each algorithm with the keys of the issuer and of the server as files contain them.
     pub fn keys() -> [(&'static str, String, String); 4] {
         let pair = |certificate: &str| {
             let identity = identity(certificate);
@@ -290,7 +290,8 @@ pub mod tests {
         Tokens { key, validation: validation(Signature::Hs256) }
     }
 
-    /// It differs from the right one in its first letter alone, so that nothing else is what refuses it.
+    /// The forgery differs from the right signature in its first letter only, so that nothing else causes the
+    /// refusal.
     #[test]
     fn a_forged_signature_is_wrong_in_one_letter() {
         let token = issued(Some(FORGED));
@@ -302,7 +303,7 @@ pub mod tests {
         assert_ne!(right[..1], signature[..1]);
     }
 
-    /// Each claim that the server goes by has to be there, and right.
+    /// Each required claim must be there, and right.
     #[test]
     fn a_token_is_taken_with_all_its_claims() {
         let now_s = clock::unix_s();
@@ -339,7 +340,7 @@ pub mod tests {
         issuer.issue(&Account { name: "u1".to_owned(), password: String::new() }).expect("a token")
     }
 
-    /// From when and until when tokens are good: an hour from now; not any more; and for what a proof waits, with the leeway.
+    /// Tokens expire an hour from now, in the past, or, with the leeway, during the wait of a proof.
     #[test]
     fn a_token_lasts_for_its_time() {
         for (wrong, from_s) in [
@@ -356,7 +357,7 @@ pub mod tests {
         }
     }
 
-    /// What is remembered of a token ends with it, leeway and all.
+    /// A remembered identity expires with its token, leeway included.
     #[test]
     fn an_identity_expires_when_its_token_is_taken_no_more() {
         let before_s = clock::unix_s();
@@ -365,10 +366,10 @@ pub mod tests {
         assert!((3661..3670).contains(&left_s), "{left_s}");
     }
 
-    /// A server's process has its tokens verified by the key that it parsed.
+    /// A server's process verifies tokens by the key that it has parsed once.
     #[test]
     fn a_server_verifies_by_keys_that_are_kept() {
-        // Where tokens were issued or verified before, the library goes on as it began.
+        // If the process has issued or verified tokens before, the library keeps its first provider.
         if alone::tried_alone("sign_in::jwt::tests::a_server_verifies_by_keys_that_are_kept", &[]).is_some() {
             return;
         }
@@ -392,7 +393,7 @@ pub mod tests {
         }
     }
 
-    /// A server, or an issuer, whose key is none of its algorithm does not start.
+    /// A server or an issuer does not start if its key does not fit its algorithm.
     #[test]
     fn a_key_that_is_none_is_refused() {
         let folder = std::env::temp_dir().join(format!("tollbar-{}-jwt", std::process::id()));

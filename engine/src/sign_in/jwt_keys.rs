@@ -1,5 +1,5 @@
-//! Keys that tokens are verified by, parsed once for a process. `jsonwebtoken`'s own provider keeps a key's bytes and
-//! parses them for each token; a server that has a key to verify by has it ready.
+//! Verification keys of tokens, parsed once for a process. `jsonwebtoken`'s own provider stores a key's bytes
+//! and parses them for each token, unlike a server that has its key ready.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,9 +35,9 @@ enum Key {
     Public(ParsedPublicKey),
 }
 
-/// From now on the library has keys from here.
+/// Makes the library take keys from here from now on.
 pub fn keep() {
-    // Only the first of a process counts, and all are this one.
+    // The first provider of a process is final, and all calls install this one.
     let _ = PROVIDER.install_default();
 }
 
@@ -59,7 +59,8 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(Ready { algorithm: *algorithm, key }))
 }
 
-/// A key of another family than the algorithm's is none: a public key is no secret.
+/// Parses a key. A key of another family than the algorithm's is refused, because a public key must not
+/// become a secret.
 fn parse(algorithm: Algorithm, family: AlgorithmFamily, bytes: &[u8]) -> Result<Key> {
     let by: &'static dyn VerificationAlgorithm = match (algorithm, family) {
         (Algorithm::HS256, AlgorithmFamily::Hmac) => {

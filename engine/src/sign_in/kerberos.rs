@@ -1,8 +1,10 @@
-//! Kerberos (RFC 4559: SPNEGO in HTTP): a ticket from the directory, and in each request a token made with it.
+//! Kerberos (RFC 4559: SPNEGO in HTTP): a ticket from the directory, and in each request a token made with
+//! it.
 //!
-//! The client half alone: the machine's GSSAPI library makes the tokens. It asks the directory while the loop waits,
-//! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within: which begins with
-//! a request that is refused, as a browser's does that does not know yet that it is to sign in.
+//! It has only a client half: the machine's GSSAPI library makes the tokens. The library asks the directory
+//! while the loop waits, so that tickets are fetched before a chunk's accounts are opened. Only a sign-on
+//! fetches them during a chunk. It begins with a request that is refused, like that of a browser which does
+//! not know yet that it must sign in.
 
 use std::collections::VecDeque;
 use std::fs::DirBuilder;
@@ -39,44 +41,45 @@ const REPLAYED: &str = "a replayed token";
 const ANOTHER_SERVICE: &str = "a token for another service";
 
 const NEGOTIATE: &str = "Negotiate";
-/// Tickets are good for ten hours, of Samba as of MIT; a trial takes seconds.
+/// Age up to which kept tickets are used: Samba and MIT issue them for ten hours, and a trial takes seconds.
 const KEPT_FOR: Duration = Duration::from_secs(4 * 3600);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
-    /// Where the directory is.
+    /// Configuration that locates the directory.
     krb5_config: PathBuf,
-    /// `HTTP@web1.tollbar.test`.
+    /// Service name, for example `HTTP@web1.tollbar.test`.
     service: String,
-    /// One that the directory knows and the server is not.
+    /// Service that the directory knows and the server is not.
     another_service: String,
     #[serde(default)]
     persistence: Persistence,
-    /// Whether the directory trusts the service's account for delegation: its servers are given the user's ticket, to
-    /// act in its name. The client forwards it as the directory says; a proof holds it to this.
+    /// True if the directory trusts the service's account for delegation: its servers get the user's ticket,
+    /// to act in the user's name. The client forwards it as the directory decides; a proof checks that
+    /// against this field.
     #[serde(default)]
     delegate: bool,
-    /// Whether the token in `Negotiate` is SPNEGO's, with Kerberos' in it, or Kerberos' own. RFC 4559 sends the first;
-    /// servers take either.
+    /// Mechanism of the token in `Negotiate`: SPNEGO with Kerberos inside, or Kerberos alone. RFC 4559 sends
+    /// the first; servers accept both.
     mechanism: Mechanism,
-    /// Where the tickets of its users are kept for the next trial; none: each trial fetches its own.
+    /// Folder in which its users' tickets are kept for the next trial; None: each trial fetches its own.
     tickets: Option<PathBuf>,
-    /// Whether tokens are made before a chunk's accounts are opened, and not in its requests.
+    /// True if tokens are made before a chunk's accounts are opened instead of in its requests.
     #[serde(default)]
     ahead: bool,
 }
 
-/// What a token is good for.
+/// Lifetime of a token's authentication.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 enum Persistence {
-    /// The request that carries it.
+    /// The request that carries the token.
     #[default]
     Request,
     /// Its connection.
     Connection,
-    /// The cookie that the server answers with.
+    /// The cookie with which the server answers.
     Session,
 }
 
@@ -84,48 +87,48 @@ struct KerberosClient {
     library: &'static Library,
     settings: Settings,
     kind: VisitKind,
-    /// Whether each operation is a request with a token of its own.
+    /// True if each operation is a request with its own token.
     has_token_each: bool,
-    /// A proof holds the server to its own token.
+    /// True for a proof, which requires the server's own token.
     is_proof: bool,
     requests: Vec<Prebuilt>,
-    /// Without a token.
+    /// Requests without a token.
     bare: Vec<Prebuilt>,
-    /// The same, before the request with the token: how a sign-on begins.
+    /// Requests without a token that precede the one with the token, at the beginning of a sign-on.
     first: Vec<Prebuilt>,
-    /// What answers that.
+    /// Expected answer to those.
     challenged: Expected,
-    /// What the answer has to be; and where the client reads its head as well.
+    /// Expected answer; the second also keeps its head for the client.
     expected: [Expected; 2],
     accounts: Accounts,
     service: Name<'static>,
-    /// Of each account, once it has signed in.
+    /// Credentials of each account, once it has signed in.
     credentials: Vec<Option<Credentials<'static>>>,
     users: Vec<User>,
-    /// Tokens that were made ahead, of the accounts that operations will draw. An operation takes the next one, also
-    /// where another operation drew its account: a user of the load that gets to more operations than were planned
-    /// would else have a token made while the server is measured.
+    /// Tokens made ahead, for the accounts that operations will draw. An operation takes the next one, even
+    /// if another operation drew its account. Otherwise a token would be made during measurement for each
+    /// user with more operations than planned.
     tokens: VecDeque<(usize, Token)>,
     repeats: bool,
 }
 
 struct Token {
     header: Vec<u8>,
-    /// To be told the server's token; a proof alone keeps it.
+    /// Context that receives the server's token, which only a proof keeps.
     context: Option<Context<'static>>,
 }
 
 #[derive(Default)]
 struct User {
-    /// The account that it is signed in as.
+    /// Account that the user is signed in as.
     account: usize,
-    /// Of the request under way: a token, a cookie, or nothing.
+    /// Header of the current request: a token, a cookie, or nothing.
     header: Vec<u8>,
     context: Option<Context<'static>>,
-    /// The connection on which a token was last accepted.
+    /// Connection on which a token was last accepted.
     connection: Option<u32>,
     cookie: Option<Vec<u8>>,
-    /// Whether the request under way has a token.
+    /// True if the current request has a token.
     signs_on: bool,
 }
 
@@ -167,7 +170,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 }
 
 impl KerberosClient {
-    /// A token of an account, which signs in first unless it has before.
+    /// Makes a token of an account, which signs in first if it has not.
     fn token(&mut self, account: usize) -> Result<Token, Fault> {
         let mechanism = self.settings.mechanism;
         if self.credentials[account].is_none() {
@@ -196,15 +199,16 @@ impl KerberosClient {
         Ok(Token { header: header(NEGOTIATE, &step.token), context: self.is_proof.then_some(context) })
     }
 
-    /// Where the tickets of an account are kept. Not of one that signs on, for that fetches them; and a proof sees the
-    /// directory give its tickets, and refuse those that are to be refused.
+    /// Returns the file of an account's tickets. A sign-on has none, because it must fetch them; nor has a
+    /// proof, because the directory must issue its tickets, and refuse those of wrong accounts.
     fn kept(&self, account: usize) -> Option<PathBuf> {
         let tickets = self.settings.tickets.as_ref();
         let tickets = tickets.filter(|_| self.kind == VisitKind::Request && !self.is_proof)?;
         Some(tickets.join(format!("{}-{}", self.settings.service, self.accounts[account].name)))
     }
 
-    /// Keeps the tickets of an account. Another trial may do so at the same time, so the file is whole when it is there.
+    /// Stores the tickets of an account. Another trial may do so at the same time, so that the file appears
+    /// only when complete.
     fn keep(&self, account: usize, user: &Name, tickets: &Path) -> Result<(), Fault> {
         let words = |words| refused(format!("{}: {words}", tickets.display()));
         let mut own = tickets.as_os_str().to_owned();
@@ -219,7 +223,7 @@ impl KerberosClient {
         let fetched = self.library.fetch(user, &self.accounts[account].password, &self.service, own);
         let kept = fetched.and_then(|()| std::fs::rename(own, tickets).map_err(|error| error.to_string()));
         kept.map_err(|error| {
-            // What was begun of it, if anything was.
+            // Remove a partly written file.
             let _ = std::fs::remove_file(own);
             words(error)
         })
@@ -230,12 +234,12 @@ impl KerberosClient {
         context.step(credentials, &self.service, came).map_err(refused)
     }
 
-    /// Whether the request under way is a sign-on's first, by which the client learns that it is to sign in.
+    /// Returns true if the current request is the first of a sign-on, whose refusal makes the client sign in.
     fn is_first(&self, visit: &Visit) -> bool {
         self.kind == VisitKind::SignOn && visit.leg == 0
     }
 
-    /// Whether a user has what takes the place of a token.
+    /// Returns true if a user has a connection or cookie that replaces a token.
     fn is_signed_in(&self, visit: &Visit) -> bool {
         let user = &self.users[visit.user as usize];
         self.kind == VisitKind::Request
@@ -246,8 +250,8 @@ impl KerberosClient {
             }
     }
 
-    /// Holds the server to the token in its answer: it has the key of the service that was asked for. And the directory to
-    /// what was said of that service's account: the user's ticket was forwarded to it, or it was not.
+    /// Checks that the token in the answer proves the server to have the service's key. Also checks that the
+    /// user's ticket was forwarded to the service exactly if `delegate` is set.
     fn prove_server(&self, user: &mut User, response: &Response) -> Result<(), Fault> {
         let Some(mut context) = user.context.take() else { return Ok(()) };
         let came = token(NEGOTIATE, response)?;
@@ -370,20 +374,20 @@ impl Client for KerberosClient {
                 if let Ok(another) = self.library.service(&self.settings.another_service) {
                     self.service = another;
                 }
-                // What they have signed in with before was good.
+                // Earlier sign-ins were valid, so that they must be forgotten.
                 self.users.fill_with(User::default);
             }
         }
     }
 }
 
-/// Whether tickets are there, and will be good for longer than a trial lasts.
+/// Returns true if tickets exist, and will be valid for longer than a trial.
 fn is_fresh(tickets: &Path) -> bool {
     let made = std::fs::metadata(tickets).and_then(|found| found.modified());
     made.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < KEPT_FOR))
 }
 
-/// A request's header with the cookie that an answer sets.
+/// Returns a request header with the cookie that an answer sets.
 fn cookie(response: &Response) -> Result<Vec<u8>, Fault> {
     let set = response.header("Set-Cookie").and_then(|value| value.split(';').next());
     let cookie = set.ok_or_else(|| refused("the server set no cookie"))?;

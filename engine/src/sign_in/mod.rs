@@ -1,5 +1,5 @@
-//! How a client says who asks, and how a server finds out: one file a sign-in scheme, with its client half and its
-//! server half, and one line in the table below that makes it known.
+//! Sign-in schemes, by which a server identifies its client. Each scheme has one file with its client half
+//! and its server half, and one line in the table below.
 
 pub mod accounts;
 mod anonymous;
@@ -37,7 +37,7 @@ use accounts::{Accounts, AccountsSpec};
 use scheme::{Client, PLACE, Scheme, Server, Settings, Setup, Visit, VisitKind, Wrong};
 use verified::KnownCache;
 
-/// The schemes that there are.
+/// Table of the schemes.
 const SCHEMES: &[Scheme] = &[
     anonymous::SCHEME,
     api_key::SCHEME,
@@ -53,7 +53,7 @@ const SCHEMES: &[Scheme] = &[
     session_cookie::SCHEME,
 ];
 
-/// The scheme of this name; `place` is where it was named.
+/// Returns the scheme of this name; `place` is the field that named it.
 fn scheme(name: &str, place: &str) -> Result<&'static Scheme, Failure> {
     SCHEMES.iter().find(|scheme| scheme.name == name).ok_or_else(|| {
         let known: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
@@ -61,36 +61,36 @@ fn scheme(name: &str, place: &str) -> Result<&'static Scheme, Failure> {
     })
 }
 
-/// `load.exchange`, as it comes in.
+/// The field `load.exchange`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct SignInSpec {
     scheme: String,
     accounts: Option<AccountsSpec>,
     #[serde(default)]
     operation: VisitKind,
-    /// Whom the server remembers, and how many of those come.
+    /// Server's cache of verified credentials, and the share of users in it.
     pub cache: Option<KnownCache>,
-    /// The server's own store of what it knows users by, which a proof changes as another than the server would.
+    /// Server's own store of its users, which a proof changes as another program would.
     store: Option<PathBuf>,
-    /// The scheme's own.
+    /// Fields of the scheme.
     #[serde(flatten)]
     settings: Settings,
 }
 
-/// The users of a load, and what they ask for.
+/// Users of a load, and their requests.
 #[derive(Clone)]
 pub struct Visitors {
     pub site: Site,
-    /// Users of a loop at the most.
+    /// Limit of users in a loop.
     pub users: usize,
-    /// The common names in the certificates of the kinds of client that are used; None where one has none.
+    /// Common names in the certificates of the used kinds of client; None if one has none.
     pub certificate_names: Option<Vec<String>>,
-    /// How they sign in; without, they do not.
+    /// Sign-in; None: they do not sign in.
     pub sign_in: Option<SignInSpec>,
 }
 
 impl Visitors {
-    /// The scheme that they sign in by.
+    /// Returns the scheme by which they sign in.
     pub fn scheme(&self) -> Result<&'static Scheme, Failure> {
         match &self.sign_in {
             None => Ok(&anonymous::SCHEME),
@@ -99,24 +99,24 @@ impl Visitors {
     }
 }
 
-/// How the users of a load sign in, and which of its paths they ask for: the client half of a scheme, made for one load.
+/// Sign-in of a load's users, with the paths they draw: the client half of a scheme, made for one load.
 pub struct SignIn {
     client: Box<dyn Client>,
     paths: usize,
 }
 
 impl SignIn {
-    /// For the timed part: all paths of a load.
+    /// Makes the sign-in of the timed part, with all paths of a load.
     pub fn new(visitors: &Visitors) -> Result<SignIn, Failure> {
         SignIn::made(visitors, &visitors.site.page.paths, false, |accounts| accounts)
     }
 
-    /// For a proof: one path.
+    /// Makes the sign-in of a proof, with one path.
     pub fn proof(visitors: &Visitors, path: &str) -> Result<SignIn, Failure> {
         SignIn::made(visitors, &[path.to_owned()], true, |accounts| accounts)
     }
 
-    /// One that has to be refused: at once, or from when it is told to do wrong.
+    /// Makes a sign-in that must be refused: at once, or after `do_wrong`.
     pub fn wrong(visitors: &Visitors, path: &str, wrong: Wrong) -> Result<SignIn, Failure> {
         let paths = &[path.to_owned()];
         match wrong {
@@ -167,7 +167,7 @@ impl SignIn {
         SignIn { client, paths: 1 }
     }
 
-    /// Draws the next visit of a user, which begins on this connection of it.
+    /// Draws the next visit of a user, which begins on this connection.
     #[inline]
     pub fn draw(&self, user: u32, connection: u32, random: &mut UserRandom) -> Visit {
         let (path, unique) = random.request(self.paths);
@@ -191,11 +191,11 @@ impl std::ops::DerefMut for SignIn {
     }
 }
 
-/// Who may see the embedded server's protected pages: `sign_in` of its configuration, as it comes in.
+/// Protection of the embedded server's pages: the field `sign_in` of its configuration.
 #[derive(Deserialize, Debug)]
 pub struct Gate {
     scheme: String,
-    /// The scheme's own.
+    /// Fields of the scheme.
     #[serde(flatten)]
     settings: Settings,
 }

@@ -1,4 +1,4 @@
-//! What Kerberos and NTLM have in common on the wire (RFC 4559): tokens in base64, after the name of the scheme.
+//! Common wire format of Kerberos and NTLM (RFC 4559): tokens in base64, after the name of the scheme.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,12 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use crate::failure::{self, Fault};
 use crate::http::response::Response;
 
-/// A request's header with a token, and the end of its line.
+/// Returns a request header with a token, and the end of its line.
 pub fn header(scheme: &str, token: &[u8]) -> Vec<u8> {
     format!("Authorization: {scheme} {}\r\n", STANDARD.encode(token)).into_bytes()
 }
 
-/// The token in the head of an answer.
+/// Returns the token in the head of an answer.
 pub fn token(scheme: &str, response: &Response) -> Result<Vec<u8>, Fault> {
     let found = response.headers("WWW-Authenticate").find_map(|value| {
         let (name, token) = value.split_once(' ')?;
@@ -20,7 +20,7 @@ pub fn token(scheme: &str, response: &Response) -> Result<Vec<u8>, Fault> {
     found.ok_or_else(|| refused(format!("no token of {scheme} in the answer")))
 }
 
-/// A library or a server that does not go on with a sign-in.
+/// Makes the fault of a library or a server that does not continue a sign-in.
 pub fn refused(words: impl Into<String>) -> Fault {
     Fault::new(failure::SIGN_IN, words)
 }
@@ -38,7 +38,7 @@ mod tests {
         response
     }
 
-    /// A token is found beside other challenges, and nothing else is taken for one.
+    /// A token is found among other challenges, and nothing else is mistaken for one.
     #[test]
     fn a_token_is_found_in_an_answer() {
         for (headers, expected) in [

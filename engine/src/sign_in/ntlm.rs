@@ -1,6 +1,6 @@
-//! NTLM: three messages on one connection, which is the user's from then on.
+//! NTLM: three messages on one connection, which then belongs to the user.
 //!
-//! The client half alone: the machine's GSSAPI library makes the messages.
+//! It has only a client half: the machine's GSSAPI library makes the messages.
 
 use serde::Deserialize;
 
@@ -28,9 +28,9 @@ const NTLM: &str = "NTLM";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
-    /// `TOLLBAR`: of the accounts.
+    /// Domain of the accounts, for example `TOLLBAR`.
     domain: String,
-    /// `HTTP@web1.tollbar.test`.
+    /// Service name, for example `HTTP@web1.tollbar.test`.
     service: String,
 }
 
@@ -38,7 +38,8 @@ struct NtlmClient {
     library: &'static Library,
     kind: VisitKind,
     domain: String,
-    /// The first leg's, the last leg's, and those of a connection that has signed in.
+    /// Requests of the first leg; `last` are those of the last leg, `bare` those of a connection that has
+    /// signed in.
     first: Vec<Prebuilt>,
     last: Vec<Prebuilt>,
     bare: Vec<Prebuilt>,
@@ -53,12 +54,12 @@ struct NtlmClient {
 #[derive(Default)]
 struct User {
     account: usize,
-    /// Of the request under way.
+    /// Header of the current request.
     header: Vec<u8>,
-    /// The last answer to a challenge.
+    /// Last answer to a challenge.
     answer: Vec<u8>,
     handshake: Option<Handshake>,
-    /// The connection that has signed in.
+    /// Connection that has signed in.
     connection: Option<u32>,
 }
 
@@ -94,7 +95,7 @@ impl NtlmClient {
         Ok(Handshake { context: self.library.context(Mechanism::Ntlm), credentials })
     }
 
-    /// The header with the next message, after what came.
+    /// Makes the header with the next message, after the server's.
     fn next(&mut self, user: u32, came: &[u8]) -> Result<(), Fault> {
         let user = &mut self.users[user as usize];
         let Some(Handshake { context, credentials }) = &mut user.handshake else { return Ok(()) };
@@ -151,7 +152,7 @@ impl Client for NtlmClient {
         Ok(Judgement::Done)
     }
 
-    /// A connection that has signed in is asked for nothing more.
+    /// Returns true for the last leg: a connection that has signed in needs no further messages.
     fn signs_on(&self, visit: &Visit) -> bool {
         visit.leg > 0
     }

@@ -1,4 +1,4 @@
-//! Bearer tokens that say nothing: random numbers, of which the server keeps the hashes in SQL.
+//! Opaque bearer tokens: random numbers, whose hashes the server keeps in SQL.
 
 use std::path::PathBuf;
 
@@ -32,14 +32,14 @@ pub const SCHEME: Scheme = Scheme {
 const UNKNOWN: &str = "an unknown token";
 const EXPIRED: &str = "an expired token";
 
-// The client. A token stands where accounts have their password.
+// Client half. A token is the password of the account.
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClientSettings {
-    /// A file with a token that the server knows and that has expired.
+    /// File with a token that the server knows and that has expired.
     expired: PathBuf,
-    /// One with a token that it takes, and that no account shows: a proof ends it.
+    /// File with a valid token that no account uses: a proof ends it.
     spare: PathBuf,
 }
 
@@ -80,7 +80,7 @@ impl Issuer for Given {
     }
 }
 
-// The server.
+// Server half.
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

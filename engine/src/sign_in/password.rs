@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::calls;
 
-/// Whether a stored hash is that of a password; an error where it is no hash this server knows.
+/// Returns true if a stored hash is that of a password, or an error if this server does not know its format.
 pub fn matches(stored: &str, password: &[u8]) -> Result<bool, String> {
     calls::tally("password hash");
     let unknown = || "a stored hash is none of {SHA}, {SSHA}, $2a$, $2b$, $2y$ and $argon2id$".to_owned();
@@ -24,8 +24,8 @@ pub fn matches(stored: &str, password: &[u8]) -> Result<bool, String> {
     }
     if stored.starts_with("$argon2id$") {
         let hash = PasswordHash::new(stored).ok().filter(|hash| hash.hash.is_some()).ok_or_else(unknown)?;
-        // Lanes are computed on the threads of rayon: one, for an idle one spends time looking for work. Where there is a
-        // pool already, this does nothing.
+        // The crate computes lanes on the threads of rayon; one is enough, because an idle one spends time
+        // looking for work. This has no effect if a pool exists already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
         return match Argon2::default().verify_password(password, &hash) {
             Ok(()) => Ok(true),
@@ -34,7 +34,7 @@ pub fn matches(stored: &str, password: &[u8]) -> Result<bool, String> {
         };
     }
     if stored.starts_with("$2") {
-        // Compares in constant time.
+        // The comparison takes constant time.
         return bcrypt::verify(password, stored).map_err(|_| unknown());
     }
     Err(unknown())
@@ -44,7 +44,8 @@ pub fn matches(stored: &str, password: &[u8]) -> Result<bool, String> {
 mod tests {
     use super::*;
 
-    /// Made by other implementations: Python's hashlib, Apache's htpasswd, the reference implementation of Argon2.
+    /// Hashes of other implementations: Python's hashlib, Apache's htpasswd, the reference implementation of
+    /// Argon2.
     const KNOWN: &[&str] = &[
         "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=",
         "{SSHA}Xgvcg8iHuLf395P3+UgzYh5nZ5UNj7ZWm3Alcg==",
@@ -58,7 +59,7 @@ mod tests {
             assert_eq!(Ok(true), matches(stored, b"password"), "{stored}");
             assert_eq!(Ok(false), matches(stored, b"passwore"), "{stored}");
             assert_eq!(Ok(false), matches(stored, b""), "{stored}");
-            // What a thief of the table has is no password.
+            // The stored hash is not a password: stealing the table is not enough.
             assert_eq!(Ok(false), matches(stored, stored.as_bytes()), "{stored}");
         }
     }

@@ -1,5 +1,5 @@
-//! Which account each visit is of: one that is drawn, or where the server remembers whom it has verified, one of those
-//! that come again and again at just the share that was asked for, and else one that comes as if for the first time.
+//! Accounts of visits. They are drawn, unless the server remembers verified users: then accounts that return
+//! make up exactly the requested share, and all others appear to be new.
 
 use super::accounts::Accounts;
 use super::scheme::Visit;
@@ -7,9 +7,10 @@ use super::verified::KnownCache;
 use crate::failure::Failure;
 use crate::random::Sequence;
 
-/// A cache may hold so many more than it was told until it has tidied up, and the order in which it forgets is as exact.
+/// Tolerance of a cache: it may exceed its size by this before it evicts, and the order of eviction is
+/// equally inexact.
 const SLACK: u64 = 1_024;
-/// Any: which accounts follow each other says nothing.
+/// Seed of the order of the other accounts, which does not matter.
 const SEED: u64 = 0x6361_6368;
 
 pub enum Returning {
@@ -17,19 +18,19 @@ pub enum Returning {
     Shared(Turns),
 }
 
-/// The first accounts come again and again, one after the other; all others in an order that is as if drawn, so long that
-/// the server has forgotten each before it comes once more.
+/// Turns of accounts. The first accounts return in sequence; all others follow in a shuffled order that is so
+/// long that the server has forgotten each before it returns.
 pub struct Turns {
     spec: KnownCache,
     again: usize,
     others: Vec<usize>,
-    /// How many of those that come again have come for the first time, which the server has to verify.
+    /// Number of returning accounts that have come once, which the server must verify.
     known: usize,
-    /// The place in the hundred, or what divides it, since the phase began.
+    /// Place in the hundred, or in its divisor, since the phase began.
     place: u64,
     hits: usize,
     misses: usize,
-    /// Of each user's visit under way.
+    /// Turn of each user's current visit.
     of_users: Vec<Turn>,
 }
 
@@ -40,7 +41,7 @@ struct Turn {
 }
 
 impl Returning {
-    /// For so many users at a time.
+    /// Prepares the turns for this number of users at a time.
     pub fn of(spec: Option<KnownCache>, accounts: &Accounts, users: usize) -> Result<Returning, Failure> {
         let Some(spec) = spec else { return Ok(Returning::Drawn) };
         let KnownCache { hit_percent, entries, .. } = spec;
@@ -50,7 +51,7 @@ impl Returning {
             return refuse("more than all".to_owned());
         }
         let (count, again) = (accounts.iter().count() as u64, users as u64);
-        // Between two visits of one that comes again.
+        // Between two visits of a returning account there are this many others.
         let between = (100 - hit_percent) * again / hit_percent.max(1) + again;
         if hit_percent > 0 && between + SLACK > entries {
             return refuse(format!(
@@ -74,14 +75,14 @@ impl Returning {
         Ok(Returning::Shared(Turns { spec, again, others, known: 0, place: 0, hits: 0, misses: 0, of_users }))
     }
 
-    /// A phase begins, and with it the first place.
+    /// Begins a phase, at the first place.
     pub fn enter(&mut self) {
         if let Returning::Shared(turns) = self {
             turns.place = 0;
         }
     }
 
-    /// So many visits, or a multiple, have just the share.
+    /// Returns the smallest number of visits in which the share is exact.
     pub fn whole(&self) -> u64 {
         match self {
             Returning::Drawn => 1,
@@ -89,7 +90,7 @@ impl Returning {
         }
     }
 
-    /// A visit begins; the place of its account.
+    /// Begins a visit, and returns the place of its account.
     #[inline]
     pub fn begin(&mut self, visit: &Visit, accounts: &Accounts) -> usize {
         if let Returning::Shared(turns) = self {
@@ -98,7 +99,7 @@ impl Returning {
         self.account(visit, accounts)
     }
 
-    /// The account of a visit that has begun.
+    /// Returns the account of a visit that has begun.
     #[inline]
     pub fn account(&self, visit: &Visit, accounts: &Accounts) -> usize {
         match self {
@@ -107,13 +108,13 @@ impl Returning {
         }
     }
 
-    /// Whether the server remembers the account of a visit that has begun.
+    /// Returns true if the server remembers the account of a visit that has begun.
     #[inline]
     pub fn is_hit(&self, visit: &Visit) -> bool {
         matches!(self, Returning::Shared(turns) if turns.of_users[visit.user as usize].is_hit)
     }
 
-    /// The accounts that these visits, or as many, will be of.
+    /// Returns the accounts of these visits, or of an equal number.
     pub fn ahead(&self, visits: &[Visit], accounts: &Accounts) -> Vec<usize> {
         match self {
             Returning::Drawn => visits.iter().map(|visit| accounts.drawn(visit.unique)).collect(),
@@ -139,7 +140,7 @@ impl Turns {
             self.known += 1;
             return Turn { account: self.known - 1, is_hit: false };
         }
-        // As even as can be: after so many places, this share of them.
+        // Hits are spread as evenly as possible over the places.
         let hits = |places: u64| places * self.spec.hit_percent / 100;
         let is_hit = hits(self.place + 1) > hits(self.place);
         self.place += 1;
@@ -165,7 +166,7 @@ mod tests {
         Accounts::of((0..count).map(|number| format!("u{number}")))
     }
 
-    /// The least cache that keeps those who come again, and the least number of accounts that it does not hold.
+    /// The cache must keep all returning accounts, and the others must exceed its size.
     #[test]
     fn a_share_needs_so_large_a_cache_and_so_many_accounts() {
         let made = |hit_percent, entries, count| {
@@ -182,13 +183,13 @@ mod tests {
                 "{too_few}"
             );
         }
-        // All of them hits, or none.
+        // A share of all or none is possible.
         assert_eq!(Ok(()), made(100, 1_026, 2));
         assert!(made(101, 1_026, 2).expect_err("more than all").contains("101 %"));
         assert_eq!(Ok(()), made(0, 1, 2 + 1 + 2 * SLACK as usize));
     }
 
-    /// Who comes when: at first those that come again, which the server has not seen; then each in its turn.
+    /// First come the returning accounts, which the server has not seen; then each account in its turn.
     #[test]
     fn those_that_come_again_and_all_others_have_their_turns() {
         let accounts = accounts(3_100);
@@ -206,14 +207,14 @@ mod tests {
         let hits: Vec<_> = turns.iter().filter(|turn| turn.1).map(|turn| turn.0).collect();
         assert_eq!((0..3_097).map(|number| number % 3).collect::<Vec<_>>(), hits);
         assert!(turns.chunks(2).all(|pair| !pair[0].1 && pair[1].1));
-        // All others once, in no order, before the first of them comes again.
+        // All others come once, shuffled, before the first of them returns.
         let others: Vec<_> = turns.iter().filter(|turn| !turn.1).map(|turn| turn.0).collect();
         let mut sorted = others.clone();
         sorted.sort_unstable();
         assert_eq!((3..3_100).collect::<Vec<_>>(), sorted);
         assert!(others.windows(2).filter(|pair| pair[0] < pair[1]).count().abs_diff(1_548) < 150);
         assert_eq!((first, (first, false)), (others[0], turn(&mut returning)));
-        // A phase begins with the first place of a whole.
+        // A phase begins with the first place of a whole share.
         returning.enter();
         assert_eq!((others[1], false), turn(&mut returning));
         assert!(turn(&mut returning).1);
@@ -221,7 +222,7 @@ mod tests {
         assert!(Returning::Drawn.cache().is_none() && !Returning::Drawn.is_hit(&visit));
     }
 
-    /// Those that visits will be of are made ready: with some to spare, and from where the last ones ended.
+    /// The accounts ahead include some to spare, and continue from the end of the last ones.
     #[test]
     fn those_that_will_come_are_known_ahead() {
         let accounts = accounts(3_100);
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(vec![0, 3_099], Returning::Drawn.ahead(&visits, &accounts));
     }
 
-    /// As many visits as have just the share: the least such number.
+    /// A whole is the smallest number of visits in which the share is exact.
     #[test]
     fn a_whole_has_just_the_share() {
         for (hit_percent, whole) in

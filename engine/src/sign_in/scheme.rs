@@ -1,7 +1,8 @@
-//! What a sign-in scheme is: a client half and a server half, and what a server has to refuse of it.
+//! Interface of a sign-in scheme: a client half, a server half, and the inputs that a server must refuse.
 //!
-//! The client half (`Client`) sends the requests of a user's visit, expects something of each answer and says whether
-//! another leg follows. The server half (`Server`) checks what the embedded server is asked.
+//! The client half (`Client`) sends the requests of a user's visit, declares the expected answers, and
+//! decides whether another leg follows. The server half (`Server`) checks the requests to the embedded
+//! server.
 
 use std::path::Path;
 
@@ -22,29 +23,31 @@ type MakeServer = fn(&Settings) -> Result<Box<dyn Server>, Failure>;
 pub struct Scheme {
     pub name: &'static str,
     pub client: fn(&Setup) -> Result<Box<dyn Client>, Failure>,
-    /// None where the embedded server does not offer it.
+    /// Constructor of the server half; None if the embedded server does not support the scheme.
     pub server: Option<MakeServer>,
-    /// Whether a user's first operation leaves something that its later ones use: it is asked for before anything is
-    /// accounted for.
+    /// True if a user's first operation leaves state that its later ones use: that operation is done before
+    /// anything is counted.
     pub keeps_state: bool,
-    /// Whether it has the operation `sign-on`: more, at the first page, than a request of a client that has what it needs.
+    /// True if it has the operation `sign-on`: more work at the first page than a request of a client that
+    /// has signed in.
     pub has_sign_on: bool,
-    /// What a server has to refuse.
+    /// Inputs that a server must refuse.
     pub refused: &'static [Wrong],
 }
 
-/// What is wrong with a sign-in that has to be refused.
+/// Error in a sign-in that must be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
     NoCredentials,
     Password,
     User,
-    /// What the scheme's client does when it is told to (`Client::do_wrong`), after an operation that was right.
+    /// Error that the scheme's client makes on request (`Client::do_wrong`), after an operation that was
+    /// right.
     Own(&'static str),
 }
 
 impl Wrong {
-    /// As the proof says it.
+    /// Returns the error's name in the proof.
     pub fn words(self) -> &'static str {
         match self {
             Wrong::NoCredentials => "no credentials",
@@ -55,37 +58,37 @@ impl Wrong {
     }
 }
 
-/// One operation of one user: over, counted and timed as a whole, with the answer to its last request.
+/// An operation of one user, timed as a whole, which ends with the answer to its last request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Visit {
-    /// Among the users of its loop, from 0.
+    /// Number among the users of its loop, from 0.
     pub user: u32,
-    /// Which of its requests is under way, from 0.
+    /// Number of its current request, from 0.
     pub leg: u8,
     pub path: u16,
-    /// A number that no other visit has drawn: its unique query, its nonce, its account.
+    /// Number that no other visit has drawn: its unique query, its nonce, its account.
     pub unique: u64,
-    /// Which of the user's connections it is on: another number after each new one.
+    /// Number of the user's connection, which each new one changes.
     pub connection: u32,
 }
 
-/// What one operation is.
+/// Kind of an operation.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum VisitKind {
-    /// A protected page, with what a user has from visits before.
+    /// A protected page, with the state of earlier visits.
     #[default]
     Request,
     /// Everything from the first request without credentials to the first protected page.
     SignOn,
 }
 
-// The client half.
+// Client half.
 
-/// What an answer means for its operation.
+/// Result of an answer for its operation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// The operation has what it was started for.
+    /// The operation is complete.
     Done,
     /// The next leg follows: on the same connection, or on a new one if the server does not keep this one.
     Continue,
@@ -93,26 +96,25 @@ pub enum Judgement {
 
 /// The client half of a scheme: one for all users of a loop.
 pub trait Client {
-    /// Whether it wants to know beforehand which operations there will be (`prepare`).
+    /// Returns true if it needs the coming operations beforehand (`prepare`).
     fn prepares(&self) -> bool {
         false
     }
 
-    /// Makes ready what these operations will need, before anything is accounted for. There may be more of them than
-    /// these, and fewer.
+    /// Prepares these operations, before anything is counted. More or fewer of them may follow.
     fn prepare(&mut self, _visits: &[Visit]) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// A phase of the load begins.
+    /// Begins a phase of the load.
     fn enter(&mut self) {}
 
-    /// So many operations, or a multiple, make a whole: a phase ends with one.
+    /// Returns the number of which a phase's operations must be a multiple.
     fn whole(&self) -> u64 {
         1
     }
 
-    /// Whether it can keep to a share of operations with a credential that the server remembers.
+    /// Returns true if it can keep a share of operations whose credentials the server remembers.
     fn knows_of_a_cache(&self) -> bool {
         false
     }
@@ -122,146 +124,147 @@ pub trait Client {
         Ok(())
     }
 
-    /// The bytes of the request under way: the same ones each time until its answer has come.
+    /// Returns the bytes of the current request, which stay the same until its answer has come.
     fn request(&mut self, visit: &Visit) -> &[u8];
 
-    /// What the answer to the request under way has to be, as far as that is known before it came.
+    /// Returns the expected answer to the current request, as far as it is known beforehand.
     fn expected(&self, visit: &Visit) -> &Expected;
 
-    /// Judges a whole answer. A fault fails the operation.
+    /// Judges a complete answer. A fault fails the operation.
     fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
         response.check(self.expected(visit)).map(|()| Judgement::Done)
     }
 
-    /// Whether the server has authenticated the user by a credential in this operation, which is done: and not by what
-    /// it gave for one before, or by the connection.
+    /// Returns true if the server authenticated the user by a credential in this completed operation, not by
+    /// state of an earlier one or by the connection.
     fn signs_on(&self, _visit: &Visit) -> bool {
         true
     }
 
-    /// The name of the user that the operation signs in, where it signs one in.
+    /// Returns the name of the user that the operation signs in, if it does.
     fn user(&self, _visit: &Visit) -> Option<&str> {
         None
     }
 
-    /// The library that does its work, and its version.
+    /// Returns the library that does its work, and its version.
     fn library(&self) -> Option<&str> {
         None
     }
 
-    /// Why a server that is as this one was told has not to refuse a wrong thing of the scheme's own; None: it has to.
+    /// Returns the reason why a server with this configuration need not refuse an error of the scheme's; None
+    /// if it must.
     fn why_not(&self, _wrong: &'static str) -> Option<&'static str> {
         None
     }
 
-    /// What a wrong thing comes to with this server, where that takes more than the scheme's own words.
+    /// Returns an error's name for this server, if the scheme's own name is not enough.
     fn says(&self, _wrong: &'static str) -> Option<String> {
         None
     }
 
-    /// From now on does one of the wrong things that its scheme names (`Wrong::Own`).
+    /// Makes one of the errors that its scheme names (`Wrong::Own`) from now on.
     fn do_wrong(&mut self, _wrong: &'static str) {}
 
-    /// How many pages the operation that did it was given, before what had to be refused.
+    /// Returns the number of pages that the operation got before the refusal.
     fn given_before(&self) -> u64 {
         0
     }
 }
 
-/// What a scheme's client half is made from.
+/// Input of a scheme's client half.
 pub struct Setup<'a> {
-    /// What is asked for, and what has to answer.
+    /// Pages, and their expected answers.
     pub site: &'a Site,
     pub paths: &'a [String],
     pub kind: VisitKind,
     pub settings: &'a Settings,
     pub accounts: Option<Accounts>,
-    /// Users of a loop at the most.
+    /// Limit of users in a loop.
     pub users: usize,
     pub cache: Option<KnownCache>,
-    /// The server's own store of what it knows users by, where a proof may change it.
+    /// Server's own store of its users, if a proof may change it.
     pub store: Option<&'a Path>,
-    /// The common names in the certificates of the kinds of client that are used; None where one has none.
+    /// Common names in the certificates of the used kinds of client; None if one has none.
     pub certificate_names: Option<&'a [String]>,
     pub is_proof: bool,
 }
 
-/// Where a task says how the users of a load sign in.
+/// Field of a task that configures the users' sign-in.
 pub const PLACE: &str = "load.exchange";
 
 impl Setup<'_> {
-    /// The scheme's own fields.
+    /// Reads the scheme's own fields.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         read(self.settings, PLACE)
     }
 
-    /// The accounts that sign in.
+    /// Returns the accounts that sign in.
     pub fn accounts(&self) -> Result<Accounts, Failure> {
         let missing = || Failure::Failed(format!("`{PLACE}` has no `accounts`, which this scheme needs"));
         self.accounts.clone().ok_or_else(missing)
     }
 
-    /// The site's request to each path, with room for the scheme's own headers; of a proof, one that asks which user the
-    /// server saw.
+    /// Builds the site's request to each path, with room for the scheme's own headers; in a proof it asks
+    /// which user the server saw.
     pub fn requests(&self) -> Vec<Prebuilt> {
         let page = |path| Outline { tells_user: self.is_proof, ..Outline::page(self.site, path) };
         self.paths.iter().map(|path| Prebuilt::new(self.site, &page(path))).collect()
     }
 
-    /// The same, each followed by another request of its visit.
+    /// Builds the requests that another request of the same visit follows.
     pub fn followed(&self) -> Vec<Prebuilt> {
         let page = |path| Outline { is_last: false, ..Outline::page(self.site, path) };
         self.paths.iter().map(|path| Prebuilt::new(self.site, &page(path))).collect()
     }
 
-    /// What the answer to the last request has to be. A proof reads in its head which user the server saw.
+    /// Returns the expected answer to the last request. A proof reads in its head which user the server saw.
     pub fn expected(&self) -> Expected {
         Expected { keeps_head: self.is_proof, ..Expected::of(self.site) }
     }
 
-    /// What an answer before that has to be, in whose head something is read.
+    /// Returns the expected answer to an earlier request, whose head is kept.
     pub fn answered(&self, status: u16) -> Expected {
         let expect = Expectation { status, bytes: None, body: None };
         Expected { keeps_head: true, ..Expected::of(&Site { expect, ..self.site.clone() }) }
     }
 }
 
-/// What ends the session, or the token, that this header shows.
+/// Builds the request that ends the session or token in this header.
 pub fn ending(host: &str, header: &str) -> Vec<u8> {
     format!("POST {END_PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n{header}\r\n").into_bytes()
 }
 
-// The server half.
+// Server half.
 
-/// Where users end what they were given.
+/// Path at which users end their session or token.
 pub const END_PATH: &str = "/sign-out";
 
-/// What becomes of a request.
+/// Result of checking a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// The page, as if nothing protected it.
+    /// The page is not protected.
     Unprotected,
-    /// The page is this user's to see. The name is one that `accounts::is_name` takes.
+    /// This user may see the page. The name is one that `accounts::is_name` accepts.
     User(&'a str),
-    /// Something else: a challenge, the way to a form.
+    /// Another answer, for example a challenge or a redirection to a form.
     Answer(Reply<'a>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     pub status: Status,
-    /// Each with the end of its line.
+    /// Headers, each with the end of its line.
     pub headers: &'a str,
     pub text: &'a str,
 }
 
 impl<'a> Reply<'a> {
-    /// Refused, with this challenge.
+    /// Refuses with this challenge.
     pub fn unauthorized(challenge: &'a str) -> Reply<'a> {
         Reply { status: Status::Unauthorized, headers: challenge, text: "sign in first\n" }
     }
 
-    /// A session or a token is not taken any more, or could not be ended.
+    /// Confirms that a session or token has ended, or reports the failure.
     pub fn ended(done: Result<(), String>) -> Reply<'a> {
         match done {
             Ok(()) => Reply { status: Status::Done, headers: "", text: "ended\n" },
@@ -269,7 +272,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The server cannot tell who asks, and says why on standard error: it is not the client's to know.
+    /// Reports that the server cannot check credentials. The reason goes to standard error, because the
+    /// client must not see it.
     pub fn failed(why: &str) -> Reply<'a> {
         eprintln!("serve: sign-in: {why}");
         Reply { status: Status::OperationFailed, headers: "", text: "sign-in does not work\n" }
@@ -278,58 +282,59 @@ impl<'a> Reply<'a> {
 
 /// The server half of a scheme.
 pub trait Server {
-    /// Who asks for a protected page.
+    /// Identifies the client of a request to a protected page.
     fn check(&mut self, request: &Request<'_>) -> Verdict<'_>;
 
-    /// Whether it goes by the certificates that clients show under TLS.
+    /// Returns true if it uses the certificates of TLS clients.
     fn needs_certificates(&self) -> bool {
         false
     }
 
-    /// Where its form is, for which alone the server takes a body: `application/x-www-form-urlencoded`, by POST.
+    /// Returns the path of its form, the only one whose body the server reads:
+    /// `application/x-www-form-urlencoded`, by POST.
     fn form_path(&self) -> Option<&'static str> {
         None
     }
 
-    /// Answers what comes to that path: a form that was filled in, or without a body the one to be filled in.
+    /// Answers a request to that path: a filled-in form, or without a body a request for the empty form.
     fn form(&mut self, _request: &Request<'_>, _filled_in: Option<&[u8]>) -> Reply<'_> {
         Reply { status: Status::NotFound, headers: "", text: "no form is here\n" }
     }
 
-    /// How often it remembered a credential since this was asked last; None where it remembers none.
+    /// Returns its count of remembered credentials since the last call; None if it remembers none.
     fn found(&mut self) -> Option<Found> {
         None
     }
 
-    /// Where a user ends what it was given, by a POST without a body; None where nothing was given, or nothing that the
-    /// server could end.
+    /// Returns the path at which a user ends a session or token, by a POST without a body; None if there is
+    /// none that the server could end.
     fn end_path(&self) -> Option<&'static str> {
         None
     }
 
-    /// Answers what comes to that path.
+    /// Answers a request to that path.
     fn end(&mut self, _request: &Request<'_>) -> Reply<'_> {
         Reply { status: Status::NotFound, headers: "", text: "nothing ends here\n" }
     }
 }
 
-// The fields that a scheme reads itself.
+// Fields that a scheme reads itself.
 
 pub type Settings = Map<String, Value>;
 
-/// A scheme's own fields, none of them unknown to it; `place` is where they stand.
+/// Reads a scheme's own fields, and refuses unknown ones; `place` is the field that contains them.
 fn read<T: DeserializeOwned>(settings: &Settings, place: &str) -> Result<T, Failure> {
     let fields = Value::Object(settings.clone());
     serde_json::from_value(fields)
         .map_err(|error| Failure::Failed(format!("`{place}`: {}", on_one_line(error))))
 }
 
-/// Those of a server's configuration.
+/// Reads the scheme's fields of a server's configuration.
 pub fn read_server<T: DeserializeOwned>(settings: &Settings) -> Result<T, Failure> {
     read(settings, "sign_in")
 }
 
-/// Of a scheme without fields of its own.
+/// Fields of a scheme that has none.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}

@@ -1,4 +1,4 @@
-//! A login form, and from then on random text in a cookie, which the server looks up in SQL for each request.
+//! A login form, and then random text in a cookie, which the server looks up in SQL for each request.
 
 use serde::Deserialize;
 
@@ -32,7 +32,7 @@ pub const SCHEME: Scheme = Scheme {
 #[serde(deny_unknown_fields)]
 struct ServerSettings {
     store: StoreSpec,
-    /// The sessions of others, to begin with.
+    /// Database with sessions of other users at the start.
     held: Sql,
     #[serde(default = "an_hour")]
     ticket_s: u64,

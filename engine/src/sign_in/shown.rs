@@ -1,5 +1,5 @@
-//! Credentials that a client shows as they are, in one header of each request: a password, a token, a key. A sign-on is a
-//! browser's first page: asked for without them, refused with a challenge, and asked for again.
+//! Credentials that a client sends unchanged, in one header of each request: a password, a token, a key. A
+//! sign-on is a browser's first page: requested without them, refused with a challenge, and requested again.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,70 +18,72 @@ pub const ENDED: &str = "a token that was ended";
 pub const REVOKED: &str = "a credential that was revoked in the store";
 pub const RUN_OUT: &str = "a token that ran out while it was remembered";
 
-/// What gives a client its credentials.
+/// Source of a client's credentials.
 pub trait Issuer {
-    /// The header that they are shown in, to where they begin.
+    /// Header of the credentials, up to their beginning.
     const HEADER: &'static str;
 
     fn issue(&self, account: &Account) -> Result<String, String>;
 
-    /// Where the server's store has that of an account; None: it is in none.
+    /// Returns the entry of an account in the server's store; None if the credentials are not stored.
     fn entry(&self, _account: &Account) -> Option<Entry> {
         None
     }
 
-    /// As `Client::do_wrong`.
+    /// Makes an error; see `Client::do_wrong`.
     fn do_wrong(&mut self, _wrong: &'static str) {}
 }
 
-/// What a client does, one after the other, before the answer that has to be a refusal. All answers before it are right.
+/// Steps of a client before the answer that must be a refusal. All answers before it are right, except that
+/// of `ShowForgotten`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Show,
-    /// The user ends what it was given.
+    /// End of the user's session or token.
     End,
-    /// Shows it when it was revoked for longer than the time to live: what the server remembered of it from before is
-    /// forgotten then, and it is the one before the last that has to be refused.
+    /// Use of the credential after it was revoked for longer than the time to live. By then the server has
+    /// forgotten any earlier use, and must refuse it.
     ShowForgotten,
-    /// Shows it after it was revoked by another than this server.
+    /// Use of the credential after another program revoked it.
     ShowRevoked,
-    /// Shows it when half of the time to live is over, for which what the server remembers must not live longer.
+    /// Use of the credential at half of the time to live, which must not extend that time in the cache.
     ShowHalfway,
-    /// Shows it when what the server remembers of it has no time to live any more, since it was first shown.
+    /// Use of the credential when the time to live since its first use is over.
     ShowLate,
-    /// Shows it when it has run out by itself.
+    /// Use of the credential after it has expired by itself.
     ShowRunOut,
 }
 
 pub struct ShownClient<I> {
     issuer: I,
     kind: VisitKind,
-    /// Requests that are to be challenged, and those with credentials.
+    /// Requests that will be challenged; `requests` are those with credentials.
     bare: Vec<Prebuilt>,
     requests: Vec<Prebuilt>,
     challenged: Expected,
     expected: Expected,
     accounts: Accounts,
     returning: Returning,
-    /// Of each account, once it was drawn: ten thousand signatures take some seconds.
+    /// Header of each account, made when it is first drawn: ten thousand signatures take some seconds.
     headers: Vec<Option<Box<[u8]>>>,
-    /// The server's own store.
+    /// Server's own store.
     store: Option<PathBuf>,
     host: String,
     ended: Expected,
-    /// The request that ends the token of the operation under way.
+    /// Request that ends the token of the current operation.
     ending: Vec<u8>,
-    /// What an operation does; a visit's leg says at which of them it is.
+    /// Steps of an operation; a visit's leg is the index of the current one.
     steps: &'static [Step],
     revoked: Option<Entry>,
-    /// From when on it is shown to a server that does not remember it.
+    /// Time since when the credential is sent to a server that does not remember it.
     shown: Instant,
-    /// Just before it was revoked: the server has taken it by then.
+    /// Time just before the revocation, when the server had accepted it.
     taken: Instant,
     given_up: GivenUp,
 }
 
-/// Attempts of an operation that were given up, since the host was too slow for the time to live; what they took of it.
+/// Abandoned attempts of an operation, for which the host was too slow within the time to live, and their
+/// steps and pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct GivenUp {
     attempts: u8,
@@ -90,20 +92,20 @@ struct GivenUp {
 }
 
 impl GivenUp {
-    /// With another attempt, which was refused at this step so long after it was shown for the first time. None: that was
-    /// too early, or there were enough of them.
+    /// Adds an attempt that was refused at this step, this time after its first use. Returns None if that was
+    /// too early, or if there were enough attempts.
     fn and(self, step: usize, since_shown: Duration, time_to_live: Duration) -> Option<GivenUp> {
         let GivenUp { attempts, steps, pages } = self;
-        // The next one begins with the second step, the server having forgotten.
+        // The next attempt begins with the second step, because the server has forgotten the credential.
         let more = GivenUp { attempts: attempts + 1, steps: steps + step, pages: pages + step - 1 };
         (attempts < MOST_GIVEN_UP && since_shown >= time_to_live).then_some(more)
     }
 }
 
-/// Each takes the time to live, which is 2 s in a proof, and an operation has 10.
+/// Limit of abandoned attempts: each takes the time to live, 2 s in a proof, and an operation has 10 s.
 const MOST_GIVEN_UP: u8 = 2;
 
-/// What a token that is made to run out may still last.
+/// Remaining lifetime of a token that is made to expire during a proof.
 pub const RUNS_OUT_AFTER_S: u64 = 1;
 
 impl<I: Issuer + 'static> ShownClient<I> {
@@ -150,19 +152,19 @@ impl<I: Issuer> ShownClient<I> {
         Ok(())
     }
 
-    /// Whether the request under way is a sign-on's first, which has no credentials.
+    /// Returns true if the current request is the first of a sign-on, which has no credentials.
     fn is_bare(&self, visit: &Visit) -> bool {
         self.kind == VisitKind::SignOn && visit.leg == 0
     }
 
-    /// At which of its steps a visit is.
+    /// Returns the index of a visit's current step.
     fn step(&self, visit: &Visit) -> usize {
         usize::from(visit.leg)
             - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
             - self.given_up.steps
     }
 
-    /// Whether an attempt that was refused at this step is given up, and the next one begun.
+    /// Returns true if an attempt that was refused at this step is abandoned, and the next one begins.
     fn begins_anew(&mut self, step: usize) -> bool {
         let time_to_live = self.returning.cache().map(|cache| Duration::from_secs(cache.time_to_live_s));
         let anew = time_to_live.and_then(|limit| self.given_up.and(step, self.shown.elapsed(), limit));
@@ -183,12 +185,12 @@ impl<I: Issuer> ShownClient<I> {
         Ok(())
     }
 
-    /// Until the server took it so long ago.
+    /// Waits until this time has passed since the server accepted it.
     fn wait_for(&self, since_taken: Duration) {
         std::thread::sleep(since_taken.saturating_sub(self.taken.elapsed()));
     }
 
-    /// Does what comes before a step of a proof, in which one user alone waits.
+    /// Prepares a step of a proof, in which only one user waits.
     fn before(&mut self, step: Step, visit: &Visit) -> Result<(), String> {
         match (step, self.returning.cache()) {
             (Step::ShowForgotten, Some(cache)) => {
@@ -215,22 +217,22 @@ impl<I: Issuer> ShownClient<I> {
 }
 
 impl<I> ShownClient<I> {
-    /// Has the store as it was before anything was revoked.
+    /// Restores the store to its state before the revocation.
     fn restore(&mut self) -> Result<(), String> {
         let (Some(entry), Some(store)) = (self.revoked.take(), &self.store) else { return Ok(()) };
         entry.restore(store)
     }
 }
 
-/// Of an operation that was ended between, by its limit or by the server.
+/// Restores the store after an operation that its limit or the server ended.
 impl<I> Drop for ShownClient<I> {
     fn drop(&mut self) {
-        // Where that fails there is no store any more, or the next proof says so.
+        // If this fails the store is gone, or the next proof reports it.
         let _ = self.restore();
     }
 }
 
-/// Clocks are read to a tick or so.
+/// Tolerance for clocks with the resolution of a tick.
 const SOME_MORE: Duration = Duration::from_millis(50);
 
 impl<I: Issuer> Client for ShownClient<I> {
@@ -312,7 +314,7 @@ impl<I: Issuer> Client for ShownClient<I> {
         let is_refused = right.is_err() && response.status == self.challenged.status;
         match (self.steps.get(step + 1), right) {
             (None, right) => right.map(|()| Judgement::Done),
-            // Taken for longer than it may be: nothing more is to be seen.
+            // The server accepted it for too long: no more steps are needed.
             (Some(_), Ok(())) if is_forgotten => Ok(Judgement::Done),
             (Some(_), Err(_)) if is_forgotten && is_refused => {
                 self.shown = Instant::now();
@@ -325,7 +327,7 @@ impl<I: Issuer> Client for ShownClient<I> {
             (Some(_), Err(_)) if was_revoked && is_refused && self.begins_anew(step) => {
                 Ok(Judgement::Continue)
             }
-            // That a credential is not taken any more says something of one alone that was taken before.
+            // A refusal proves something only about a credential that was accepted before.
             (Some(_), Err(fault)) => Err(Fault::new(failure::SIGN_IN, fault.words)),
         }
     }
@@ -372,7 +374,7 @@ impl<I: Issuer> Client for ShownClient<I> {
     }
 }
 
-/// Whether a challenge is Basic's; its realm is required (RFC 7617, 2).
+/// Returns true if a challenge is Basic's; its realm is required (RFC 7617, 2).
 fn is_challenge(header: &str) -> bool {
     let parameters = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Basic"));
     parameters.is_some_and(|(_, rest)| {
@@ -385,7 +387,7 @@ fn is_challenge(header: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Where a host was too slow, and not where a server forgot too soon.
+    /// A slow host causes another attempt, but a server that forgets too soon does not.
     #[test]
     fn an_attempt_is_given_up_when_its_time_is_over() {
         let (limit, early) = (Duration::from_secs(2), Duration::from_millis(1999));

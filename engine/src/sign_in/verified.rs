@@ -1,4 +1,4 @@
-//! Credentials as a server verifies them: each time they are shown, or once, after which it remembers them for a while.
+//! Verification of credentials: each time, or once, after which the server remembers them for a while.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::{calls, clock};
 
-/// What a server knows credentials by.
+/// Verifier of credentials.
 pub trait Verifier {
-    /// Whose it is, if it is good.
+    /// Returns the identity of a valid credential.
     fn identity(&mut self, credential: &[u8]) -> Result<Option<Identity>, String>;
 
-    /// Whether the server can end one before it expires.
+    /// Returns true if the server can end a credential before it expires.
     fn ends(&self) -> bool {
         false
     }
 
-    /// Takes it no more.
+    /// Ends a credential.
     fn end(&mut self, _credential: &[u8]) -> Result<(), String> {
         Ok(())
     }
 
-    /// What it found among the credentials that it remembers, since this was asked last; None: it remembers none.
+    /// Returns the hits and misses of its cache since the last call; None without a cache.
     fn found(&mut self) -> Option<Found> {
         None
     }
@@ -34,14 +34,14 @@ pub trait Verifier {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     pub name: String,
-    /// The second since 1970 from which the credential is not taken, where it says one itself.
+    /// Second since 1970 from which the credential is invalid, if it contains one.
     pub expires_s: Option<u64>,
 }
 
-/// Where a server says what it found.
+/// Path of a server's count of hits and misses.
 pub const FOUND_PATH: &str = "/remembered";
 
-/// How often a credential was remembered, and how often it was not.
+/// Number of credentials that were remembered, and of those that were not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     pub hits: u64,
@@ -49,33 +49,33 @@ pub struct Found {
 }
 
 impl Found {
-    /// As a server says it, and a client expects it.
+    /// Formats the counts for the server's answer and the client's expectation.
     pub fn words(self) -> String {
         format!("{} hits, {} misses\n", self.hits, self.misses)
     }
 }
 
-/// `cache`, as it comes in.
+/// The field `cache` of a server.
 #[derive(Deserialize, Debug, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
     time_to_live_s: u64,
-    /// The most that are remembered.
+    /// Limit of remembered credentials.
     entries: u64,
 }
 
-/// `load.exchange.cache`, as it comes in: what a client knows of the server's.
+/// The field `load.exchange.cache`: the client's knowledge of the server's cache.
 #[derive(Deserialize, Debug, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 pub struct KnownCache {
-    /// Of a hundred visits so many come with a credential that the server remembers.
+    /// Percentage of visits with a credential that the server remembers.
     pub hit_percent: u64,
     pub time_to_live_s: u64,
-    /// How many the server remembers.
+    /// Size of the server's cache.
     pub entries: u64,
 }
 
-/// This verifier, or one that asks it once for what it then remembers.
+/// Returns this verifier, or one that remembers its results.
 pub fn by(verifier: impl Verifier + 'static, cache: Option<CacheSpec>) -> Result<Box<dyn Verifier>, Failure> {
     Ok(match cache {
         None => Box::new(verifier),
@@ -83,7 +83,7 @@ pub fn by(verifier: impl Verifier + 'static, cache: Option<CacheSpec>) -> Result
     })
 }
 
-/// A credential by its HMAC under a key of this process: what is remembered is no credential, and cannot be guessed from.
+/// HMAC of a credential under a key of this process, so that a remembered entry reveals no credential.
 type Kept = [u8; 32];
 
 struct Remembering<V> {
@@ -94,7 +94,7 @@ struct Remembering<V> {
 }
 
 impl<V> Remembering<V> {
-    /// As it is when it has been in use for long: full, of credentials that no client shows any more.
+    /// Makes a cache in its long-term state: full, with credentials that no client uses any more.
     fn new(verifier: V, CacheSpec { time_to_live_s, entries }: CacheSpec) -> Result<Self, Failure> {
         let no_random = |_| Failure::Failed("no random bytes are to be had".to_owned());
         let mut key: Kept = [0; 32];
@@ -102,8 +102,8 @@ impl<V> Remembering<V> {
         let known = Cache::builder()
             .max_capacity(entries)
             .time_to_live(Duration::from_secs(time_to_live_s))
-            // The least recently used one goes. By how often each was used, which is what else there is, a new one might
-            // not be let in, and which ones are remembered could not be said beforehand.
+            // The least recently used entry is evicted. The alternative counts uses, may not admit a new
+            // entry, and makes the remembered ones unpredictable.
             .eviction_policy(EvictionPolicy::lru())
             .build();
         let mut others = vec![[0; 32]; entries as usize];
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// Knows credentials by a table, and counts how often it was asked.
+    /// A verifier by a table, which counts its calls.
     #[derive(Default)]
     struct Table {
         users: HashMap<Vec<u8>, Identity>,
@@ -195,7 +195,7 @@ mod tests {
         cache.identity(credential).expect("an answer").is_some()
     }
 
-    /// What is good is verified once, what is wrong each time; what was ended here is not taken again.
+    /// A valid credential is verified once, an invalid one each time, and an ended one is refused.
     #[test]
     fn a_credential_is_verified_once() {
         let mut cache = remembering(60, 100);
@@ -208,8 +208,8 @@ mod tests {
         assert!(!is_good(&mut cache, b"u1"));
     }
 
-    /// One that was revoked elsewhere is taken until its time is over, and no longer for having been shown in it; one that
-    /// runs out is not taken longer for being remembered.
+    /// A credential that was revoked elsewhere is accepted until its time is over, and use does not extend
+    /// that time. A remembered credential still expires.
     #[test]
     fn a_credential_is_remembered_for_its_time() {
         let mut cache = remembering(1, 100);
@@ -224,8 +224,8 @@ mod tests {
         assert!(!is_good(&mut cache, b"u1"));
     }
 
-    /// It never holds many more than it may: those that were not shown for so many others are verified again, and one that
-    /// is shown in between is not.
+    /// The cache hardly exceeds its size: entries without use are verified again, and one that is used in
+    /// between is not.
     #[test]
     fn the_least_recently_shown_is_forgotten() {
         let mut cache = remembering(60, 1_000);

@@ -1,4 +1,4 @@
-//! The client of Digest: challenged once, it answers ahead of being asked.
+//! The client of Digest: after one challenge it sends credentials without being asked.
 
 use serde::Deserialize;
 
@@ -23,30 +23,30 @@ struct DigestClient {
     algorithm: Algorithm,
     kind: VisitKind,
     method: String,
-    /// Requests that are to be challenged, and those with credentials.
+    /// Requests that will be challenged; `requests` are those with credentials.
     bare: Vec<Prebuilt>,
     requests: Vec<Prebuilt>,
     challenged: Expected,
     expected: Expected,
     accounts: Accounts,
     realm: String,
-    /// Of each account, for that realm.
+    /// Hash of each account, for that realm.
     hashes: Vec<Hex>,
     users: Vec<User>,
     header: Vec<u8>,
-    /// Sends a user's last request again, to the letter.
+    /// True if it repeats a user's last request exactly.
     replays: bool,
 }
 
-/// What a user has of the server.
+/// A user's state from the server.
 #[derive(Default, Clone)]
 struct User {
-    /// Empty until it was challenged.
+    /// Nonce; empty until the first challenge.
     nonce: String,
     opaque: Option<String>,
-    /// Which use of the nonce is under way.
+    /// Current use of the nonce.
     count: u32,
-    /// The operation whose request is sent.
+    /// Operation whose request is sent.
     visit: Visit,
 }
 
@@ -143,7 +143,7 @@ impl Client for DigestClient {
     fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
         let expected = self.expected(visit);
         let is_challenged = expected.status == 401;
-        // A nonce may have become too old twice in an operation, if hardly ever.
+        // A nonce may expire twice in an operation, although that is rare.
         let may_be_stale = response.status == 401 && visit.leg < 2 && !self.replays;
         if !is_challenged && !may_be_stale {
             return response.check(expected).map(|()| Judgement::Done);
@@ -194,7 +194,7 @@ mod tests {
     use crate::sign_in::accounts::AccountsSpec;
 
     fn client() -> DigestClient {
-        // Tests of this process run next to each other, each on a thread of its own.
+        // Tests of this process run in parallel, each on its own thread.
         let own = (std::process::id(), std::thread::current().id());
         let file = std::env::temp_dir().join(format!("tollbar-{}-{:?}-digest-client", own.0, own.1));
         std::fs::write(&file, "u1\tpassword\t0\n").expect("a file");
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// A nonce that has become too old is replaced twice in an operation, and only where the server says that it is.
+    /// An expired nonce is replaced twice in an operation, and only if the server reports that it expired.
     #[test]
     fn a_stale_nonce_is_replaced_and_a_refusal_is_not_taken_for_one() {
         let mut client = client();
@@ -245,7 +245,8 @@ mod tests {
         assert_eq!(refused, judged(&mut client, 0, 401, ", stale=true"));
     }
 
-    /// Hashes of passwords are made for a realm once, and anew for another one, for which the first are no good.
+    /// Hashes of passwords are made once for a realm, and again for another realm, for which the first are
+    /// invalid.
     #[test]
     fn hashes_are_of_the_realm_that_was_asked_for() {
         let mut client = client();
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(vec![of("")], client.hashes);
         client.take(0, &challenge("first", "n"));
         assert_eq!(vec![of("first")], client.hashes);
-        // Kept as they are for the same realm.
+        // They are kept for the same realm.
         client.hashes = vec![of("kept")];
         client.take(1, &challenge("first", "other"));
         assert_eq!(vec![of("kept")], client.hashes);

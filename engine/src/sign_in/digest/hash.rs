@@ -1,4 +1,4 @@
-//! The hashes of Digest: of a user, and of what it answers to a nonce.
+//! Hashes of Digest: of a user, and of the user's answer to a nonce.
 
 use md5::Digest;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ impl Hex {
 }
 
 impl Algorithm {
-    /// As headers name it.
+    /// Returns the name in headers.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Sha256 => "SHA-256",
@@ -36,12 +36,12 @@ impl Algorithm {
         }
     }
 
-    /// Of these parts, with colons between them.
+    /// Hashes these parts, with colons between them.
     fn hash(self, parts: &[&[u8]]) -> Hex {
         let mut text = [0; 1024];
         let mut joined;
         let all: usize = parts.iter().map(|part| part.len() + 1).sum();
-        // Longer only where a target is.
+        // Only a long target needs more than the fixed buffer.
         let text = if all <= text.len() {
             &mut text[..]
         } else {
@@ -64,12 +64,12 @@ impl Algorithm {
         }
     }
 
-    /// Of a user: all that a server has to keep.
+    /// Returns the hash of a user, which is all that a server must store.
     pub fn of_user(self, name: &str, realm: &str, password: &str) -> Hex {
         self.hash(&[name.as_bytes(), realm.as_bytes(), password.as_bytes()])
     }
 
-    /// What a client answers to a nonce (RFC 7616, 3.4.1).
+    /// Returns a client's answer to a nonce (RFC 7616, 3.4.1).
     pub fn response(self, user: &[u8], method: &str, answered: &Answered<'_>) -> Hex {
         let request = self.hash(&[method.as_bytes(), answered.uri]);
         let Answered { nonce, count, client_nonce, .. } = answered;
@@ -83,7 +83,7 @@ fn hexadecimal(bytes: &[u8]) -> Hex {
     Hex { digits, length }
 }
 
-/// What a response is computed from, besides the user.
+/// Input of a response, besides the user.
 pub struct Answered<'a> {
     pub uri: &'a [u8],
     pub nonce: &'a [u8],
@@ -95,7 +95,7 @@ pub struct Answered<'a> {
 mod tests {
     use super::*;
 
-    /// The examples of RFC 7616, 3.9.1.
+    /// The values are the examples of RFC 7616, 3.9.1.
     #[test]
     fn a_response_is_as_in_the_standard() {
         let answered = Answered {
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Longer than the room that most have enough of.
+    /// Texts may exceed the fixed buffer.
     #[test]
     fn any_length_is_hashed() {
         for length in [0, 1, 1021, 1022, 1023, 1024, 5000] {

@@ -1,9 +1,9 @@
-//! What stands in Digest's headers: a challenge, and the credentials that answer it.
+//! Content of Digest's headers: a challenge, and the credentials that answer it.
 
 use super::hash::{Algorithm, Answered};
 use crate::sign_in::accounts::is_name;
 
-/// What a server asks for.
+/// A server's challenge.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
     pub realm: &'a str,
@@ -13,10 +13,10 @@ pub struct Challenge<'a> {
 }
 
 impl<'a> Challenge<'a> {
-    /// A challenge with this algorithm.
+    /// Parses a challenge with this algorithm.
     pub fn parse(header: &'a str, wanted: Algorithm) -> Option<Challenge<'a>> {
         let (mut realm, mut nonce, mut opaque, mut is_stale) = (None, None, None, false);
-        // MD5 goes without saying.
+        // MD5 is the default algorithm of a challenge.
         let (mut algorithm, mut has_auth) = (Algorithm::Md5.name(), false);
         for parameter in parameters(of_digest(header.as_bytes())?) {
             let (name, value) = parameter?;
@@ -83,7 +83,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// The parameters of a challenge or of credentials, quotes taken off; None in place of what is no parameter.
+/// Returns the unquoted parameters of a challenge or of credentials; None for an invalid one.
 fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Option<(&[u8], &[u8])>> {
     std::iter::from_fn(move || {
         rest = rest.trim_ascii();
@@ -96,7 +96,7 @@ fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Option<(&[u8], &[u8])>> {
     })
 }
 
-/// The first parameter, and what comes after it and its comma.
+/// Returns the first parameter, and the text after it and its comma.
 fn parameter(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let equals = text.iter().position(|byte| *byte == b'=')?;
     let (name, value) = (text[..equals].trim_ascii(), text[equals + 1..].trim_ascii_start());
@@ -105,7 +105,7 @@ fn parameter(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     };
     let (value, after) = match value.strip_prefix(b"\"") {
         Some(quoted) => {
-            // Nothing that has to be escaped comes from a client or server here.
+            // No value of the clients and servers here needs an escape.
             let end = quoted.iter().position(|byte| *byte == b'"' || *byte == b'\\')?;
             if quoted[end] == b'\\' {
                 return None;
@@ -129,7 +129,7 @@ fn parameter(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     if is_token(name) { Some((name, value, after)) } else { None }
 }
 
-/// What follows the word `Digest`, if that is the scheme.
+/// Returns the text after the word `Digest`, if that is the scheme.
 fn of_digest(header: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = header.split_at_checked(b"Digest ".len())?;
     scheme.eq_ignore_ascii_case(b"Digest ").then_some(rest)
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// One quality of protection is offered, and a count of eight hexadecimal digits.
+    /// Credentials must use the offered quality of protection, and a count of eight hexadecimal digits.
     #[test]
     fn credentials_are_of_what_was_offered() {
         let header = |qop: &str, count: &str| {

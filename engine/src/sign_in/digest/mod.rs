@@ -1,7 +1,7 @@
-//! Digest (RFC 7616) with `qop=auth`: a hash of the password, the request and a number that the server gave.
+//! Digest (RFC 7616) with `qop=auth`: a hash of the password, the request and a number from the server.
 //!
-//! A client is challenged once and then answers ahead of being asked, with a nonce count that rises. The server takes
-//! each count of a nonce once.
+//! A client is challenged once and then sends credentials without being asked, with a rising nonce count. The
+//! server accepts each count of a nonce once.
 use super::scheme::{Scheme, Wrong};
 
 mod client;
@@ -23,7 +23,7 @@ pub mod tests {
     use super::hash::Algorithm;
     use super::server::REALM;
 
-    /// What a server stores, for other tests.
+    /// Returns a user's stored hash, for other tests.
     pub fn stored(algorithm: &str, name: &str, password: &str) -> String {
         let algorithm = if algorithm == "md5" { Algorithm::Md5 } else { Algorithm::Sha256 };
         let hash = algorithm.of_user(name, REALM, password);

@@ -1,4 +1,5 @@
-//! The server of Digest: who made these credentials for this request, and for the first time.
+//! The server of Digest: identifies the user whose credentials were made for this request, and accepts them
+//! once.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use serde::Deserialize;
@@ -18,9 +19,9 @@ pub const REALM: &str = "tollbar";
 struct ServerSettings {
     #[serde(default)]
     algorithm: Algorithm,
-    /// Stored of a user is `REALM:HASH`, the hash that of name, realm and password.
+    /// Store of users as `REALM:HASH`, the hash that of name, realm and password.
     store: StoreSpec,
-    /// How long a nonce is taken.
+    /// Lifetime of a nonce.
     #[serde(default = "five_minutes")]
     nonce_s: f64,
 }
@@ -71,7 +72,8 @@ impl Server for DigestServer {
 }
 
 impl DigestServer {
-    /// The nonce and its count, if a user of ours made these credentials for this request; then its name is kept.
+    /// Returns the nonce and its count, and keeps the user's name, if a known user made these credentials for
+    /// this request.
     fn is_right<'a>(
         &mut self,
         credentials: &Credentials<'a>,
@@ -101,7 +103,7 @@ impl DigestServer {
     }
 }
 
-/// The nonces that were issued. As many as fit are known; of clients that ask for more, the oldest are forgotten.
+/// Nonces that were issued, up to a limit; beyond it the oldest are forgotten.
 pub struct Nonces {
     issued: Vec<Nonce>,
     next: usize,
@@ -111,21 +113,21 @@ pub struct Nonces {
 struct Nonce {
     random: [u8; 12],
     issued_ns: u64,
-    /// The highest count that it was used with.
+    /// Highest count that it was used with.
     count: u32,
 }
 
-/// More than there are connections; two megabytes.
+/// Limit of nonces, more than there are connections; two megabytes.
 const MOST_NONCES: usize = 1 << 16;
-/// The digits of a nonce: where it is in the table, and its random bytes.
+/// Digits of a nonce's place in the table, which its random bytes follow.
 const PLACE_DIGITS: usize = 8;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Use {
     First,
-    /// The count, or a higher one, was seen before.
+    /// The count, or a higher one, was used before.
     Again,
-    /// None of ours, too old, or forgotten.
+    /// The nonce is invalid, expired, or forgotten.
     Unknown,
 }
 
@@ -134,7 +136,7 @@ impl Nonces {
         Nonces { issued: Vec::new(), next: 0, lifetime_ns }
     }
 
-    /// A table in its long-term state: full of expired nonces, each of which a new one replaces.
+    /// Makes a table in its long-term state: full of expired nonces, each of which a new one replaces.
     fn full(lifetime_ns: u64) -> Result<Nonces, Failure> {
         let mut nonces = Nonces::new(lifetime_ns);
         let mut randoms = vec![[0; 12]; MOST_NONCES];
@@ -158,7 +160,7 @@ impl Nonces {
         Ok(format!("{place:08x}{}", hex::encode(random)))
     }
 
-    /// Takes a use of a nonce, whose count has to be above the ones before.
+    /// Records a use of a nonce, whose count must exceed the ones before.
     pub fn take(&mut self, nonce: &[u8], count: u32, now_ns: u64) -> Use {
         let lifetime_ns = self.lifetime_ns;
         match self.find(nonce) {
@@ -191,23 +193,23 @@ mod tests {
     use super::*;
     use crate::http::request::parse;
 
-    /// What a client says, which asks for `/`.
+    /// Request of a client for `/`.
     #[derive(Clone, Copy)]
     struct Said {
         name: &'static str,
         realm: &'static str,
         algorithm: &'static str,
         uri: &'static str,
-        /// In its answer to the nonce.
+        /// Method in its answer to the nonce.
         method: &'static str,
-        /// Of the request.
+        /// Method of the request.
         by: &'static str,
     }
 
     const RIGHT: Said =
         Said { name: "u1", realm: REALM, algorithm: "SHA-256", uri: "/", method: "GET", by: "GET" };
 
-    /// A server with one user, `u1`, and what it has stored of it.
+    /// Returns a server with one user, `u1`, and the user's stored hash.
     fn server_of_one() -> (DigestServer, Hex) {
         let algorithm = Algorithm::Sha256;
         let hash = algorithm.of_user("u1", REALM, "password");
@@ -224,7 +226,7 @@ mod tests {
         (DigestServer { algorithm, store, nonces, challenge: String::new(), name: String::new() }, hash)
     }
 
-    /// Whether this is taken, with a hash that is right for what is said.
+    /// Returns true if the server accepts this request, with a correct hash of its fields.
     fn takes(said: Said) -> bool {
         let (mut server, hash) = server_of_one();
         let Said { name, realm, algorithm, uri, method, by } = said;
@@ -249,13 +251,13 @@ mod tests {
         assert!(takes(Said { algorithm: "sha-256", ..RIGHT }));
     }
 
-    /// What is stored of a user is looked at for a name that no user has, and makes no user of that name.
+    /// For an unknown name the server uses another user's stored hash, which must not make that name valid.
     #[test]
     fn a_user_s_own_hash_is_good_for_no_other_name() {
         assert!(!takes(Said { name: "u2", ..RIGHT }));
     }
 
-    /// Credentials say what they are for, and are good for nothing else, even if they are hashed as they say.
+    /// Credentials are valid only for the target and method that they name, even if their hash is correct.
     #[test]
     fn credentials_for_something_else_are_refused() {
         assert!(!takes(Said { realm: "another", ..RIGHT }), "another realm");
@@ -280,7 +282,7 @@ mod tests {
         assert_eq!((MOST_NONCES, capacity), (nonces.issued.len(), nonces.issued.capacity()));
     }
 
-    /// Each count is taken once, in rising order, until the nonce is too old or forgotten.
+    /// Each count is accepted once, in rising order, until the nonce has expired or is forgotten.
     #[test]
     fn a_nonce_is_used_up() {
         let mut nonces = Nonces::new(100);

@@ -1,4 +1,4 @@
-//! The client of a form: it is sent there once, fills it in, and shows the cookie from then on.
+//! The client of a form: it is redirected there once, fills it in, and sends the cookie from then on.
 
 use serde::Deserialize;
 
@@ -11,20 +11,22 @@ use crate::sign_in::scheme::{Client, Judgement, Setup, Visit, VisitKind, ending}
 
 pub const FORGED: &str = "a forged cookie";
 pub const ENDED: &str = "a session that was ended";
-/// A site that has the user's browser post a login of its own can have asked for a form itself: a token is bound to no
-/// browser. All rests on the cookie that the token has to match, which that site can neither set nor have sent along.
+/// Login by another site that makes the user's browser post it. That site can have requested a form itself,
+/// because a token is bound to no browser. The protection is the cookie that the token must match, which that
+/// site can neither set nor have sent.
 pub const FORGED_LOGIN: &str = "a login that another site forged";
-/// Both were given by the server, and not together.
+/// Login with two tokens from the server that do not match.
 pub const ANOTHER_TOKEN: &str = "a login whose token is not the one in its cookie";
-/// A neighbour of the site, which can set cookies for it, has both match; but the server has signed neither.
+/// Login with matching tokens that the server did not sign, as from a neighbour of the site which can set
+/// cookies for it.
 pub const UNSIGNED_TOKEN: &str = "a login whose token the server did not give";
 
 struct FormClient {
     kind: VisitKind,
-    /// To each path: without a cookie, and with one.
+    /// Requests to each path without a cookie; `requests` have one.
     bare: Vec<Prebuilt>,
     requests: Vec<Prebuilt>,
-    /// Asks for the form, where it comes with a token.
+    /// Request for the form, if it comes with a token.
     ask: Option<Vec<u8>>,
     redirected: Expected,
     ended: Expected,
@@ -38,36 +40,36 @@ struct FormClient {
 #[derive(Default, Clone)]
 struct User {
     stage: Stage,
-    /// Drawn with the first request of a login.
+    /// Account drawn with the first request of a login.
     account: usize,
-    /// The header, with the end of its line.
+    /// Header, with the end of its line.
     cookie: String,
-    /// Came with the form of its last login, where forms have one.
+    /// Token of its last login's form, if forms have one.
     token: String,
-    /// The request that ends its session.
+    /// Request that ends its session.
     ending: Vec<u8>,
-    /// The form, filled in.
+    /// Filled-in form.
     form: Vec<u8>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Asks for the page, and is sent to the form.
+    /// Request for the page, which redirects to the form.
     #[default]
     Bare,
-    /// Asks for the form, and is given its token.
+    /// Request for the form, which returns its token.
     Ask,
-    /// Fills it in, and is given a cookie.
+    /// Filled-in form, which returns a cookie.
     Form,
     SignedIn,
-    /// Ends its session, and then asks for the page by it.
+    /// Ending: the session is ended, and the page is then requested with it.
     Ending,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClientSettings {
-    /// Whether the form comes with a token, without which no login is taken.
+    /// True if the form comes with a token, which each login needs.
     #[serde(default)]
     token: bool,
 }
@@ -91,7 +93,7 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     }))
 }
 
-/// The form of an account, with what stands in it and in the cookie that comes with it: one token, as a rule.
+/// Returns the form of an account, with the tokens of the form and of its cookie, which are usually equal.
 fn filled_in(host: &str, account: &Account, token: Option<&str>, beside: Option<&str>) -> Vec<u8> {
     let Account { name, password } = account;
     let token = token.map_or(String::new(), |token| format!("&{TOKEN}={}", encode(token)));
@@ -104,7 +106,7 @@ fn filled_in(host: &str, account: &Account, token: Option<&str>, beside: Option<
     .into_bytes()
 }
 
-/// The value of a cookie that an answer sets.
+/// Returns the value of a cookie that an answer sets.
 fn set_cookie<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     let cookies = response.headers("Set-Cookie").filter_map(|cookie| cookie.split(';').next());
     cookies.filter_map(|cookie| cookie.strip_prefix(name)?.strip_prefix('=')).next()
@@ -113,7 +115,7 @@ fn set_cookie<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
 impl Client for FormClient {
     fn begin(&mut self, visit: &Visit) -> Result<(), Fault> {
         let user = &mut self.users[visit.user as usize];
-        // A wrong cookie is sent in place of a login.
+        // A wrong cookie is sent instead of a login.
         let signs_on = self.kind == VisitKind::SignOn && self.wrong.is_none();
         if signs_on || user.stage != Stage::SignedIn {
             user.stage = Stage::Bare;
@@ -156,7 +158,7 @@ impl Client for FormClient {
 
     fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
         let user = &mut self.users[visit.user as usize];
-        // A ticket that has expired leads to the form again.
+        // An expired ticket redirects to the form again.
         let is_expired = visit.leg == 0 && response.status == 302 && self.wrong.is_none();
         user.stage = match user.stage {
             Stage::SignedIn if !is_expired => {
@@ -187,7 +189,7 @@ impl Client for FormClient {
                     Ok(token.to_owned())
                 });
                 let given = match given {
-                    // That a login is not taken says something of one alone whose form was given out.
+                    // A refused login proves something only if its form was issued.
                     Err(fault) if self.wrong.is_some() => {
                         return Err(Fault::new(failure::SIGN_IN, fault.words));
                     }
@@ -215,7 +217,7 @@ impl Client for FormClient {
         Ok(Judgement::Continue)
     }
 
-    /// A cookie stands for a login.
+    /// Returns true for a login: a cookie replaces it.
     fn signs_on(&self, visit: &Visit) -> bool {
         visit.leg > 0
     }
@@ -237,15 +239,15 @@ impl Client for FormClient {
     }
 }
 
-/// Puts another character at this place; one that is another to readers of hexadecimal digits as well.
+/// Replaces the character at this place by one that also differs as a hexadecimal digit.
 fn forge(text: &mut String, place: usize) {
     let other = if text[place..].starts_with(['A', 'a']) { "B" } else { "A" };
-    // What another server gives may begin with any character.
+    // Another server's text may begin with any character.
     let first = text[place..].chars().next().map_or(0, char::len_utf8);
     text.replace_range(place..place + first, other);
 }
 
-/// Forges the value in this header, where there is one.
+/// Forges the value in this header, if there is one.
 fn forge_cookie(cookie: &mut String) {
     if let Some(equals) = cookie.find('=') {
         forge(cookie, equals + 1);
@@ -256,7 +258,7 @@ fn forge_cookie(cookie: &mut String) {
 mod tests {
     use super::*;
 
-    /// Also where the cookie is a number, whose digits may be small or capital.
+    /// The forgery also differs if the cookie is a number, whose digits may be small or capital.
     #[test]
     fn a_forged_cookie_is_another() {
         for digit in "0123456789abcdefABCDEF".chars() {

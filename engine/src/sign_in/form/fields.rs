@@ -1,18 +1,18 @@
-//! What client and server write and read: the fields of the form, and cookies.
+//! Fields of the form and cookies, which client and server write and read.
 
-/// Where the form is.
+/// Path of the form.
 pub const PATH: &str = "/login";
 pub const COOKIE: &str = "ticket";
-/// Where the form's token is: in a cookie, and in a field of the form.
+/// Name of the form's token, in a cookie and in a field of the form.
 pub const TOKEN: &str = "token";
 
-/// The value of this cookie among those of a request.
+/// Returns the value of this cookie among those of a request.
 pub fn of_cookie<'a>(header: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let cookies = header.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     cookies.filter_map(|cookie| cookie.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).next()
 }
 
-/// A field of a form, decoded; None where it is not there, or not as forms are written.
+/// Decodes a field of a form. Returns None if it is missing or malformed.
 pub fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut fields = body.split(|byte| *byte == b'&');
     decode(fields.find_map(|field| field.strip_prefix(name)?.strip_prefix(b"="))?)

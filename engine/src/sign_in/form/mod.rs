@@ -1,5 +1,5 @@
-//! A login form: the page sends the browser there, name and password are posted together with a token that came with
-//! the form, and a sealed ticket in a cookie stands for them from then on, until it expires.
+//! A login form. The page redirects the browser there, and name and password are posted with a token from the
+//! form. Then a sealed ticket in a cookie replaces them, until it expires.
 use super::scheme::{Scheme, Wrong};
 
 pub mod client;

@@ -1,4 +1,4 @@
-//! The tickets of a form that the server keeps nothing of: what it has to know of one is sealed into it.
+//! Sealed tickets of a form: the server stores nothing, because everything it needs is sealed into them.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
@@ -33,7 +33,7 @@ fn form_server(settings: &Settings) -> Result<FormServer<Sealed>, Failure> {
     FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })
 }
 
-/// Sealed with a key that this process alone has: a server started again takes none of them.
+/// Tickets sealed with a key of this process: a restarted server accepts none of them.
 pub struct Sealed(RandomizedNonceKey);
 
 impl Sealed {
@@ -45,7 +45,7 @@ impl Sealed {
 }
 
 impl Lookup for Sealed {
-    /// Of nonce, and when it expires and the name, encrypted.
+    /// Makes a ticket of the nonce and, encrypted, the expiry and the name.
     fn issue(&mut self, name: &str, _now_s: u64, expires_s: u64) -> Result<String, String> {
         let mut sealed = [&expires_s.to_be_bytes(), name.as_bytes()].concat();
         calls::tally("ticket sealed");
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_ticket_is_taken_until_it_expires_and_as_it_was_given() {
         let mut sealed = Sealed::new().expect("a key");
-        // Before that nothing ends it.
+        // A ticket cannot be ended before it expires.
         assert!(!Lookup::ends(&sealed));
         let ticket = sealed.issue("u1", 0, 100).expect("a ticket");
         let mut user = |ticket: &str, now_s| sealed.user(ticket.as_bytes(), now_s).expect("an answer");

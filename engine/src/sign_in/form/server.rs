@@ -1,4 +1,4 @@
-//! The server of a form: what it gives out, and what it takes for it.
+//! The server of a form: it issues and checks forms and tickets.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{hmac, rand};
@@ -15,15 +15,15 @@ use crate::sign_in::lookup::Lookup;
 use crate::sign_in::lookup::stored::Store;
 use crate::sign_in::scheme::{END_PATH, Reply, Server, Verdict};
 
-/// How long a ticket is taken, where nothing else is said.
+/// Returns the default lifetime of a ticket.
 pub fn an_hour() -> u64 {
     3600
 }
 
-/// What is said of a ticket where it is given out.
+/// Attributes of a ticket's cookie.
 pub struct Cookie {
     pub lasts_s: u64,
-    /// Whether a browser may show it over TLS alone.
+    /// True if a browser may send it over TLS only.
     pub secure: bool,
 }
 
@@ -44,7 +44,7 @@ impl<T> FormServer<T> {
     }
 }
 
-/// What is asked of it, at a given time.
+/// Methods with a given time, so that tests control the clock.
 impl<T: Lookup> FormServer<T> {
     fn check_at(&mut self, request: &Request<'_>, now_s: u64) -> Verdict<'_> {
         let ticket = request.cookie.and_then(|header| of_cookie(header, COOKIE));
@@ -92,7 +92,8 @@ impl<T: Lookup> FormServer<T> {
         });
         match issued {
             Ok(Some(ticket)) => {
-                // Back to where a browser would have come from: a page of any length will do.
+                // The redirection leads to a page, as if the browser came from there; its length does not
+                // matter.
                 self.headers = format!(
                     "Location: /bytes/0\r\nSet-Cookie: {COOKIE}={ticket}; Path=/; HttpOnly; SameSite=Lax{secure}\r\n"
                 );
@@ -122,17 +123,17 @@ impl<T: Lookup> Server for FormServer<T> {
     }
 
     fn end(&mut self, request: &Request<'_>) -> Reply<'_> {
-        // A session that there is not is ended already.
+        // An unknown session has ended already.
         let ticket = request.cookie.and_then(|header| of_cookie(header, COOKIE));
         Reply::ended(ticket.map_or(Ok(()), |ticket| self.tickets.end(ticket)))
     }
 }
 
-/// What stands in a form that this server gave, and in a cookie beside it: a time and random bytes, signed (a signed
-/// double-submit cookie). A login without both, or with a token of another server, was not filled in here.
+/// Tokens of forms and of their cookies: a time and random bytes, signed (a signed double-submit cookie). A
+/// login without both, or with a token of another server, was not filled in here.
 pub struct Tokens(hmac::Key);
 
-/// How long a form may be filled in.
+/// Time in which a form must be filled in.
 const FORM_S: u64 = 3600;
 const SIGNED_BYTES: usize = 16;
 
@@ -171,14 +172,14 @@ pub mod tests {
     use crate::http::request::parse;
     use crate::sign_in::scheme::Settings;
 
-    /// The value of the cookie that an answer sets.
+    /// Returns the value of the cookie that an answer sets.
     fn given(reply: &Reply<'_>, cookie: &str) -> String {
         let (_, rest) = reply.headers.split_once(&format!("Set-Cookie: {cookie}=")).expect(reply.text);
         rest.split(';').next().unwrap_or_default().to_owned()
     }
 
-    /// Logs in at a time that is given to the server, and asks for a page as long as that is taken, and then. The server
-    /// is one of these settings, with a file of accounts in this folder.
+    /// Logs in at a given time, and requests a page before and after the expiry. The server has these
+    /// settings, and a file of accounts in this folder.
     pub fn lasts<T: Lookup>(
         expected_s: u64,
         open: fn(&Settings) -> Result<FormServer<T>, Failure>,

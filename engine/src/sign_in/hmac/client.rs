@@ -1,4 +1,4 @@
-//! The client of signed requests: it signs each with its user's key, at the time it is sent.
+//! The client of signed requests: it signs each with its user's key, when it is sent.
 
 use aws_lc_rs::{hmac, rand};
 use base64::Engine;
@@ -22,9 +22,9 @@ struct HmacClient {
     requests: Vec<Prebuilt>,
     expected: Expected,
     accounts: Accounts,
-    /// Of each account.
+    /// Key of each account.
     keys: Vec<hmac::Key>,
-    /// The first half of nonces: no other process has it.
+    /// First half of nonces, which no other process has.
     random: [u8; 16],
     header: Vec<u8>,
     base: Vec<u8>,
@@ -34,9 +34,9 @@ struct HmacClient {
 
 #[derive(Default, Clone)]
 struct User {
-    /// When the request under way was made.
+    /// Time at which the current request was made.
     created_s: u64,
-    /// The operation whose request is sent.
+    /// Operation whose request is sent.
     visit: Visit,
 }
 
@@ -102,7 +102,7 @@ impl Client for HmacClient {
             self.header.extend_from_slice(part);
         }
         let target = request.target(visit.unique);
-        // Signed as if another one had been asked for.
+        // The signature is that of another path.
         let signed = if self.wrong == Some(ANOTHER_PATH) { b"/bytes/0" } else { target };
         let (method, host) = (self.method.as_bytes(), self.host.as_bytes());
         put_base(&mut self.base, method, host, signed, &self.header[from..]);

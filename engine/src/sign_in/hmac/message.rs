@@ -1,18 +1,18 @@
-//! What is signed of a request, how long that is good, and the headers that say so, as the server reads them.
+//! The signed parts of a request, the lifetime of a signature, and the parser of its headers.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::sign_in::accounts::is_name;
 
-/// What is signed of a request. `@path` is without the query (RFC 9421, 2.2.6 and 2.2.7).
+/// Signed components of a request. `@path` excludes the query (RFC 9421, 2.2.6 and 2.2.7).
 pub const COVERED: &str = r#"("@method" "@authority" "@path" "@query")"#;
-/// How long a signature is taken.
+/// Lifetime of a signature in seconds.
 pub const FRESH_S: u64 = 300;
-/// How far a user's clock may be ahead of the server's.
+/// Tolerance for a user's clock that is ahead of the server's.
 pub const AHEAD_S: u64 = 5;
 
-/// What is signed, put into a buffer (RFC 9421, 2.5). A target without a query has an empty one.
+/// Writes the signature base into a buffer (RFC 9421, 2.5). A target without a query has an empty one.
 pub fn put_base(base: &mut Vec<u8>, method: &[u8], authority: &[u8], target: &[u8], parameters: &[u8]) {
     let query_at = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(query_at);
@@ -34,12 +34,13 @@ pub fn put_base(base: &mut Vec<u8>, method: &[u8], authority: &[u8], target: &[u
 pub struct Signed<'a> {
     pub created_s: u64,
     pub name: &'a str,
-    /// What is covered, and the parameters: signed as they stand.
+    /// Covered components and parameters, signed as they were sent.
     pub parameters: &'a [u8],
 }
 
 impl<'a> Signed<'a> {
-    /// None where it is not this scheme's, or does not cover what has to be.
+    /// Parses the header. Returns None if it is not of this scheme, or does not cover the required
+    /// components.
     pub fn parse(header: &'a [u8]) -> Option<Signed<'a>> {
         let parameters = of_label(header)?;
         let (mut created_s, mut name, mut algorithm, mut nonce) = (None, None, None, None);
@@ -50,7 +51,7 @@ impl<'a> Signed<'a> {
             let parameter = std::str::from_utf8(&rest[..end]).ok()?;
             rest = &rest[end..];
             let (word, value) = parameter.split_once('=')?;
-            // Nothing that has to be escaped comes from a client here, nor a semicolon.
+            // No value of the clients here needs an escape or contains a semicolon.
             let quoted =
                 || value.strip_prefix('"')?.strip_suffix('"').filter(|text| !text.contains(['"', '\\']));
             match word {
@@ -70,12 +71,12 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// What follows the label `sig`.
+/// Returns the text after the label `sig`.
 pub fn of_label(header: &[u8]) -> Option<&[u8]> {
     header.trim_ascii().strip_prefix(b"sig=")
 }
 
-/// Bytes as they stand in a structured field (RFC 8941, 3.3.5).
+/// Decodes a byte sequence of a structured field (RFC 8941, 3.3.5).
 pub fn byte_sequence(text: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(text.strip_prefix(b":")?.strip_suffix(b":")?).ok()
 }
@@ -89,7 +90,7 @@ mod tests {
 
     const PARAMETERS: &str = r#"("@method" "@authority" "@path" "@query");created=1618884473;keyid="u00001";alg="hmac-sha256";nonce="n""#;
 
-    /// Computed by Python's `hmac` over the text as RFC 9421 writes it.
+    /// Expected values were computed by Python's `hmac` over the text of RFC 9421's form.
     #[test]
     fn a_request_is_signed_as_in_the_standard() {
         for (target, query, expected) in [

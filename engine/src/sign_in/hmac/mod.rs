@@ -1,7 +1,7 @@
-//! Requests that are signed each (RFC 9421, HTTP Message Signatures): by an HMAC-SHA-256 with a key that the user and
-//! the server share, over method, host, path and query, and when that was.
+//! Signed requests (RFC 9421, HTTP Message Signatures): an HMAC-SHA-256 with a key that the user and the
+//! server share, over method, host, path, query and time.
 //!
-//! Of a request without a body, as pages are asked for: there is no `Content-Digest` to be covered.
+//! Only requests without a body are signed, as for pages, so that no `Content-Digest` is covered.
 use super::scheme::{Scheme, Wrong};
 
 mod client;

@@ -1,4 +1,5 @@
-//! The server of signed requests: whose signature it is, over this request, lately and for the first time.
+//! The server of signed requests: identifies the user whose recent signature covers this request, and accepts
+//! it once.
 
 use std::collections::HashSet;
 
@@ -13,7 +14,7 @@ use crate::http::request::{Method, Request};
 use crate::sign_in::lookup::stored::{Store, StoreSpec};
 use crate::sign_in::scheme::{Reply, Server, Settings, Verdict, read_server};
 
-/// What is asked for (RFC 9421, 5.1), behind a challenge, without which there is no 401 (RFC 9110, 15.5.2).
+/// Requested signature (RFC 9421, 5.1), after a challenge, which a 401 needs (RFC 9110, 15.5.2).
 const CHALLENGE: &str = concat!(
     "WWW-Authenticate: Signature realm=\"tollbar\"\r\n",
     "Accept-Signature: sig=(\"@method\" \"@authority\" \"@path\" \"@query\")",
@@ -23,7 +24,7 @@ const CHALLENGE: &str = concat!(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerSettings {
-    /// Stored of a user is the key, as text.
+    /// Store of users, each with the key as text.
     store: StoreSpec,
 }
 
@@ -53,7 +54,8 @@ impl Server for HmacServer {
 }
 
 impl HmacServer {
-    /// Whether a user of ours has signed this request, lately and for the first time; then its name is kept.
+    /// Returns true, and keeps the user's name, if a known user has recently signed this request and it came
+    /// once.
     fn is_right(&mut self, request: &Request<'_>, now_s: u64) -> Result<bool, String> {
         let signed = request.signature_input.and_then(Signed::parse);
         let signature = request.signature.and_then(|header| of_label(header).and_then(byte_sequence));
@@ -83,22 +85,22 @@ impl HmacServer {
     }
 }
 
-/// What a server has answered before it is measured, in requests a second: it remembers those of the time for which a
-/// signature is taken, and a memory of none would be quicker to look into than any that is in use.
+/// Requests a second with which the memory is filled before measuring. It contains those of a signature's
+/// lifetime; an empty one would be faster than that of any server in use.
 const BEFORE_HZ: u64 = 100;
 
-/// The requests that came, for as long as their signatures would be taken again. A signature stands for its user and
-/// nonce: of a nonce that came before there is no other, but at another time, by the user itself.
+/// Requests seen, for as long as their signatures are valid. A signature represents its user and nonce: only
+/// the user can sign the same nonce again, at another time.
 #[derive(Default)]
 pub struct Seen {
-    /// Those of now, and of the time before.
+    /// Signatures of the current period; `before` are those of the last one.
     now: HashSet<[u8; 16]>,
     before: HashSet<[u8; 16]>,
     turned_s: u64,
 }
 
 impl Seen {
-    /// As it is after two such times.
+    /// Makes the state after two such periods.
     pub fn filled(now_s: u64) -> Result<Seen, Failure> {
         let some = || -> Result<HashSet<[u8; 16]>, Failure> {
             let mut bytes = vec![[0; 16]; (BEFORE_HZ * (FRESH_S + AHEAD_S)) as usize];
@@ -109,13 +111,13 @@ impl Seen {
         Ok(Seen { now: some()?, before: some()?, turned_s: now_s })
     }
 
-    /// Takes note of a signature that was verified, and says whether it came for the first time.
+    /// Records a verified signature. Returns true if it came for the first time.
     pub fn is_first(&mut self, signature: &[u8], now_s: u64) -> bool {
         if now_s.saturating_sub(self.turned_s) > FRESH_S + AHEAD_S {
             self.before = std::mem::take(&mut self.now);
             self.turned_s = now_s;
         }
-        // Half of it is as good as all.
+        // Half of a signature identifies it sufficiently.
         let Some(half) = signature.first_chunk() else { return false };
         !self.before.contains(half) && self.now.insert(*half)
     }
@@ -125,7 +127,7 @@ impl Seen {
 mod tests {
     use super::*;
 
-    /// What a server has seen before it is measured is what it would have seen at that rate, and is as easily taken for new.
+    /// A new server remembers as many signatures as at that rate, and they are recognised.
     #[test]
     fn a_server_remembers_what_it_would_have_been_asked() {
         let mut seen = Seen::filled(1_618_884_473).expect("random bytes");
@@ -136,7 +138,7 @@ mod tests {
         assert!(!seen.is_first(&[old, old].concat(), 1_618_884_473));
     }
 
-    /// A signature is remembered for as long as it would be taken, and not for ever.
+    /// A signature is remembered for as long as it is valid, and not for ever.
     #[test]
     fn a_signature_comes_once() {
         let mut seen = Seen::default();

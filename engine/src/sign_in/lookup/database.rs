@@ -1,4 +1,4 @@
-//! A server's own copy of a database, set up and asked in one way.
+//! A server's own copy of a database, set up and queried in one way.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::calls;
 
-/// A database of SQLite, as it comes in.
+/// A database of SQLite, as it is configured.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Sql {
     from: PathBuf,
-    /// Where the server has its own copy, which it writes.
+    /// Path of the server's own copy, which it writes.
     at: PathBuf,
 }
 
@@ -20,14 +20,14 @@ pub struct Sql {
 pub struct Database(pub Connection);
 
 impl Database {
-    /// Opens it as servers set SQLite up: what is written is in the log when it is answered, and on the disk soon after.
-    /// `first_write` leaves all as it was, and `reads` is what will be asked.
+    /// Opens it as servers set SQLite up: a write is in the log when it is answered, and on the disk soon
+    /// after. `first_write` must leave the content unchanged, and `reads` is the query to come.
     ///
-    /// One way for everything that is looked up, for what SQLite does for a statement depends on it: it locks and looks at
-    /// the file otherwise in another mode, or where the log is empty, as it is in no server that is in use.
+    /// All look-ups use this way, because SQLite's work for a statement depends on it. It locks and checks
+    /// the file differently in another mode, or with an empty log, which no server in use has.
     pub fn open(Sql { from, at }: &Sql, first_write: &str, reads: &str) -> Result<Database, String> {
         let refuse = |why: String| format!("{}: {why}", from.display());
-        // An older journal beside it would be read as this one's.
+        // An older journal next to it would be read as this one's.
         if at.exists() {
             return Err(refuse(format!("{} is there already", at.display())));
         }
@@ -43,7 +43,7 @@ impl Database {
         opened().map(Database).map_err(|error| refuse(error.to_string()))
     }
 
-    /// What is read of the row that a query has; None where it has none.
+    /// Reads the row of a query. Returns None if there is none.
     pub fn row<T>(
         &self,
         query: &str,
@@ -67,7 +67,7 @@ impl Database {
 pub mod tests {
     use super::*;
 
-    /// Where a test keeps its files, until it ends.
+    /// Folder of a test's files, which is removed with it.
     pub struct Folder(pub PathBuf);
 
     impl Folder {

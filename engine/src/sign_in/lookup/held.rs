@@ -1,4 +1,4 @@
-//! What a server gave its users to show again, a cookie's text or a token's: random, and kept in SQL by its hash.
+//! Texts that a server issued to its users, for a cookie or a token: random, and stored in SQL by their hash.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
@@ -11,9 +11,10 @@ use crate::failure::Failure;
 use crate::sign_in::verified::{Identity, Verifier};
 use crate::{calls, clock};
 
-/// 144 bits: RFC 6749, 10.10, asks for 128 at least; in base64 without padding they are 24 characters.
+/// Length of 144 bits: RFC 6749, 10.10, requires at least 128; in base64 without padding they are 24
+/// characters.
 const SECRET_BYTES: usize = 18;
-/// What has expired is removed by the first login after so long.
+/// Interval after which the next login removes expired texts.
 const PURGED_EVERY_S: u64 = 60;
 
 const SELECT: &str = "SELECT name, expires_s FROM held WHERE hash = ?1 AND expires_s > ?2";
@@ -22,8 +23,8 @@ const DELETE: &str = "DELETE FROM held WHERE hash = ?1";
 const FIRST_WRITE: &str = "INSERT INTO held VALUES (x'', '', 0); DELETE FROM held WHERE hash = x''";
 const PURGE: &str = "DELETE FROM held WHERE expires_s <= ?1";
 
-/// Texts that are random, looked up in a table `held (hash blob primary key, name text, expires_s integer) without rowid`:
-/// the SHA-256 of each text, its user, and the second since 1970 from which it is not taken.
+/// Random texts in a table `held (hash blob primary key, name text, expires_s integer) without rowid`: the
+/// SHA-256 of each text, its user, and the second since 1970 from which it is invalid.
 pub struct Held {
     database: Database,
     purged_s: u64,
@@ -83,7 +84,7 @@ impl Lookup for Held {
     }
 }
 
-/// What is kept of a text: a stolen table holds nothing that the server would take.
+/// Returns the stored hash of a text: a stolen table contains nothing that the server would accept.
 pub fn hash(text: &[u8]) -> [u8; 32] {
     calls::tally("SHA-256");
     let mut kept = [0; 32];
@@ -100,10 +101,10 @@ pub mod tests {
     use super::super::database::tests::Folder;
     use super::*;
 
-    /// A database with these texts, users, and when they expire.
+    /// Makes a database with these texts, users, and expiry times.
     pub fn fill(path: &Path, held: &[(&str, &str, u64)]) {
         let mut connection = Connection::open(path).expect("a database");
-        // One, since the disk is waited for at the end of each.
+        // All rows are in one transaction, because each transaction waits for the disk at its end.
         let transaction = connection.transaction().expect("a transaction");
         let table = "CREATE TABLE held (hash BLOB PRIMARY KEY, name TEXT NOT NULL, expires_s INTEGER NOT NULL) WITHOUT ROWID";
         transaction.execute_batch(table).expect("a table");
@@ -133,7 +134,7 @@ pub mod tests {
         assert_eq!(None, user(&mut lookup, "unknown", 100));
         Lookup::end(&mut lookup, issued.as_bytes()).expect("ended");
         assert_eq!(None, user(&mut lookup, &issued, 150));
-        // The first login has removed what had expired, and the next one within a minute looks for nothing.
+        // The first login has removed the expired rows, and the next one within a minute does not search.
         assert_eq!(1, rows(&lookup));
         lookup.issue("u3", 101, 102).expect("a text");
         lookup.issue("u3", 159, 300).expect("a text");
@@ -142,7 +143,7 @@ pub mod tests {
         assert_eq!(3, rows(&lookup));
     }
 
-    /// A thief of the table finds nothing in it that the server would take.
+    /// A stolen table contains nothing that the server would accept.
     #[test]
     fn a_stolen_table_holds_no_login() {
         let folder = Folder::new("stolen");
@@ -167,7 +168,7 @@ pub mod tests {
         }
     }
 
-    /// An update that changes nothing writes nothing, and an empty log is looked at otherwise.
+    /// An update without a change writes nothing, and SQLite checks an empty log differently.
     #[test]
     fn the_log_is_not_empty_when_the_first_request_comes() {
         let folder = Folder::new("log");

@@ -1,5 +1,5 @@
-//! What a server looks up of those who ask: what it knows of a user's password (`stored`), and what stands for a user in a
-//! cookie or a token (`held`). One way to SQL for all of it, whichever scheme asks.
+//! Look-ups of a server: a user's password (`stored`), and the user of a cookie or a token (`held`). All of
+//! them use SQL in one way, whatever the scheme.
 
 pub mod database;
 pub mod held;

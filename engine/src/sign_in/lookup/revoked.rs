@@ -1,4 +1,4 @@
-//! A credential that another than the server revokes in the server's store, and gives back.
+//! A credential that another program revokes in the server's store, and restores.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::held::hash;
 
-/// What a server's store has of a credential, as another than the server revokes it: it is not found any more.
+/// Entry of a credential in a server's store, which another program makes unfindable to revoke it.
 pub enum Entry {
     Account(String),
     Held([u8; 32]),
@@ -26,7 +26,7 @@ impl Entry {
         self.change(store, false)
     }
 
-    /// Takes that back.
+    /// Restores the entry.
     pub fn restore(&self, store: &Path) -> Result<(), String> {
         self.change(store, true)
     }

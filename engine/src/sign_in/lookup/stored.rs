@@ -1,4 +1,4 @@
-//! What a server knows of its users by name: hashes of passwords or of keys, in a file that is read at start or in SQL.
+//! Stored hashes of passwords or keys by user name, in a file that is read at start or in SQL.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,11 +12,11 @@ use crate::failure::Failure;
 use crate::sign_in::accounts::is_name;
 use crate::sign_in::password;
 
-/// `store`, as it comes in.
+/// The field `store`.
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreSpec {
-    /// `name:stored`, a line each.
+    /// A file with a line `name:stored` for each user.
     File(PathBuf),
     /// An SQLite database with a table `accounts (name text primary key, hash text) without rowid`.
     Sql(Sql),
@@ -24,7 +24,7 @@ pub enum StoreSpec {
 
 pub struct Store {
     kept: Kept,
-    /// What is stored of some user: a password of no user is checked against it.
+    /// Stored hash of some user, against which the password of an unknown user is checked.
     any: String,
 }
 
@@ -59,7 +59,7 @@ impl Store {
         }
     }
 
-    /// What is stored of a user, if it is one.
+    /// Returns the stored hash of a user, if there is such a user.
     fn find(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
         match &self.kept {
             Kept::File(stored) => Ok(stored.get(name).map(|text| Cow::Borrowed(text.as_str()))),
@@ -67,13 +67,14 @@ impl Store {
         }
     }
 
-    /// The same, and for a name that no user has what is stored of another one: whether there is such a user. Credentials
-    /// are then checked alike, for the time that it takes would tell an attacker which users there are.
+    /// Returns the stored hash of a user and true, or for an unknown name another user's hash and false.
+    /// Credentials are then checked equally, because a shorter time would reveal to an attacker which users
+    /// exist.
     pub fn find_any(&self, name: &str) -> Result<(Cow<'_, str>, bool), String> {
         Ok(self.find(name)?.map_or((Cow::Borrowed(self.any.as_str()), false), |stored| (stored, true)))
     }
 
-    /// Whether this is the password of a user, where hashes of passwords are stored.
+    /// Returns true if this is the password of a user whose password hash is stored.
     pub fn is_password(&self, name: &str, given: &[u8]) -> Result<bool, String> {
         let (hash, is_user) = self.find_any(name)?;
         Ok(password::matches(&hash, given)? && is_user)
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(Ok(("right".into(), false)), store.find_any("u2"));
     }
 
-    /// A hash is made for it, or what cannot be one would be no failure here.
+    /// The hash is computed for an unknown user too: an invalid stored hash is an error.
     #[test]
     fn a_password_of_no_user_is_hashed_all_the_same() {
         let hash = bcrypt::hash("secret", 4).expect("a hash");

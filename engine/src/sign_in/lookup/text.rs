@@ -1,19 +1,19 @@
-//! A text that a client shows, a cookie's or a token's, and whose it is.
+//! Texts that identify a user, in a cookie or a token.
 
-/// What gives such texts, and knows them again.
+/// Issuer of such texts, which recognises them.
 pub trait Lookup {
-    /// Whose it is, where it is one of ours and has not expired.
+    /// Returns the user of a text that was issued here and has not expired.
     fn user(&mut self, text: &[u8], now_s: u64) -> Result<Option<String>, String>;
 
-    /// A new text for this user, which fits in a cookie.
+    /// Issues a text for this user, which fits in a cookie.
     fn issue(&mut self, name: &str, now_s: u64, expires_s: u64) -> Result<String, String>;
 
-    /// Whether the server can end one before it expires.
+    /// Returns true if the server can end a text before it expires.
     fn ends(&self) -> bool {
         false
     }
 
-    /// It is not taken from now on.
+    /// Ends a text.
     fn end(&mut self, _text: &[u8]) -> Result<(), String> {
         Ok(())
     }

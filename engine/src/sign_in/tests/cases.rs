@@ -1,4 +1,4 @@
-//! Each scheme as client and server have it configured, with each of its stores and settings.
+//! Each scheme as client and server configure it, with each of its stores and settings.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::sign_in::scheme::Wrong;
 use crate::sign_in::{digest as digest_scheme, jwt, shown};
 use crate::tls::tests as tls;
 
-/// Where a test keeps its files, until it ends.
+/// Folder of a test's files, which is removed with it.
 pub struct Files(pub PathBuf);
 
 impl Files {
@@ -35,13 +35,13 @@ impl Files {
         path
     }
 
-    /// Names and hashes of accounts, as a file and as a database.
+    /// Writes names and hashes of accounts, as a file and as a database.
     pub fn stores(&self, name: &str, accounts: &[(String, String)]) -> [Value; 2] {
         let lines: Vec<String> = accounts.iter().map(|(name, hash)| format!("{name}:{hash}\n")).collect();
         let file = self.put(&format!("{name}.txt"), &lines.concat());
         let database = self.0.join(format!("{name}.sqlite"));
         let mut connection = rusqlite::Connection::open(&database).expect("a database");
-        // One, since the disk is waited for at the end of each.
+        // All rows are in one transaction, because each transaction waits for the disk at its end.
         let transaction = connection.transaction().expect("a transaction");
         transaction
             .execute_batch("CREATE TABLE accounts (name TEXT PRIMARY KEY, hash TEXT) WITHOUT ROWID")
@@ -76,19 +76,19 @@ pub fn accounts_file(files: &Files) -> PathBuf {
     files.put("accounts.tsv", &(0..ACCOUNTS).map(line).collect::<String>())
 }
 
-/// A scheme as client and server have it configured: `exchange` without its scheme and accounts, `sign_in` without its
-/// scheme.
+/// A scheme as client and server configure it: `exchange` without its scheme and accounts, `sign_in` without
+/// its scheme.
 #[derive(Clone)]
 pub struct Case {
     pub scheme: &'static str,
     pub exchange: Value,
     pub sign_in: Value,
-    /// The server's TLS, and the client's; null in clear.
+    /// TLS of the server, and of the client; null without TLS.
     pub tls: [Value; 2],
 }
 
 impl Case {
-    /// The server's own store, where it has one that credentials shown as they are stand in.
+    /// Returns the server's own store, if it contains the credentials that a client sends.
     pub fn store(&self) -> &Value {
         match self.scheme {
             "basic" | "api-key" => &self.sign_in["store"]["sql"]["at"],
@@ -97,7 +97,7 @@ impl Case {
         }
     }
 
-    /// Whether a proof tries this: a store that it may change is revoked in, and what is remembered may run out.
+    /// Returns true if a proof tries this: revocation needs a store, and expiry needs a cache.
     pub fn tries(&self, wrong: Wrong) -> bool {
         match wrong {
             Wrong::Own(shown::REVOKED) => !self.store().is_null(),
@@ -109,7 +109,7 @@ impl Case {
     pub fn served(&self) -> Served {
         let mut sign_in = self.sign_in.clone();
         sign_in["scheme"] = json!(self.scheme);
-        // Each server has a directory of its own, and this test one for all.
+        // Each server has its own directory, but this test has one for all.
         for copy in
             [&sign_in["held"]["at"], &sign_in["store"]["sql"]["at"]].into_iter().filter_map(Value::as_str)
         {
@@ -134,8 +134,8 @@ impl Case {
     }
 }
 
-/// A database of tokens, which are the accounts' passwords, and of one that has expired; as a server is told of it, whose
-/// own copy has this name.
+/// Makes a database of tokens, which are the accounts' passwords, and of an expired one. Returns the server's
+/// setting, whose copy has this name.
 fn held(files: &Files, copy: &str) -> Value {
     let from = files.0.join("held.sqlite");
     if !from.exists() {
@@ -151,7 +151,7 @@ fn held(files: &Files, copy: &str) -> Value {
 
 pub const CLEAR: [Value; 2] = [Value::Null, Value::Null];
 
-/// Both sides show certificates, of which the client's authority has revoked one.
+/// Returns settings in which both sides have certificates; the clients' authority has revoked one.
 fn mutual_tls() -> [Value; 2] {
     let identity = |name| {
         let identity = tls::identity(name);
@@ -167,7 +167,7 @@ fn mutual_tls() -> [Value; 2] {
     [server, client]
 }
 
-/// Each scheme with each of its stores and settings.
+/// Returns each scheme with each of its stores and settings.
 pub fn cases(files: &Files) -> Vec<Case> {
     let bcrypt: Vec<(String, String)> = (0..ACCOUNTS)
         .map(|account| (name(account), bcrypt::hash(password(account), 4).expect("a hash")))
@@ -243,7 +243,7 @@ pub fn cases(files: &Files) -> Vec<Case> {
         .collect()
 }
 
-/// Stores of keys by their SHA-256, and by their HMAC.
+/// Returns stores of keys by their SHA-256, and by their HMAC.
 fn api_keys(files: &Files) -> Vec<Value> {
     let pepper = hmac::Key::new(hmac::HMAC_SHA256, b"pepper");
     let sha_256 = |secret: String| format!("{{SHA-256}}{}", hex::encode(digest(&SHA256, secret.as_bytes())));

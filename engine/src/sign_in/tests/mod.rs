@@ -1,4 +1,4 @@
-//! The client half of each scheme against its server half.
+//! The client half of each scheme with its server half.
 
 pub mod cases;
 mod negotiated;
@@ -16,7 +16,7 @@ use crate::random::Sequence;
 use crate::runner::Advance;
 use crate::serve::tests::Served;
 
-/// Thousands of inputs of these pieces and of bytes without any sense; the same ones each time.
+/// Returns thousands of inputs of these pieces and random bytes, equal in every run.
 pub fn any_bytes(pieces: &'static [&'static [u8]]) -> impl Iterator<Item = Vec<u8>> {
     let mut random = Sequence::of(1, [0, 0]);
     (0..50_000).map(move |_| {
@@ -44,7 +44,7 @@ fn every_scheme_is_tried() {
     }
 }
 
-/// What is right is accepted with the user's name, and all that is wrong is refused.
+/// Right inputs are accepted with the user's name, and all wrong ones are refused.
 #[test]
 fn every_scheme_is_proved() {
     let files = Files::new("proved");
@@ -71,15 +71,15 @@ fn every_scheme_is_proved() {
             let is_said = |list: &[String]| list.iter().any(|one| one.starts_with(words));
             assert!(is_said(&proof.not_tried) && !is_said(&proof.refused), "{words}: {:?}", proof.refused);
         }
-        // Then what TLS has to refuse.
+        // The refusals of TLS follow.
         assert_eq!(expected, proof.refused[..expected.len()], "{} {kind}", case.scheme);
         let revoked = proof.refused.contains(&"a client with a revoked certificate".to_owned());
         assert_eq!(case.tls != CLEAR, revoked, "{:?}", proof.refused);
     }
 }
 
-/// Where a server has more than pages, a form or an end of what it gave, that is where it says; and it counts what it
-/// remembers where it remembers anything.
+/// A server answers at its paths for a form and for ending, if it has them, and counts its cache, if it has
+/// one.
 #[test]
 fn a_server_has_a_form_an_end_and_a_count_where_it_says() {
     let files = Files::new("places");
@@ -115,7 +115,7 @@ fn a_server_has_a_form_an_end_and_a_count_where_it_says() {
     }
 }
 
-/// Users sign in again and again, on connections that are kept and on new ones.
+/// Users sign in repeatedly, on kept and on new connections.
 #[test]
 fn every_scheme_carries_a_load() {
     let files = Files::new("load");
@@ -152,8 +152,8 @@ fn every_scheme_carries_a_load() {
     }
 }
 
-/// Where each request is looked up, the next one after an account was closed is refused; what a login gave before that
-/// is taken until it ends.
+/// If each request is looked up, the next one after an account was closed is refused; a cookie from before is
+/// accepted until it ends.
 #[test]
 fn an_account_that_is_closed_is_refused_where_it_is_looked_up() {
     let files = Files::new("closed");
@@ -183,8 +183,8 @@ fn an_account_that_is_closed_is_refused_where_it_is_looked_up() {
     );
 }
 
-/// What a login gave leads to the form again when it is taken no more, and the user signs on once more. How long it is
-/// taken is for the schemes' own tests, which give them the time.
+/// An ended session redirects to the form, and the user signs on again. The schemes' own tests check its
+/// lifetime with a simulated clock.
 #[test]
 fn a_login_that_has_ended_leads_to_the_form_again() {
     let files = Files::new("ended");
@@ -209,7 +209,7 @@ fn a_login_that_has_ended_leads_to_the_form_again() {
     assert_eq!(2, tried);
 }
 
-/// A password that is wrong fails the operation, in the words of the status.
+/// A wrong password fails the operation, and the message quotes the status.
 #[test]
 fn a_wrong_password_is_no_answer() {
     let files = Files::new("wrong");
@@ -224,7 +224,7 @@ fn a_wrong_password_is_no_answer() {
     }
 }
 
-/// What a client is asked and cannot do is refused in words that name the field.
+/// An impossible sign-in is refused with the field's name.
 #[test]
 fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     let files = Files::new("sense");
@@ -258,7 +258,7 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     }
 }
 
-/// A server that cannot know who asks does not start.
+/// A server that cannot check credentials does not start.
 #[test]
 fn a_server_that_could_not_sign_in_does_not_start() {
     let files = Files::new("server");

@@ -1,4 +1,4 @@
-//! Kerberos and NTLM without a server: what the client sends after each answer, and when it asks the directory.
+//! Kerberos and NTLM without a server: the client's request after each answer, and its use of the directory.
 
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ use crate::http::response::Response;
 use crate::sign_in::scheme::{Judgement, Visit};
 use crate::sign_in::{SignIn, Visitors};
 
-/// Numbers that draw the first account of two, and the second.
+/// Number that draws the first account of two; `SECOND` draws the second.
 const FIRST: u64 = 0;
 const SECOND: u64 = 1 << 63;
 
@@ -46,7 +46,7 @@ fn visit(connection: u32, unique: u64) -> Visit {
     Visit { connection, unique, ..Visit::default() }
 }
 
-/// What a request shows, a credential or a cookie; None where it shows nothing.
+/// Returns a request's credential or cookie, or None.
 fn shown(sign_in: &mut SignIn, visit: &Visit) -> Option<String> {
     let request = String::from_utf8(sign_in.request(visit).to_vec()).expect("a request");
     let header = |name: &str| request.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
@@ -62,7 +62,7 @@ fn judged(sign_in: &mut SignIn, visit: &Visit, status: u16, headers: &str) -> Re
     sign_in.judge(visit, &response).map_err(|fault| fault.words)
 }
 
-/// Begins a visit that takes one request, and has it answered: what it showed.
+/// Begins a visit of one request, answers it, and returns its credential or cookie.
 fn visited(sign_in: &mut SignIn, visit: &Visit, headers: &str) -> Result<Option<String>, String> {
     sign_in.begin(visit).map_err(|fault| fault.words)?;
     let shown = shown(sign_in, visit);
@@ -76,13 +76,13 @@ fn words(made: Result<SignIn, Failure>) -> String {
     made.map(|_| ()).map_err(Failure::into_words).expect_err("a refusal")
 }
 
-/// A challenge of a server `WEB1` in the domain `TOLLBAR` (MS-NLMP, 2.2.1.2), in base64.
+/// Challenge of a server `WEB1` in the domain `TOLLBAR` (MS-NLMP, 2.2.1.2), in base64.
 const CHALLENGE: &str = "TlRMTVNTUAACAAAADgAOADgAAAAVgomiAQIDBAUGBwgAAAAAAAAAACIAIgBGAAAABgEAAAAAAA9UAE8ATABMAEIAQQBSAAIADgBUAE8ATABMAEIAQQBSAAEACABXAEUAQgAxAAAAAAA=";
-/// How messages begin, in base64: the signature, and the first and the third type.
+/// Beginning of messages of the first type, in base64; `AUTHENTICATE_MESSAGE` is that of the third.
 const NEGOTIATE_MESSAGE: &str = "NTLM TlRMTVNTUAABAAAA";
 const AUTHENTICATE_MESSAGE: &str = "NTLM TlRMTVNTUAADAAAA";
 
-/// The three messages of one connection; what the last of them showed.
+/// Exchanges the three messages of one connection, and returns the last one.
 fn signed_on(sign_in: &mut SignIn, mut visit: Visit) -> String {
     sign_in.begin(&visit).expect("a message");
     assert!(shown(sign_in, &visit).is_some_and(|message| message.starts_with(NEGOTIATE_MESSAGE)));
@@ -99,8 +99,8 @@ fn signed_on(sign_in: &mut SignIn, mut visit: Visit) -> String {
     message
 }
 
-/// A connection is the user's once three messages were exchanged on it, and nothing more is shown on it; unless each visit
-/// is a sign-on.
+/// A connection belongs to the user after three messages, and sends no further one, unless each visit is a
+/// sign-on.
 #[test]
 fn ntlm_signs_a_connection_in() {
     if tried_alone("sign_in::tests::negotiated::ntlm_signs_a_connection_in", &[]).is_some() {
@@ -125,7 +125,7 @@ fn ntlm_signs_a_connection_in() {
     signed_on(&mut request, visit(2, FIRST));
     assert_eq!(Some("u0"), request.user(&visit(2, FIRST)));
     assert!(request.library().is_some_and(|library| library.contains(char::is_numeric)));
-    // A connection for each operation is closed by its last request.
+    // The last request of an operation closes its connection, if each operation has its own.
     let closing = SignIn::new(&visitors(&files, spec.clone(), true));
     let mut closing = closing.unwrap_or_else(|failure| panic!("{failure:?}"));
     let mut opened = visit(1, FIRST);
@@ -136,17 +136,17 @@ fn ntlm_signs_a_connection_in() {
     assert!(!closes(&mut closing, &opened));
     opened.leg = 1;
     assert!(closes(&mut closing, &opened));
-    // The other user has a connection of that number as well, and has not signed in.
+    // The other user also has a connection of that number, and has not signed in.
     signed_on(&mut request, Visit { user: 1, ..visit(2, FIRST) });
 
     let mut sign_on = made("sign-on").expect("a sign-on");
     let first = signed_on(&mut sign_on, visit(1, FIRST));
     let second = signed_on(&mut sign_on, visit(1, FIRST));
     assert_ne!(first, second);
-    // The answer to another challenge is the last one that was given.
+    // The answer to another challenge is the last one that was sent.
     sign_on.do_wrong("the answer to another challenge");
     assert_eq!(second, signed_on(&mut sign_on, visit(1, FIRST)));
-    // What is no challenge is not answered.
+    // An invalid challenge is not answered.
     let opened = visit(3, FIRST);
     sign_on.begin(&opened).expect("a message");
     let none = judged(&mut sign_on, &opened, 401, "WWW-Authenticate: NTLM\r\n");
@@ -162,7 +162,7 @@ struct Realm {
 const REALM: &str = "TOLLBAR.TEST";
 
 impl Realm {
-    /// None: this machine has no KDC.
+    /// Starts the KDC. Returns None if this machine has none.
     fn start(folder: &Path) -> Option<Realm> {
         let program = |name: &str| {
             let found = ["/usr/sbin", "/usr/bin", "/usr/local/sbin"].map(|place| Path::new(place).join(name));
@@ -203,7 +203,7 @@ impl Realm {
         }
         let mut kdc = command(&kdc);
         kdc.arg("-n");
-        // SAFETY: it makes system calls alone.
+        // SAFETY: it only makes system calls.
         unsafe {
             kdc.pre_exec(|| {
                 guard::die_with_parent();
@@ -211,7 +211,7 @@ impl Realm {
             });
         }
         let mut kdc = kdc.spawn().expect("a KDC");
-        // It binds its port before it says so.
+        // The KDC binds its port before it reports that.
         let log = || std::fs::read_to_string(folder.join("kdc.log")).unwrap_or_default();
         let is_ready = (0..500).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
@@ -221,7 +221,7 @@ impl Realm {
         Some(Realm { config, kdc })
     }
 
-    /// What is not fetched yet is not to be had any more.
+    /// Stops the KDC: only tickets that were fetched before are available.
     fn stop(&mut self) {
         let _ = self.kdc.kill();
         let _ = self.kdc.wait();
@@ -234,10 +234,10 @@ impl Drop for Realm {
     }
 }
 
-/// What a token of SPNEGO begins with, in base64.
+/// Beginning of a token of SPNEGO, in base64.
 const TOKEN: &str = "Negotiate YI";
 
-/// When tickets are fetched, what takes the place of a token, and what is kept for the next trial.
+/// Tickets are fetched when needed, replaced by a connection or cookie, and kept for the next trial.
 #[test]
 fn kerberos_asks_the_directory_when_it_has_to() {
     if tried_alone("sign_in::tests::negotiated::kerberos_asks_the_directory_when_it_has_to", &[]).is_some() {
@@ -261,7 +261,7 @@ fn kerberos_asks_the_directory_when_it_has_to() {
     };
     let is_token = |shown: &Option<String>| shown.as_ref().is_some_and(|shown| shown.starts_with(TOKEN));
 
-    // Each request has a token of its own.
+    // Each request has its own token.
     let mut each = with(json!({}));
     assert!(each.prepares());
     let first = visited(&mut each, &visit(1, SECOND), "").expect("an answer");
@@ -271,14 +271,14 @@ fn kerberos_asks_the_directory_when_it_has_to() {
     assert!(each.library().is_some_and(|library| library.contains(char::is_numeric)));
     each.prepare(&[visit(1, FIRST)]).expect("tickets");
 
-    // One is made ahead for whichever operation comes next.
+    // A token made ahead is used by whichever operation comes next.
     let mut ahead = with(json!({"ahead": true}));
     ahead.prepare(&[visit(1, SECOND), visit(1, FIRST)]).expect("tokens");
     for expected in ["u1", "u0", "u0"] {
         assert!(is_token(&visited(&mut ahead, &visit(1, FIRST), "").expect("an answer")));
         assert_eq!(Some(expected), ahead.user(&visit(1, FIRST)));
     }
-    // What was not used is not kept.
+    // Unused tokens are discarded.
     ahead.prepare(&[visit(1, SECOND)]).expect("a token");
     ahead.prepare(&[visit(1, FIRST)]).expect("a token");
     visited(&mut ahead, &visit(1, FIRST), "").expect("an answer");
@@ -287,7 +287,7 @@ fn kerberos_asks_the_directory_when_it_has_to() {
     assert!(words(made(json!({"ahead": true, "persistence": "connection"}), false)).contains("ahead"));
     assert!(words(made(json!({"ahead": true, "operation": "sign-on"}), false)).contains("ahead"));
 
-    // The connection that was signed in, or what the server gave, takes its place.
+    // A connection that has signed in, or the server's cookie, replaces a token.
     let mut connection = with(json!({"persistence": "connection"}));
     assert!(!connection.prepares());
     assert!(made(json!({"persistence": "connection"}), true).is_ok_and(|made| made.prepares()));
@@ -336,7 +336,7 @@ fn kerberos_asks_the_directory_when_it_has_to() {
     assert_eq!("no token of Negotiate in the answer", none);
     assert!(visited(&mut proof, &visit(1, FIRST), "WWW-Authenticate: Negotiate AQID\r\n").is_err());
 
-    // Tickets are kept for the next trial, for their owner alone.
+    // Tickets are kept for the next trial, readable only by their owner.
     let tickets = files.0.join("tickets");
     let keeping = json!({"tickets": tickets});
     with(keeping.clone()).prepare(&[visit(1, FIRST)]).expect("tickets");
@@ -348,12 +348,12 @@ fn kerberos_asks_the_directory_when_it_has_to() {
     assert_eq!(vec![name.to_owned()], kept(&tickets));
     let mode = |path: &Path| path.metadata().expect("what is kept").permissions().mode() & 0o777;
     assert_eq!((0o700, 0o600), (mode(&tickets), mode(&tickets.join(name))));
-    // Not by a sign-on, which is to fetch them.
+    // A sign-on keeps none, because it must fetch them.
     let mut signing_on = with(json!({"tickets": files.0.join("others"), "operation": "sign-on"}));
     signed_on(&mut signing_on).expect("an answer");
     assert!(!files.0.join("others").exists());
 
-    // From here on there is nothing but what was fetched.
+    // From here on only fetched tickets are available.
     let mut another = with(json!({}));
     another.prepare(&[visit(1, FIRST)]).expect("tickets");
     realm.stop();
@@ -372,7 +372,7 @@ fn kerberos_asks_the_directory_when_it_has_to() {
     }
     assert_eq!(vec![name.to_owned()], kept(&tickets));
 
-    // The wrong things: for another service nothing was fetched, and a token that is shown again is the same.
+    // The errors: no ticket was fetched for another service, and a replayed token is the same.
     another.do_wrong("a token for another service");
     assert!(visited(&mut another, &visit(1, FIRST), "").is_err());
     let shown = visited(&mut each, &visit(1, FIRST), "");

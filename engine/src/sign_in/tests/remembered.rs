@@ -1,4 +1,4 @@
-//! What a server remembers of its users, and for how long.
+//! A server's cache of verified users, and its time to live.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,11 +23,12 @@ use crate::sign_in::lookup::held;
 use crate::sign_in::scheme::{Visit, Wrong};
 use crate::sign_in::shown::REVOKED;
 
-/// More accounts than a cache and its slack hold.
+/// Number of accounts, more than a cache and its slack hold.
 const MANY: usize = 3_600;
 const ENTRIES: u64 = 1_400;
 
-/// A server that remembers its users for a second, and what its clients are told: of a hundred visits so many are of those.
+/// Configures a server that remembers its users for a second, and its clients, with this percentage of
+/// remembered visits.
 fn remembering(files: &Files, scheme: &'static str, number: usize, hit_percent: u64) -> (Case, PathBuf) {
     let rows: Vec<(String, String)> = (0..MANY).map(|account| (name(account), password(account))).collect();
     let lines: String = rows.iter().map(|(name, password)| format!("{name}\t{password}\t0\n")).collect();
@@ -67,7 +68,7 @@ fn remembering(files: &Files, scheme: &'static str, number: usize, hit_percent: 
     (Case { scheme, exchange, sign_in, tls: CLEAR }, accounts)
 }
 
-/// As `Case::load`, of all accounts.
+/// Makes a load like `Case::load`, with all accounts.
 fn load_of_many(case: &Case, served: &Served, accounts: &Path) -> Load {
     let mut exchange = case.exchange.clone();
     exchange["scheme"] = json!(case.scheme);
@@ -76,7 +77,7 @@ fn load_of_many(case: &Case, served: &Served, accounts: &Path) -> Load {
     case.load(served, accounts, json!({"exchange": exchange}))
 }
 
-/// Each chunk has just the share that was asked for, and the server has counted the same.
+/// Each chunk has exactly the requested share, and the server has counted the same.
 #[test]
 fn a_server_remembers_just_the_share_of_its_users() {
     let files = Files::new("share");
@@ -84,7 +85,7 @@ fn a_server_remembers_just_the_share_of_its_users() {
         [("api-key", 0), ("api-key", 1), ("jwt", 50), ("opaque-token", 90), ("api-key", 99), ("jwt", 100)];
     for (number, (scheme, hit_percent)) in shares.into_iter().enumerate() {
         let (mut case, accounts) = remembering(&files, scheme, number, hit_percent);
-        // Longer than this takes.
+        // The time to live exceeds the test's duration.
         case.sign_in["cache"]["time_to_live_s"] = json!(600);
         case.exchange["cache"]["time_to_live_s"] = json!(600);
         let served = case.served();
@@ -100,7 +101,7 @@ fn a_server_remembers_just_the_share_of_its_users() {
     }
 }
 
-/// A server that has counted otherwise gives no number.
+/// A server with another count gives no number.
 #[test]
 fn another_share_is_no_measurement() {
     let files = Files::new("another-share");
@@ -114,12 +115,12 @@ fn another_share_is_no_measurement() {
     assert!(words.contains("what the server remembers: it was to find"), "{words}");
 }
 
-/// What was revoked is taken until its time to live is over, and not when that is over; one that ran out, no longer than
-/// that. A server that heeds neither proves nothing.
+/// A revoked credential is accepted until its time to live is over, and not after it; an expired one is
+/// refused at once. A server that ignores either is not proved.
 #[test]
 fn what_is_remembered_is_taken_for_its_time_and_no_longer() {
     let files = Files::new("time-to-live");
-    // Beside one another: each waits for its time.
+    // They run in parallel, because each waits for its time.
     std::thread::scope(|scope| {
         for (number, scheme) in ["basic", "api-key", "opaque-token", "jwt"].into_iter().enumerate() {
             let files = &files;
@@ -130,7 +131,7 @@ fn what_is_remembered_is_taken_for_its_time_and_no_longer() {
 
 fn is_taken_for_its_time(files: &Files, scheme: &'static str, number: usize) {
     let (case, accounts) = remembering(files, scheme, number, 50);
-    // How long the server remembers, and how long its clients are told that it does.
+    // Arguments are the server's time to live, and the one that its clients assume.
     let tried = |server_s: u64, told_s: u64| {
         let mut case = case.clone();
         case.sign_in["cache"]["time_to_live_s"] = json!(server_s);
@@ -160,7 +161,7 @@ fn is_taken_for_its_time(files: &Files, scheme: &'static str, number: usize) {
     }
 }
 
-/// What the server remembers from before the proof is forgotten before it is shown for the proof.
+/// The server forgets an earlier use before the credential is used for the proof.
 #[test]
 fn what_was_known_before_it_was_revoked_proves_nothing_about_its_time() {
     let files = Files::new("known-before");
@@ -177,9 +178,9 @@ fn what_was_known_before_it_was_revoked_proves_nothing_about_its_time() {
     revoked.do_wrong(REVOKED);
     let fault = revoked.send().map(|_| ()).expect_err("a refusal");
     assert_eq!(failure::WRONG_STATUS, fault.kind, "{}", fault.words);
-    // More of them where the host was too slow for a second.
+    // There are more of them if the host was too slow for a second.
     assert!(revoked.given_before() >= 3, "{}", revoked.given_before());
-    // It is taken again: the store has it as it was.
+    // The credential is accepted again: the store is restored.
     std::thread::sleep(Duration::from_millis(1100));
     let mut again = Probe::new(&load, Connector::clear(), path).expect("a probe");
     for _ in 0..load.users {
@@ -187,7 +188,7 @@ fn what_was_known_before_it_was_revoked_proves_nothing_about_its_time() {
     }
 }
 
-/// A proof counts with the server: of none, of some and of all.
+/// A proof counts with the server, for a share of none, some and all.
 #[test]
 fn a_proof_says_how_many_are_remembered() {
     let files = Files::new("counted");
@@ -197,7 +198,7 @@ fn a_proof_says_how_many_are_remembered() {
         let (mut case, accounts) = remembering(&files, "opaque-token", number, hit_percent);
         case.sign_in["cache"]["time_to_live_s"] = json!(600);
         case.exchange["cache"]["time_to_live_s"] = json!(600);
-        // Of a store that a proof may not change nothing is revoked, which would wait for that time.
+        // A proof that may not change the store revokes nothing, which would wait for that time.
         let served = case.served();
         let mut exchange = case.exchange.clone();
         exchange["scheme"] = json!(case.scheme);
@@ -209,7 +210,7 @@ fn a_proof_says_how_many_are_remembered() {
     }
 }
 
-/// What a client knows of the server's: how many visits have just the share, and that a phase begins with the first.
+/// The client knows the number of visits in which the share is exact, and that a phase begins with the first.
 #[test]
 fn a_client_keeps_to_whole_shares() {
     let files = Files::new("whole");
@@ -232,7 +233,7 @@ fn a_client_keeps_to_whole_shares() {
     assert!(signs_on(&mut sign_in));
 }
 
-/// A share that could not be exact is refused in words.
+/// A share that could not be exact is refused with a reason.
 #[test]
 fn a_share_that_cannot_be_kept_is_refused() {
     let files = Files::new("kept");
