@@ -1,5 +1,6 @@
-//! Work that holds a lock for a known part of its steps. While one thread holds it no other does that part, so that what
-//! other threads cost is known: with N threads and a share s of the steps, N · s times as long, where that is more than once.
+//! Work that takes a lock for a known part of its steps. Only one thread at a time can do that part, so that
+//! the cost of other threads is known. With N threads and a share s of the steps, an operation takes N · s
+//! times as long, if that is more than once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,20 +10,20 @@ use crate::contract::{Proof, Task};
 use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive};
 
-/// What threads of this process share.
+/// Locks that the threads of this process share.
 static SPINNING: Tickets = Tickets { next: AtomicU64::new(0), served: AtomicU64::new(0) };
 static SLEEPING: Mutex<()> = Mutex::new(());
 
-/// How a thread waits until it has the lock.
+/// Method of waiting for the lock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Waiting {
-    /// At work on its core, which is CPU time of its own.
+    /// Busy on its core, which uses CPU time.
     Spinning,
-    /// Asleep, which is no CPU time.
+    /// Asleep, which uses no CPU time.
     Sleeping,
 }
 
-/// The first `free` steps of an operation are done by all threads at once, the other `locked` by one of them.
+/// Operation whose first `free` steps are done by all threads at once, and the other `locked` by one of them.
 pub struct Held {
     work: Chain,
     free: u64,
@@ -77,8 +78,8 @@ impl Primitive for Held {
     }
 }
 
-/// A lock that threads get in the order in which they came for it: none waits longer than its turn, and what each of them
-/// waits is known.
+/// A lock that threads get in the order of their arrival: none waits longer than its turn, so that each
+/// thread's wait is known.
 struct Tickets {
     next: AtomicU64,
     served: AtomicU64,
@@ -90,7 +91,8 @@ impl Tickets {
         let mut spins = 0;
         while self.served.load(Ordering::Acquire) != own {
             spins += 1;
-            // On a core of its own it goes on at once; where two threads have one, the other may be the one that holds it.
+            // On its own core the thread continues at once; if two threads share a core, the other may have
+            // the lock.
             if spins % 1000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
         work();

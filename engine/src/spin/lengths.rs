@@ -1,4 +1,4 @@
-//! How many steps each operation takes: as many as the last one, more in a part of a period, or drawn.
+//! Number of steps of each operation: constant, higher in a part of a period, or random.
 
 use crate::contract::Task;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// As the task's settings say. Where in its period a process starts, and what it draws, is by the task's seed.
+    /// Reads the task's settings. The seed sets the starting point in the period, or the draws.
     pub fn of(task: &Task) -> Result<Lengths, Failure> {
         let mut random = Sequence::of(task.seed, [0, 0]);
         match setting(task, "sizes", 0)? {
@@ -19,12 +19,12 @@ impl Lengths {
         }
     }
 
-    /// As many steps every time.
+    /// Makes operations of equal length.
     pub fn even(steps: u64) -> Lengths {
         Lengths::Periodic(Period { steps, operations: 1, dear: 0, extra: (0, 0), at: 0 })
     }
 
-    /// The steps of the next operation.
+    /// Returns the steps of the next operation.
     #[inline]
     pub fn next(&mut self) -> u64 {
         match self {
@@ -33,8 +33,8 @@ impl Lengths {
         }
     }
 
-    /// All that there are, each as often as its share: a whole period from its start, or every size once. Their mean
-    /// is what an operation costs.
+    /// Returns all lengths in their proportions: a whole period from its start, or every size once. Their
+    /// mean is the cost of an operation.
     pub fn whole(&self) -> Vec<u64> {
         match self {
             Lengths::Periodic(period) => (0..period.operations).map(|at| period.steps_at(at)).collect(),
@@ -43,7 +43,7 @@ impl Lengths {
     }
 }
 
-/// The last `dear` operations of a period take more steps, in a line from the least `extra` to the most.
+/// Period whose last `dear` operations take more steps, rising linearly from the least `extra` to the most.
 pub struct Period {
     steps: u64,
     operations: u64,
@@ -53,7 +53,7 @@ pub struct Period {
     at: u64,
 }
 
-/// What a setting of this family may be at most: a product of four of them is far from an overflow.
+/// Limit of a setting of this family: a product of four of them is far from an overflow.
 const MOST: u64 = 1 << 20;
 
 fn setting(task: &Task, name: &str, default: u64) -> Result<u64, Failure> {
@@ -74,7 +74,7 @@ impl Period {
                 "`dear` is at most `period`, and `span` at least 1: {dear} of {spans}, {span}"
             )));
         }
-        // With an odd difference the steps of a line cannot be shared out so that their mean is in the middle.
+        // With an odd difference the mean of a line's whole steps cannot be in the middle.
         if extra.0 > extra.1 || !(extra.1 - extra.0).is_multiple_of(2) {
             return Err(Failure::Failed(format!(
                 "`extra-most` is above `extra-least` by an even number, or the same: {} and {}",
@@ -99,8 +99,9 @@ impl Period {
         steps
     }
 
-    /// The steps of an operation so far into the period. Of those that are dear, the first and the last, the second
-    /// and the last but one, and so on have the same sum: their mean is in the middle of `extra`, exactly.
+    /// Returns the steps of the operation at this place in the period. In the expensive part the first and
+    /// the last, the second and the last but one, and so on have the same sum. So their mean is exactly in
+    /// the middle of `extra`.
     #[inline]
     fn steps_at(&self, at: u64) -> u64 {
         match at.checked_sub(self.operations - self.dear) {
@@ -113,17 +114,17 @@ impl Period {
     }
 }
 
-/// Sizes of a Pareto distribution of shape 2, each drawn as likely as any other.
+/// Sizes of a Pareto distribution of shape 2, each drawn with equal probability.
 ///
-/// Of this shape the mean is twice the least, and the variance has no bound but the number of sizes.
+/// With this shape the mean is twice the least, and only the number of sizes bounds the variance.
 pub struct Drawn {
     sizes: Vec<u64>,
     random: Sequence,
 }
 
 impl Drawn {
-    /// `iterations` is the mean and `least` the least. A size is the distribution's quantile in the middle of its
-    /// share, and the last one, which stands for the whole tail, is what the others leave of the mean.
+    /// Makes the sizes with the mean `iterations` and the minimum `least`. A size is the distribution's
+    /// quantile in the middle of its share; the last one represents the whole tail, and is set by the mean.
     fn of(task: &Task, count: u64, random: Sequence) -> Result<Drawn, Failure> {
         let (mean, least) = (setting(task, "iterations", 0)?, setting(task, "least", 0)?);
         let mut sizes: Vec<u64> = (1..count).rev().map(|above| quantile(least, count, above)).collect();
@@ -141,7 +142,7 @@ impl Drawn {
     }
 }
 
-/// least / √(share that is larger), in whole numbers, which come out the same on every machine.
+/// Returns least / √(share that is larger), in whole numbers, which are the same on every machine.
 fn quantile(least: u64, count: u64, above: u64) -> u64 {
     (least * least * 2 * count / (2 * above + 1)).isqrt()
 }
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(vec![102, 106, 110, 114, 118], lengths(line, 0).expect("lengths").whole());
     }
 
-    /// From operation to operation it goes on through its periods, from where the seed says.
+    /// Operations continue through the periods, from the start that the seed sets.
     #[test]
     fn a_seed_is_a_phase() {
         let whole = lengths(stepped(50, 50), 0).expect("lengths").whole();

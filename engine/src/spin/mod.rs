@@ -1,5 +1,5 @@
-//! Work of a known amount: the lab is tested with it before it is believed about anything else, and asks it
-//! between chunks whether the core was left alone.
+//! Work of a known amount. The lab is tested with it before its other results are believed, and uses it
+//! between chunks to detect whether the core was quiet.
 
 mod held;
 mod lengths;
@@ -33,13 +33,13 @@ const CHOICES: &[&str] = &[
     "spin-waiting",
 ];
 
-/// Work in registers that takes 15 to 40 µs: the witness of a moment. With loads it took from the caches what it stood next
-/// to: signatures by P-256 cost 3 % more between such probes. It is the same amount on every machine, so that
-/// readings of one machine can be set side by side whenever they were taken.
+/// Steps of the probe, 15 to 40 µs of work in registers. Loads would displace neighbouring work from the
+/// caches: P-256 signatures cost 3 % more between such probes. The amount is the same on every machine, so
+/// that readings of one machine can be compared whenever they were taken.
 const PROBE_STEPS: u64 = 12_000;
-/// What the probe's session works before its clock starts: it has just been woken.
+/// Steps of the probe's session before its clock starts, because it has just been woken.
 const PROBE_LEAD_STEPS: u64 = 3_000;
-/// The same where the process is at work already: its code is then in the caches again.
+/// Steps before the clock if the process is already working: only the probe's code must return to the caches.
 const RUNNING_LEAD_STEPS: u64 = 300;
 
 impl Provider for Spin {
@@ -83,7 +83,7 @@ fn probe(_: &Task) -> Prepared {
     Ok(Box::new(Spinning::<Narrow>::of(Lengths::even(PROBE_STEPS), PROBE_LEAD_STEPS)))
 }
 
-/// The probe as a part of a process that measures other work: the same steps and the same code.
+/// The probe inside a process that measures other work: the same steps and the same code.
 pub struct Probe(Narrow);
 
 impl Probe {
@@ -91,7 +91,8 @@ impl Probe {
         Probe(Narrow::starting_at(START))
     }
 
-    /// Elapsed nanoseconds that its work takes now: no system call comes between it and the work that it stands next to.
+    /// Returns the elapsed nanoseconds of the probe's work now. No system call separates it from neighbouring
+    /// work.
     pub fn read_ns(&mut self) -> u64 {
         self.0.steps(RUNNING_LEAD_STEPS);
         let began_ns = clock::wall_ns();
@@ -100,7 +101,7 @@ impl Probe {
     }
 }
 
-/// Work, and how many steps of it each operation takes.
+/// Work, and the number of its steps in each operation.
 struct Spinning<W> {
     work: W,
     lengths: Lengths,
@@ -123,8 +124,8 @@ impl<W: Work> Primitive for Spinning<W> {
         self.work.steps(self.lead);
     }
 
-    /// The answer is that of a whole period from the start, however many operations went before: it is right only if
-    /// the period has exactly the steps that its mean promises.
+    /// Proves the work. The answer is that of a whole period from the start, however many operations went
+    /// before. It is right only if the period has exactly the steps that its mean promises.
     fn prove(&mut self) -> Result<Proof, Failure> {
         let whole = self.lengths.whole();
         let from = |start| {
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(answer(&mut Spinning::<Chain>::of(Lengths::even(7), 0)), answer(&mut three));
     }
 
-    /// One probe where one is asked for, with the steps before its clock and no others.
+    /// A chunk of one probe performs one, with the steps before its clock and no others.
     #[test]
     fn a_probe_is_one_operation() {
         use std::cell::Cell;
@@ -174,7 +175,7 @@ mod tests {
             }
             fn steps(&mut self, count: u64) {
                 self.0.set(self.0.get() + count);
-                // A clock that stands still would be taken for an operation without any cost.
+                // An unmoved clock would mean an operation without any cost.
                 Chain::starting_at(START).steps(count);
             }
             fn answer(&self) -> u64 {

@@ -1,29 +1,29 @@
-//! The kinds of work: a chain, which waits for itself, and two kinds of wide work, which keep the core's units busy, with
-//! loads or in registers alone.
+//! Kinds of work: a chain of dependent steps, and two kinds of wide work, which use the core's units in
+//! parallel, with loads or in registers only.
 
-/// Work that goes on from where it ended.
+/// Work that continues from its last state.
 ///
-/// Each operation goes on where the last one ended. A processor runs ahead of what it waits for: of chains that
-/// begin anew it would work on the next one while this one ends, and twice the length would take more than twice
-/// as long.
+/// Each operation continues where the last one ended. A processor runs ahead of results that it waits for. If
+/// chains began again, it would start the next one while this one ends, and twice the length would take more
+/// than twice as long.
 pub trait Work {
-    /// At its beginning, from where a known answer starts; from another `start` the answer is another.
+    /// Makes the work at its beginning, that of a known answer; another `start` leads to another answer.
     fn starting_at(start: u64) -> Self;
 
     fn steps(&mut self, count: u64);
 
-    /// What all steps so far have come to.
+    /// Returns the result of all steps so far.
     fn answer(&self) -> u64;
 }
 
-/// The beginning of a known answer.
+/// Start of a known answer.
 pub const START: u64 = 1;
 
-/// A chain of multiplications in which each needs the one before: its time is proportional to its
-/// length on any processor, and a busy neighbour on the other hyperthread hardly slows it.
+/// A chain of multiplications in which each needs the one before. Its time is proportional to its length on
+/// any processor, and a busy neighbour on the other hyperthread hardly slows it.
 pub struct Chain(u64);
 
-/// One step of a chain: Knuth's multiplier and increment for 64 bits.
+/// Performs one step of a chain: Knuth's multiplier and increment for 64 bits.
 fn next(x: u64) -> u64 {
     x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
 }
@@ -37,7 +37,7 @@ impl Work for Chain {
     fn steps(&mut self, count: u64) {
         let mut x = self.0;
         for _ in 0..count {
-            // The compiler must not see through a step: it would fold several of them into one.
+            // The compiler must not see through a step, or it would fold several of them into one.
             // SAFETY: there is no instruction in it.
             unsafe { std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack)) };
             x = next(x);
@@ -50,20 +50,21 @@ impl Work for Chain {
     }
 }
 
-/// Eight values that do not wait for each other (but for one that takes a second's), and eight loads a step:
-/// how fast it goes is set by how many units and load ports the core has free, so that it slows as soon as a
-/// hyperthread beside it takes some of them.
+/// Eight independent values (except that one uses another's) and eight loads a step. Its speed depends on the
+/// units and load ports that the core has free. So it slows as soon as the other hyperthread uses some of
+/// them.
 pub struct Wide {
     values: [u64; LANES],
     table: Box<Table>,
 }
 
 const LANES: usize = 8;
-/// 16 KiB: half of the smallest first-level cache that processors of today have, so it stays there whole.
+/// Rows of the table, 16 KiB: half of the smallest first-level cache of current processors, so that it stays
+/// there whole.
 const ROWS: usize = 256;
 
-/// A row is a cache line where lines have 64 bytes, and the table begins with a page: its place in the cache is
-/// the same in every process.
+/// A table whose rows are cache lines if lines have 64 bytes, and which begins with a page: its place in the
+/// cache is the same in every process.
 #[repr(align(4096))]
 struct Table([[u64; LANES]; ROWS]);
 
@@ -79,7 +80,8 @@ impl Work for Wide {
         Wide { values, table }
     }
 
-    /// Never copied into its callers: what is clocked is the code that ran before the clock started.
+    /// Performs steps. Never inlined into its callers, so that the clocked code is the code that ran before
+    /// the clock started.
     #[inline(never)]
     fn steps(&mut self, count: u64) {
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = self.values;
@@ -93,9 +95,9 @@ impl Work for Wide {
             f ^= row[5];
             g = g.wrapping_add(row[6].wrapping_mul(7)).rotate_left(5);
             h ^= row[7];
-            // After each step all eight values are in general registers, and what they are is unknown to the
-            // compiler: it can neither gather lanes or steps into vectors nor leave a step out, so that every
-            // build for a processor does the same work.
+            // After each step all eight values are in general registers, and the compiler does not know them.
+            // It can neither gather lanes or steps into vectors nor leave a step out, so that every build for
+            // a processor does the same work.
             // SAFETY: there is no instruction in it.
             unsafe {
                 std::arch::asm!("/* {0} {1} {2} {3} {4} {5} {6} {7} */",
@@ -112,8 +114,8 @@ impl Work for Wide {
     }
 }
 
-/// Eight values that do not wait for each other, in registers alone: as wide, and it leaves all caches to the work that it
-/// stands next to.
+/// Eight independent values in registers only: as wide as `Wide`, and it leaves all caches to neighbouring
+/// work.
 pub struct Narrow([u64; LANES]);
 
 impl Work for Narrow {
@@ -121,7 +123,7 @@ impl Work for Narrow {
         Narrow(std::array::from_fn(|lane| next(start.wrapping_add(lane as u64))))
     }
 
-    /// Never copied into its callers, as `Wide`.
+    /// Performs steps. Never inlined into its callers, like `Wide::steps`.
     #[inline(never)]
     fn steps(&mut self, count: u64) {
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = self.0;
@@ -164,7 +166,8 @@ mod tests {
         assert_ne!(once.answer(), thrice.answer());
     }
 
-    /// Three times so many steps end where as many in one go end, and one more elsewhere.
+    /// Three runs of a length end in the state of one run of three times the length, and one step more in
+    /// another state.
     #[test]
     fn work_goes_on_from_where_it_ended() {
         goes_on::<Chain>();
