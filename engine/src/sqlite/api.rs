@@ -1,4 +1,4 @@
-//! The functions of SQLite that are called, of the plain one and of SQLCipher alike.
+//! Functions of SQLite that the engine calls, in the plain build and in SQLCipher.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -6,11 +6,11 @@ use rusqlite::ffi;
 
 pub use ffi::{sqlite3 as Handle, sqlite3_stmt as StatementHandle};
 
-/// Where a value's bytes stay until the statement is reset: None, which is `SQLITE_STATIC`.
+/// Destructor of bound bytes: None is `SQLITE_STATIC`, so that they must stay until the statement is reset.
 pub type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 type Callback = Option<unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int>;
 
-/// In the order of `tollbar_sqlcipher` in sqlcipher_aws_lc.c.
+/// Functions in the order of `tollbar_sqlcipher` in sqlcipher_aws_lc.c.
 #[repr(C)]
 pub struct Api {
     pub libversion: unsafe extern "C" fn() -> *const c_char,
@@ -43,7 +43,7 @@ pub struct Api {
     pub column_bytes: unsafe extern "C" fn(*mut StatementHandle, c_int) -> c_int,
 }
 
-/// The one that rusqlite brings.
+/// The SQLite that rusqlite contains.
 pub static SQLITE: Api = Api {
     libversion: ffi::sqlite3_libversion,
     compileoption_get: ffi::sqlite3_compileoption_get,
@@ -64,7 +64,7 @@ pub static SQLITE: Api = Api {
     column_bytes: ffi::sqlite3_column_bytes,
 };
 
-// What keeps AWS-LC, which SQLCipher calls, after it on the linker's line.
+// This import puts AWS-LC, which SQLCipher calls, after SQLCipher on the linker's line.
 use aws_lc_sys as _;
 
 unsafe extern "C" {
@@ -72,7 +72,7 @@ unsafe extern "C" {
     static OF_SQLCIPHER: Api;
 }
 
-/// The one that is built of SQLCipher.
+/// Returns the functions of SQLCipher.
 pub fn sqlcipher() -> &'static Api {
     // SAFETY: it is a constant of that type, which C code fills in: function pointers in the same order.
     unsafe { &OF_SQLCIPHER }

@@ -17,8 +17,8 @@ pub struct Connection {
     handle: *mut Handle,
 }
 
-/// A prepared statement. It is finalized before its connection is closed: a connection that has one left does not
-/// close, and says so.
+/// A prepared statement. It must be finalized before its connection is closed, because closing fails while
+/// one is left.
 pub struct Statement {
     api: &'static Api,
     connection: *mut Handle,
@@ -26,19 +26,19 @@ pub struct Statement {
 }
 
 impl Connection {
-    /// Opens a file, or makes it. One thread uses the connection.
+    /// Opens or makes a file. Only one thread may use the connection.
     pub fn open(api: &'static Api, path: &Path) -> Result<Connection, String> {
         let file = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
         let mut handle = null_mut();
-        // SAFETY: the path ends with a zero; the handle is written even where opening fails, and closed on drop.
+        // SAFETY: the path ends with a zero; the handle is written even if opening fails, and closed on drop.
         let status = unsafe { (api.open_v2)(file.as_ptr(), &mut handle, flags, null()) };
         let connection = Connection { api, handle };
         connection.check(status)?;
         Ok(connection)
     }
 
-    /// Performs SQL whose rows, if it has any, are left.
+    /// Executes SQL, and ignores its rows.
     pub fn execute(&self, sql: &str) -> Result<(), String> {
         calls::tally("SQL statement");
         let sql = CString::new(sql).map_err(|error| error.to_string())?;
@@ -64,7 +64,7 @@ impl Connection {
         Ok(Statement { api: self.api, connection: self.handle, handle })
     }
 
-    /// The number that a query of one row and column has.
+    /// Returns the number from a query of one row and column.
     pub fn number(&self, sql: &str) -> Result<i64, String> {
         let mut statement = self.prepare(sql)?;
         if !statement.step()? {
@@ -73,7 +73,7 @@ impl Connection {
         Ok(statement.int64(0))
     }
 
-    /// The text that a query of one row and column has; empty where it has none.
+    /// Returns the text from a query of one row and column; empty if there is no row.
     pub fn text(&self, sql: &str) -> Result<String, String> {
         let mut statement = self.prepare(sql)?;
         if !statement.step()? {
@@ -84,7 +84,7 @@ impl Connection {
 
     /// Writes the whole log into the database, and begins a new one.
     pub fn checkpoint(&self) -> Result<(), String> {
-        // SAFETY: a null name is all databases, and null pointers are counts that are not wanted.
+        // SAFETY: a null name means all databases, and null pointers mean counts that are not requested.
         let status = unsafe {
             (self.api.wal_checkpoint_v2)(
                 self.handle,
@@ -99,7 +99,7 @@ impl Connection {
 
     pub fn close(self) -> Result<(), String> {
         let (api, handle) = (self.api, self.handle);
-        // SAFETY: no other function gets this handle any more; where closing fails, its words are read from it.
+        // SAFETY: no other function gets this handle any more; if closing fails, the message is read from it.
         unsafe {
             std::mem::forget(self);
             match (api.close)(handle) {
@@ -110,7 +110,7 @@ impl Connection {
     }
 
     fn check(&self, status: c_int) -> Result<(), String> {
-        // SAFETY: the handle is open, or null where there was no memory for one.
+        // SAFETY: the handle is open, or null if there was no memory for one.
         if status == SQLITE_OK { Ok(()) } else { Err(unsafe { message(self.api, self.handle) }) }
     }
 }
@@ -122,17 +122,19 @@ impl Drop for Connection {
     }
 }
 
+/// Returns the message of a connection's last error.
+///
 /// # Safety
 /// The handle is a connection's, or null.
 unsafe fn message(api: &Api, handle: *mut Handle) -> String {
-    // SAFETY: the text is the connection's own, and copied before its next call.
+    // SAFETY: the text belongs to the connection, and is copied before its next call.
     unsafe { CStr::from_ptr((api.errmsg)(handle)) }.to_string_lossy().into_owned()
 }
 
 impl Statement {
     #[inline]
     pub fn bind_int64(&mut self, place: c_int, value: i64) -> Result<(), String> {
-        // SAFETY: a place that the statement does not have is refused.
+        // SAFETY: SQLite refuses a place that the statement does not have.
         let status = unsafe { (self.api.bind_int64)(self.handle, place, value) };
         self.check(status)
     }
@@ -144,7 +146,7 @@ impl Statement {
     #[inline]
     pub unsafe fn bind_text(&mut self, place: c_int, text: &[u8]) -> Result<(), String> {
         let (start, bytes) = (text.as_ptr().cast(), text.len() as c_int);
-        // SAFETY: that many bytes are there for as long as the statement looks at them, as the caller promises.
+        // SAFETY: the caller promises that these bytes exist for as long as the statement reads them.
         let status = unsafe { (self.api.bind_text)(self.handle, place, start, bytes, None) };
         self.check(status)
     }
@@ -152,16 +154,16 @@ impl Statement {
     /// Binds bytes without copying them.
     ///
     /// # Safety
-    /// As of `bind_text`.
+    /// The same as for `bind_text`.
     #[inline]
     pub unsafe fn bind_blob(&mut self, place: c_int, bytes: &[u8]) -> Result<(), String> {
         let (start, length) = (bytes.as_ptr().cast(), bytes.len() as c_int);
-        // SAFETY: as of `bind_text`.
+        // SAFETY: the same as for `bind_text`.
         let status = unsafe { (self.api.bind_blob)(self.handle, place, start, length, None) };
         self.check(status)
     }
 
-    /// Goes on to the next row; false if there is none.
+    /// Moves to the next row. Returns false if there is none.
     #[inline]
     pub fn step(&mut self) -> Result<bool, String> {
         calls::tally("SQL step");
@@ -174,26 +176,26 @@ impl Statement {
         }
     }
 
-    /// Makes it ready to be run again. Its rows are not there any more.
+    /// Prepares the statement to run again. Its rows are no longer valid.
     #[inline]
     pub fn reset(&mut self) {
         calls::tally("SQL statement");
-        // SAFETY: the statement is prepared. What it returns is what its last step has said already.
+        // SAFETY: the statement is prepared. The status repeats that of its last step.
         unsafe { (self.api.reset)(self.handle) };
     }
 
     #[inline]
     pub fn int64(&self, column: c_int) -> i64 {
-        // SAFETY: a column that is not there is null, which is 0.
+        // SAFETY: a missing column is null, which reads as 0.
         unsafe { (self.api.column_int64)(self.handle, column) }
     }
 
-    /// The bytes of a column of this row, text or blob. Asked for again they are in the same place: SQLite converts a value at
-    /// the first call of this function, and at no other.
+    /// Returns the bytes of a column of this row, text or blob. A second call returns the same pointer:
+    /// SQLite converts a value only at the first call of this function.
     #[inline]
     pub fn bytes(&self, column: c_int) -> &[u8] {
-        // SAFETY: the pointer is null or has as many bytes as are reported after it, until the next step or reset, for
-        // which the statement would be borrowed mutably.
+        // SAFETY: the pointer is null or has the length that is read after it, until the next step or reset,
+        // for which the statement would be borrowed mutably.
         unsafe {
             let start = (self.api.column_blob)(self.handle, column);
             slice(start.cast(), (self.api.column_bytes)(self.handle, column))
@@ -214,8 +216,10 @@ impl Drop for Statement {
     }
 }
 
+/// Makes a slice of a pointer and a length.
+///
 /// # Safety
-/// The pointer is null, or has so many bytes for as long as `'a`.
+/// The pointer is null, or has this number of bytes for as long as `'a`.
 unsafe fn slice<'a>(start: *const u8, bytes: c_int) -> &'a [u8] {
     if start.is_null() {
         return &[];
@@ -228,7 +232,7 @@ unsafe fn slice<'a>(start: *const u8, bytes: c_int) -> &'a [u8] {
 mod tests {
     use super::*;
 
-    /// A conversion would move the bytes that were handed out before.
+    /// A conversion would move bytes that were returned before.
     #[test]
     fn the_bytes_of_a_column_stay_in_their_place() {
         for api in [&super::super::api::SQLITE, super::super::api::sqlcipher()] {

@@ -1,4 +1,5 @@
-//! SQLite, and SQLCipher built on AWS-LC: two builds of the same library, called through the same table of functions.
+//! SQLite, and SQLCipher built on AWS-LC: two builds of the same library, called through the same table of
+//! functions.
 
 mod api;
 mod connection;
@@ -36,11 +37,12 @@ fn of_sqlcipher() -> Receipt {
     let api = sqlcipher();
     let pragma = |name: &str| {
         let connection = Connection::open(api, std::path::Path::new(":memory:"))?;
-        // Without a key there is nothing that has a provider.
+        // SQLCipher reports its provider only for a database with a key.
         connection.execute("PRAGMA key = 'of nothing'")?;
         connection.text(&format!("PRAGMA {name}"))
     };
-    // `4.20.0 community`; without it the receipt is empty, and nothing is measured.
+    // The version is, for example, `4.20.0 community`. Without one the receipt is empty, and nothing is
+    // measured.
     let whole = pragma("cipher_version").unwrap_or_default();
     let number = whole.split(' ').next().unwrap_or_default();
     let mut parts = parts(api, &["sqlcipher-src", "aws-lc-rs", "aws-lc-sys"]);
@@ -53,11 +55,11 @@ fn of_sqlcipher() -> Receipt {
 }
 
 fn version(api: &Api) -> String {
-    // SAFETY: a constant text.
+    // SAFETY: it is a constant text.
     unsafe { CStr::from_ptr((api.libversion)()) }.to_string_lossy().into_owned()
 }
 
-/// The crates that it is built from, and how it was compiled.
+/// Returns the crates that it is built from, and its compile options.
 fn parts(api: &Api, names: &[&str]) -> BTreeMap<String, String> {
     let mut parts = provider::parts(names);
     parts.insert("compile options".to_owned(), options(api).join(" "));
@@ -65,7 +67,7 @@ fn parts(api: &Api, names: &[&str]) -> BTreeMap<String, String> {
 }
 
 fn options(api: &Api) -> Vec<String> {
-    // SAFETY: a number that is too large gives null; else it is a constant text.
+    // SAFETY: a number that is too large gives null; otherwise it is a constant text.
     let option = |number: c_int| unsafe {
         let text = (api.compileoption_get)(number);
         (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
