@@ -1,9 +1,9 @@
-//! The table's rows. Each is made from a seed and its id, so that a row that was read is compared with what it must
-//! be, and no row has to be remembered.
+//! Rows of the table. Each is made from a seed and its id, so that a row that was read is compared with the
+//! right one without storing any.
 
 use crate::random::Sequence;
 
-/// How many characters a string of a row has: all that its column holds.
+/// Characters of a row's string: all that its column can hold.
 pub const STRING_BYTES: usize = 36;
 
 pub type Text = [u8; STRING_BYTES];
@@ -21,18 +21,18 @@ pub struct Card {
 #[derive(Debug, Clone)]
 pub struct Cards {
     seed: u64,
-    /// What every protected string begins with, for a search of the database's files.
+    /// Beginning of every protected string, for a search of the database's files.
     mark: Vec<u8>,
 }
 
-/// Card numbers have 16 digits and begin with a 4, as some issuer's do.
+/// Least card number: 16 digits beginning with a 4, as with some issuers.
 const FIRST_NUMBER: i64 = 4_000_000_000_000_000;
-/// Numbers above the first, in bits: not more than fit into 15 digits.
+/// Bits of the numbers added to the least: they fit into 15 digits.
 const NUMBER_BITS: u32 = 49;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 -";
 
 impl Cards {
-    /// Rows of this seed; a mark is cut off where the string's column ends.
+    /// Makes rows of this seed; a mark is truncated to the string's column.
     pub fn new(seed: u64, mark: &str) -> Cards {
         let mark = mark.as_bytes();
         Cards { seed, mark: mark[..mark.len().min(STRING_BYTES)].to_vec() }
@@ -50,9 +50,10 @@ impl Cards {
         Card { id, numbers, codes, strings }
     }
 
-    /// The card number of a row; no other row of this seed has it.
+    /// Returns the card number of a row; no other row of this seed has it.
     pub fn number(&self, id: i64) -> i64 {
-        // Each step can be undone, so two ids never share a number: multiplication by an odd number, and a shift.
+        // Each step is invertible (a multiplication by an odd number, and a shift), so that two ids never
+        // share a number.
         let mask = (1_u64 << NUMBER_BITS) - 1;
         let mut mixed = (id as u64).wrapping_add(self.seed) & mask;
         for factor in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9] {
@@ -65,7 +66,7 @@ impl Cards {
 
 fn string(values: &mut Sequence) -> Text {
     let mut text = [0; STRING_BYTES];
-    // Of 64 random bits, six for each of nine characters.
+    // A number of 64 random bits gives six to each of nine characters.
     for part in text.chunks_mut(9) {
         let mut random = values.next();
         for character in part {

@@ -1,4 +1,4 @@
-//! How a client and a database server reach each other: a Unix socket, TCP, or TLS over TCP.
+//! Channels between a client and a database server: a Unix socket, TCP, or TLS over TCP.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
@@ -15,12 +15,12 @@ use crate::tls::{Client, Stream};
 pub enum Channel {
     Socket(PathBuf),
     Tcp(SocketAddr),
-    /// Asked for over TCP in the words of the server's own protocol.
+    /// TLS, requested over TCP in the server's own protocol.
     Tls(SocketAddr, Box<Client>),
 }
 
 impl Channel {
-    /// The one that a task names: this Unix socket where it says no address.
+    /// Makes the channel that a task names; `socket` is the Unix socket for a server without an address.
     pub fn of(server: &Server, socket: PathBuf) -> Result<Channel, Failure> {
         Ok(match (server.address, &server.tls) {
             (None, None) => Channel::Socket(server.pooler.clone().unwrap_or(socket)),
@@ -32,7 +32,7 @@ impl Channel {
         })
     }
 
-    /// The TLS library at work; None in clear.
+    /// Returns the TLS library; None without TLS.
     pub fn library(&self) -> Option<String> {
         match self {
             Channel::Tls(_, client) => Some(client.library()),
@@ -40,8 +40,8 @@ impl Channel {
         }
     }
 
-    /// A connection on which nothing was said yet but what its channel takes: `ask` asks for TLS, and says what it was told.
-    /// Each wait on it ends at the limit.
+    /// Opens a connection, on which only the channel's own bytes were sent: `ask` requests TLS, and returns
+    /// the answer. Each wait on the connection ends at the limit.
     pub fn open<T>(
         &self,
         title: &str,
@@ -75,8 +75,8 @@ impl Channel {
                 let told = ask(&mut socket)?;
                 let mut stream = client.open(OwnedFd::from(socket))?;
                 let begun = Instant::now();
-                // A blocking socket: it is not ready only where one of its waits took as long as the limit, or where the
-                // client has just spoken and nothing was waited for.
+                // The socket blocks: it is not ready only if a wait reached the limit, or if the client has
+                // just sent and did not wait.
                 loop {
                     match stream.handshake() {
                         Ok(()) => return Ok((stream, Some(told))),
@@ -97,7 +97,7 @@ fn tcp(address: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     Ok(socket)
 }
 
-/// Whether the socket's limit ran out.
+/// Returns true if the socket's limit was reached.
 pub fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -1,9 +1,9 @@
-//! The table's columns, those that are protected and their values as they are stored, and how a row is found and many are
-//! walked through.
+//! Columns of the table, the protected ones and their stored values, and the ways to find a row and to
+//! iterate over many.
 
 use std::ops::Range;
 
-/// All columns, in their order, with their types. (name, type)
+/// All columns in order, as (name, type).
 pub const COLUMNS: [(&str, &str); 13] = [
     ("card_id", "integer"),
     ("card_number1", BIGINT),
@@ -23,7 +23,7 @@ pub const BIGINT: &str = "bigint";
 pub const SMALLINT: &str = "smallint";
 pub const TEXT: &str = "varchar(36)";
 
-/// Their names.
+/// Returns the names of the columns.
 pub fn names() -> Vec<&'static str> {
     COLUMNS.iter().map(|(name, _)| *name).collect()
 }
@@ -47,7 +47,7 @@ impl Column {
         }
     }
 
-    /// Its place in the table, from 1: what a value is bound to besides its row.
+    /// Returns the place in the table, from 1: a value is bound to it and to its row.
     pub fn place(self) -> u8 {
         match self {
             Column::Number => 2,
@@ -57,51 +57,53 @@ impl Column {
     }
 }
 
-/// What the application adds to a row beside its thirteen columns.
+/// Column that the application adds to a row's thirteen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extra {
     Nothing,
     /// A column `data_key`.
     DataKey,
-    /// A column `number_code`, indexed: by it a row is found.
+    /// An indexed column `number_code`, by which a row is found.
     NumberCode,
 }
 
 /// The three protected values as they were read.
 #[derive(Debug, Clone, Copy)]
 pub enum Stored<'a> {
-    /// As they are, or as a server that encrypts itself gave them back.
+    /// Plaintext, or values that a server has decrypted itself.
     Plain { number: i64, code: i16, string: &'a [u8] },
-    /// As the application sealed them.
+    /// Ciphertexts of the application.
     Sealed { number: &'a [u8], code: &'a [u8], string: &'a [u8], extra: &'a [u8] },
 }
 
-/// How many rows a server's loop has in one call: a sum of so many card numbers is still a number of 64 bits, and one
-/// call more does not show.
+/// Rows of one call of a server's loop: a sum of this number of card numbers fits into 64 bits, and a further
+/// call has no visible cost.
 pub const ROWS_OF_A_CALL: usize = 1000;
 
-/// Ids by so many at a time: the rows of a commit, or of a call.
+/// Splits ids into ranges of `count`: the rows of a commit, or of a call.
 pub fn by(count: usize, ids: Range<i64>) -> impl Iterator<Item = Range<i64>> {
     let end = ids.end;
     ids.step_by(count).map(move |first| first..first.saturating_add(count as i64).min(end))
 }
 
-/// How many rows a call has that has whole commits.
+/// Returns the number of rows in a call that has whole commits.
 pub fn rows_of_a_call(rows_per_commit: u64) -> usize {
     rows_per_commit as usize * (ROWS_OF_A_CALL / rows_per_commit as usize).max(1)
 }
 
-/// How a row is found by its card number: a prepared statement.
+/// Prepared statement that finds a row by its card number.
 #[derive(Clone)]
 pub enum Find<S> {
-    /// By the database, which has an index, or the key to decrypt all numbers with.
+    /// Search by the database, which has an index, or the key to decrypt all numbers.
     One(S),
-    /// By the application, which alone has the key: all numbers with their ids, and their data keys where they have any.
+    /// Search by the application, which alone has the key: it reads all numbers with their ids, and their
+    /// data keys if they have any.
     All(S),
 }
 
 impl<S> Find<S> {
-    /// `one` is what the database would be asked; `sealed`, whether the application encrypts the rows of `table`.
+    /// Prepares the search. `one` is the query for the database; `sealed` is Some if the application encrypts
+    /// the rows of `table`.
     pub fn prepare<E>(
         sealed: Option<Extra>,
         table: &str,
@@ -117,17 +119,18 @@ impl<S> Find<S> {
     }
 }
 
-/// The column of this place that a choice protects, if it is one of those. Places are from 1.
+/// Returns the protected column of this place, if it is one. Places are from 1.
 pub fn protected(place: usize) -> Option<Column> {
     Column::ALL.into_iter().find(|column| usize::from(column.place()) == place)
 }
 
-/// Each column with its place, from 1. (place, name)
+/// Returns each column as (place, name), with places from 1.
 pub fn placed() -> impl Iterator<Item = (usize, &'static str)> {
     (1..).zip(names())
 }
 
-/// What a row is read as: the three protected columns as `open` has them, the nine others, and a data key.
+/// Returns the select list of a row: the three protected columns as `open` writes them, the nine others, and
+/// a data key.
 pub fn selected(open: impl Fn(Column) -> String, data_key: bool) -> String {
     let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
     let words = Column::ALL.into_iter().map(open).chain(others.map(|(_, name)| name.to_owned()));

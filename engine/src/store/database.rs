@@ -1,4 +1,4 @@
-//! What a database does for the operations and for the proof.
+//! Interface of a database for the operations and the proof.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,33 +7,35 @@ use super::columns::Column;
 use crate::contract::Proof;
 use crate::failure::Failure;
 
-/// A database that is open, with a table that is protected as the choice says.
+/// An open database, with a table that is protected as the choice requires.
 ///
-/// Rows have ids from 1. What an operation reads is compared with what it must be: a wrong value is a failure.
+/// Rows have ids from 1. Each value that an operation reads is compared with the right one, and a wrong value
+/// is a failure.
 pub trait Database {
-    /// Makes the table, empty, and the statements that the operations use; one that is there is dropped before.
+    /// Makes an empty table, and the statements of the operations; an existing table is dropped first.
     fn create(&mut self) -> Result<(), Failure>;
 
-    /// Puts rows in as quickly as the database can, in memory that does not grow with their number. Not measured.
+    /// Inserts rows as quickly as the database can, in memory that does not grow with their number. Not
+    /// measured.
     fn fill(&mut self, ids: Range<i64>) -> Result<(), Failure>;
 
     /// Inserts rows, with a commit after each `rows_per_commit` of them and one after the last.
     fn insert(&mut self, ids: Range<i64>, rows_per_commit: u64) -> Result<(), Failure>;
 
-    /// Reads rows by id, all of their columns, each row by itself, and checks it.
+    /// Reads each of these rows by its id, with all columns, and checks it.
     fn read(&mut self, ids: &[i64]) -> Result<(), Failure>;
 
-    /// Finds rows by card number, all of their columns, each by itself, and checks it. Ids say which ones, their
-    /// numbers are `Cards::number`. Where no index knows the number, that of every row is decrypted for each search: by
-    /// the server where it has the key, else by the application.
+    /// Finds each of these rows by its card number (`Cards::number`), with all columns, and checks it.
+    /// Without an index of the numbers each search decrypts that of every row: in the server if it has the
+    /// key, otherwise in the application.
     fn find(&mut self, ids: &[i64]) -> Result<(), Failure>;
 
-    /// For each id: opens the database, reads the row, and closes it.
+    /// Opens the database, reads the row, and closes it, for each id.
     fn open(&mut self, _ids: &[i64]) -> Result<(), Failure> {
         Err(Failure::Unsupported("only the embedded database is opened by who uses it".to_owned()))
     }
 
-    /// Makes a connection in place of the one that was ended.
+    /// Makes a connection after the last one was ended.
     fn connect(&mut self) -> Result<(), Failure> {
         Err(Failure::Unsupported("its rows are not behind requests".to_owned()))
     }
@@ -43,67 +45,67 @@ pub trait Database {
         Ok(())
     }
 
-    /// Which connections the table is open to, as the database itself says, or of an embedded one the kernel: another text
-    /// for each one that was made. None: there are none.
+    /// Returns the connections to the table as the database reports them, or for an embedded one the kernel:
+    /// the text changes with each new connection. Returns None if there are none.
     fn connections(&mut self) -> Result<Option<String>, Failure> {
         Err(Failure::Unsupported("its rows are not behind requests".to_owned()))
     }
 
-    /// Does now what was put off by inserts, so that it can be accounted for: a checkpoint.
+    /// Performs the work that inserts deferred, so that it can be counted: a checkpoint.
     fn put_off(&mut self) -> Result<(), Failure>;
 
-    /// Bytes of the table and its indexes.
+    /// Returns the bytes of the table and its indexes.
     fn size(&mut self) -> Result<u64, Failure>;
 
-    /// Which code this is beside the engine: the server, its extensions (name, version).
+    /// Returns the code besides the engine as (name, version): the server, its extensions.
     fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
         Ok(Vec::new())
     }
 
-    /// Which wrong things the proof may try, and what keeps it from trying the others.
+    /// Returns the wrong inputs that the proof may try, and the reasons against the others.
     fn promise(&self) -> Promise;
 
-    /// Whether each value is encrypted by itself, and not a whole file or table.
+    /// Returns true if each value is encrypted by itself, false for a whole file or table.
     fn encrypts_values(&self) -> bool;
 
-    /// The bytes that are stored of a protected value. Asked for only where `promise` has
-    /// something to try, or values are encrypted.
+    /// Returns the stored bytes of a protected value. Called only if `promise` has something to try, or
+    /// values are encrypted.
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure>;
 
-    /// Stores other bytes there.
+    /// Stores other bytes for a protected value.
     fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure>;
 
-    /// Reads a row with a wrong key, and goes back to the right one. An error of the outer kind if that could not be
-    /// tried; the inner one is what reading it came to.
+    /// Reads a row with a wrong key, and restores the right one. The outer error means that this could not be
+    /// tried; the inner result is that of the read.
     fn read_with_wrong_key(&mut self, id: i64) -> Result<Result<(), Failure>, Failure>;
 
-    /// What only this database can show, besides what all show alike. May close and open it.
+    /// Proves properties that only this database has. May close and open it.
     fn prove(&mut self, _proof: &mut Proof) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Closes it cleanly, its files complete: the lab searches them afterwards.
+    /// Closes the database cleanly, with complete files: the lab searches them afterwards.
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// Whether a wrong thing is tried, since it is to be refused: `Err` says why it is not.
+/// Permission to try a wrong input that must be refused; `Err` is the reason against it.
 pub type Tried = Result<(), &'static str>;
 
-/// What a choice promises of a value that is stored.
+/// Protection of a stored value by a choice.
 #[derive(Debug, Clone, Copy)]
 pub struct Promise {
-    /// A wrong key reads nothing.
+    /// Refusal of a read with a wrong key.
     pub wrong_key: Tried,
-    /// A value whose bytes were changed is not read.
+    /// Refusal of a value whose bytes were changed.
     pub changed: Tried,
-    /// A value is not read in another row.
+    /// Refusal of a value that was moved to another row.
     pub moved_row: Tried,
-    /// A value is not read in another column.
+    /// Refusal of a value that was moved to another column.
     pub moved_column: Tried,
 }
 
 impl Promise {
-    /// What is not encrypted promises nothing.
+    /// Promise of a choice without encryption.
     pub const NOTHING: Promise = Promise::none("the choice does not encrypt");
 
     pub const fn none(why: &'static str) -> Promise {
@@ -114,7 +116,7 @@ impl Promise {
         Promise { wrong_key: Ok(()), changed: Ok(()), moved_row: Ok(()), moved_column: Ok(()) };
 }
 
-/// What is said of a server that hangs.
+/// Makes the failure of a server that hangs.
 pub fn unanswered(title: &str, limit: Duration) -> Failure {
     let limit_s = limit.as_secs_f64();
     Failure::Failed(format!(

@@ -1,4 +1,5 @@
-//! `store`: a database with a table whose columns are encrypted, or not, and the account of what using it costs.
+//! `store`: a database with a table whose columns are encrypted, or not, and the account of the cost of using
+//! it.
 
 mod card;
 mod channel;
@@ -49,7 +50,7 @@ fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
     }
 }
 
-/// What is done; `known` is which code does it, as soon as that can be said.
+/// Performs a task; `known` is set to the receipt as soon as it is known.
 fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result<Done, Failure> {
     let Task { task, place } = task;
     if task.mode == Mode::List {
@@ -78,7 +79,7 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result
     Ok(Done::default())
 }
 
-/// A table for the pages of a server, in the database that the task names.
+/// Makes a table for the pages of a server, in the database that the task names.
 pub fn rows(task: &Task) -> Result<Rows, Failure> {
     let Task { task, place } = task;
     let place = place.as_ref().ok_or_else(|| Failure::Failed("the task has no `store`".to_owned()))?;
@@ -101,7 +102,7 @@ pub fn rows(task: &Task) -> Result<Rows, Failure> {
     Rows::of(database, settings, task.seed, receipt, place.connection)
 }
 
-/// The database that a task is about, and which code the lab's rows name for it.
+/// Opens the database of a task, and returns it with its receipt for the lab's rows.
 fn open(
     task: &crate::contract::Task,
     place: &Place,

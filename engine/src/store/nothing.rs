@@ -1,4 +1,4 @@
-//! The null choice: the loop that reads rows, and no database at the end of it.
+//! The null choice: the loop that reads rows, without a database.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 struct Nothing(Table);
 
-/// Fails for an operation that is no loop of reads.
+/// Opens the null choice. Fails for operations other than reads.
 pub fn open(task: &Task, settings: &Settings, table: Table) -> Result<Box<dyn Database>, Failure> {
     if settings.access != Access::Read {
         let words = format!("`none` of storage is the loop that reads, and not `{}`", task.op);
@@ -24,7 +24,7 @@ pub fn open(task: &Task, settings: &Settings, table: Table) -> Result<Box<dyn Da
     Ok(Box::new(Nothing(table)))
 }
 
-/// There is nothing to write, and so nothing to read back.
+/// Returns the proof: there is nothing to write, and so nothing to read back.
 pub fn prove() -> Proof {
     let mut proof = Proof { accepted: vec!["nothing is stored".to_owned()], ..Proof::default() };
     proof.leave("a wrong row", "nothing is read");
@@ -46,7 +46,7 @@ impl Database for Nothing {
 
     fn read(&mut self, ids: &[i64]) -> Result<(), Failure> {
         for id in ids {
-            // In place of a row that was read: what makes the row and checks it is part of the loop.
+            // The row is made instead of read: making a row and checking it is part of the loop.
             let card = black_box(self.0.cards.card(*id));
             let [string, strings @ ..] = &card.strings;
             let protected = Stored::Plain { number: card.numbers[0], code: card.codes[0], string };

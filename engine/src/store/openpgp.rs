@@ -1,5 +1,6 @@
-//! OpenPGP keys (RFC 4880) for a database that encrypts to them: an RSA key as a primary key, a user and a subkey to
-//! encrypt to. Nothing is signed: who made the key knows it, and the database does not ask.
+//! OpenPGP keys (RFC 4880) for a database that encrypts to them: an RSA key as a primary key, a user and a
+//! subkey to encrypt to. They have no signatures: the maker of the key knows it, and the database does not
+//! check them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,13 +25,14 @@ const USER_ID: u8 = 13;
 const PUBLIC_SUBKEY: u8 = 14;
 
 const VERSION: u8 = 4;
-/// RSA, to encrypt or sign (section 9.1).
+/// Algorithm RSA, to encrypt or sign (section 9.1).
 const RSA: u8 = 1;
-/// The secret numbers are not encrypted (section 5.5.3).
+/// Marker of unencrypted secret numbers (section 5.5.3).
 const IN_CLEAR: u8 = 0;
 
 impl KeyPair {
-    /// A key pair of a fresh RSA key whose modulus has so many bits. RustCrypto makes it: AWS-LC makes none below 2048.
+    /// Generates a key pair of a fresh RSA key whose modulus has this number of bits. RustCrypto makes it:
+    /// AWS-LC makes none below 2048.
     pub fn generate(bits: usize) -> Result<KeyPair, Failure> {
         let key = RsaPrivateKey::new(&mut UnwrapErr(SysRng), bits).map_err(|error| failed(&error))?;
         let der = key.to_pkcs1_der().map_err(|error| failed(&error))?;
@@ -52,7 +54,8 @@ fn packets(key: &RsaPrivateKeyRef<'_>, created: u32) -> KeyPair {
     number(&mut public, key.public_exponent.as_bytes());
     let mut secret = Vec::new();
     number(&mut secret, key.private_exponent.as_bytes());
-    // OpenPGP wants the inverse of the first prime modulo the second; PKCS #1 has that of its second modulo its first.
+    // OpenPGP needs the inverse of the first prime modulo the second; PKCS #1 has that of its second modulo
+    // its first.
     number(&mut secret, key.prime2.as_bytes());
     number(&mut secret, key.prime1.as_bytes());
     number(&mut secret, key.coefficient.as_bytes());
@@ -67,7 +70,7 @@ fn packets(key: &RsaPrivateKeyRef<'_>, created: u32) -> KeyPair {
     }
 }
 
-/// A packet with a header of the new format and a length of five bytes (section 4.2.2).
+/// Makes a packet with a header of the new format and a length of five bytes (section 4.2.2).
 fn packet(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut packet = vec![0xc0 | tag, 0xff];
     packet.extend((body.len() as u32).to_be_bytes());
@@ -75,7 +78,7 @@ fn packet(tag: u8, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A multiprecision integer (section 3.2): its length in bits, and its bytes without leading zeros.
+/// Writes a multiprecision integer (section 3.2): its length in bits, and its bytes without leading zeros.
 fn number(out: &mut Vec<u8>, bytes: &[u8]) {
     let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
     let bytes = &bytes[first..];
@@ -98,7 +101,7 @@ mod tests {
             number(&mut out, bytes);
             out
         };
-        // The examples of section 3.2.
+        // The values are the examples of section 3.2.
         assert_eq!(vec![0x00, 0x01, 0x01], written(&[0, 1]));
         assert_eq!(vec![0x00, 0x09, 0x01, 0xff], written(&[1, 0xff]));
         assert_eq!(vec![0x00, 0x00], written(&[0, 0]));
@@ -150,7 +153,7 @@ mod tests {
         let tags = |found: &[(u8, Vec<u8>)]| found.iter().map(|(tag, _)| *tag).collect::<Vec<_>>();
         assert_eq!(vec![PUBLIC_KEY, USER_ID, PUBLIC_SUBKEY], tags(&public));
         assert_eq!(vec![SECRET_KEY, USER_ID, SECRET_SUBKEY], tags(&private));
-        // Version, time, algorithm, a modulus of 1024 bits and the exponent 65537.
+        // The length is that of version, time, algorithm, a modulus of 1024 bits and the exponent 65537.
         assert_eq!(1 + 4 + 1 + 2 + 128 + 2 + 3, public[2].1.len());
         assert!(private[2].1.starts_with(&public[2].1));
     }

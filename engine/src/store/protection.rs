@@ -1,4 +1,4 @@
-//! Encryption in the application, by AWS-LC: how the three values of a row become bytes, and how they come back.
+//! Encryption in the application, by AWS-LC: sealing the three values of a row, and opening them.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hmac;
@@ -13,36 +13,37 @@ use super::columns::{Column, Extra, Stored};
 use crate::contract::Task;
 use crate::failure::Failure;
 
-/// What is stored of a row's protected values: bytes.
+/// Stored bytes of a row's protected values.
 #[derive(Debug, Default, Clone)]
 pub struct Sealed {
     pub number: Vec<u8>,
     pub code: Vec<u8>,
     pub string: Vec<u8>,
-    /// Of the column that the choice adds: a data key, or the code of the card number. Else empty.
+    /// Value of the column that the choice adds: a data key, or the code of the card number; empty without
+    /// such a column.
     pub extra: Vec<u8>,
 }
 
-/// How an application protects the three values of a row. Each is bound to its row and column.
+/// Protection of a row's three values by the application. Each is bound to its row and column.
 pub trait Protection {
     fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure>;
 
-    /// The three values again; a failure if they are not what was sealed for this row.
+    /// Opens the three values. Fails if they are not the ones sealed for this row.
     fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure>;
 
-    /// The card number alone: what a search needs that decrypts every row.
+    /// Opens only the card number, for a search that decrypts every row.
     fn open_number(&mut self, id: i64, number: &[u8], extra: &[u8]) -> Result<i64, Failure>;
 
     fn extra(&self) -> Extra {
         Extra::Nothing
     }
 
-    /// The code by which a row is found whose card number is this.
+    /// Returns the code by which the row with this card number is found.
     fn number_code(&self, _number: i64) -> Option<[u8; 32]> {
         None
     }
 
-    /// The same protection with other keys.
+    /// Returns the same protection with other keys.
     fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure>;
 }
 
@@ -50,15 +51,15 @@ const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 const RSA_BYTES: usize = 256;
 
-/// The keys that a task brings, so that another program can read what is stored, and write what is read. Where it brings
-/// none they are drawn, and nothing else knows them.
+/// Keys from a task, so that another program can read the stored values, and write them. Keys that the task
+/// does not bring are random, and nothing else knows them.
 #[derive(Default)]
 pub struct Keys {
-    /// Of AES-256.
+    /// AES-256 key.
     aes: Option<Vec<u8>>,
-    /// Of the code by which a card number is found.
+    /// Key of the code by which a card number is found.
     code: Option<Vec<u8>>,
-    /// RSA's private key, in PKCS #8.
+    /// RSA private key, in PKCS #8.
     rsa: Option<Vec<u8>>,
 }
 
@@ -68,7 +69,8 @@ impl Keys {
     }
 }
 
-/// The application's protection that a choice names. None if the choice is none of the application's.
+/// Makes the application's protection for a choice. Returns None if the application does not perform the
+/// choice.
 pub fn of(choice: &str, keys: &Keys) -> Result<Option<Box<dyn Protection>>, Failure> {
     Ok(Some(match choice {
         "aes-256-gcm" => Box::new(Values(Aead::with(keys)?)),
@@ -80,7 +82,7 @@ pub fn of(choice: &str, keys: &Keys) -> Result<Option<Box<dyn Protection>>, Fail
     }))
 }
 
-/// A cipher under a key of its own, and what it binds a ciphertext to.
+/// A cipher with its own key, which binds a ciphertext to a context.
 trait Cipher: Sized + 'static {
     fn with(keys: &Keys) -> Result<Self, Failure>;
 
@@ -89,7 +91,8 @@ trait Cipher: Sized + 'static {
     }
 
     fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure>;
-    /// Fills `value`, whose length is the value's own; a ciphertext of another length is refused.
+    /// Decrypts into `value`, whose length must be that of the plaintext; a ciphertext of another length is
+    /// refused.
     fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure>;
 }
 
@@ -132,7 +135,7 @@ impl Cipher for Aead {
     }
 }
 
-/// RSA-2048 with OAEP and SHA-256. What a ciphertext is bound to is OAEP's label.
+/// RSA-2048 with OAEP and SHA-256. The context of a ciphertext is OAEP's label.
 struct Rsa {
     public: OaepPublicEncryptingKey,
     private: OaepPrivateDecryptingKey,
@@ -161,7 +164,7 @@ impl Cipher for Rsa {
     }
 
     fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure> {
-        // A data key may be in it.
+        // The plaintext may be a data key, so that it is cleared.
         let mut plain = Zeroizing::new([0; RSA_BYTES]);
         let opened = self.private.decrypt(&OAEP_SHA256_MGF1SHA256, sealed, &mut plain[..], Some(bound_to));
         match opened {
@@ -174,7 +177,7 @@ impl Cipher for Rsa {
     }
 }
 
-/// Each value by itself under one key.
+/// Each value encrypted by itself, with one key.
 struct Values<C>(C);
 
 impl<C: Cipher> Protection for Values<C> {
@@ -196,7 +199,7 @@ impl<C: Cipher> Protection for Values<C> {
     }
 }
 
-/// AES-256-GCM for each value, and HMAC-SHA-256 of the card number, under a key of its own, to find it by.
+/// AES-256-GCM for each value, and HMAC-SHA-256 of the card number with a separate key, to find the row.
 struct BlindIndex {
     values: Values<Aead>,
     codes: hmac::Key,
@@ -243,11 +246,11 @@ impl Protection for BlindIndex {
     }
 }
 
-/// A data key for each row, sealed under a key that stays; the values under the data key. The data key is cleared as soon as
-/// it is set up, as a careful application does: AWS-LC clears its own copy.
+/// A data key for each row, sealed with a permanent key; the values are encrypted with the data key. The data
+/// key is cleared as soon as it is set up, as in a careful application: AWS-LC clears its own copy.
 struct Envelope<C>(C);
 
-/// In place of a column's: what a data key is bound to besides its row.
+/// Number instead of a column's place, to which a data key is bound besides its row.
 const DATA_KEY_PLACE: u8 = 14;
 
 impl<C: Cipher> Envelope<C> {
@@ -260,7 +263,7 @@ impl<C: Cipher> Envelope<C> {
 
 impl<C: Cipher> Protection for Envelope<C> {
     fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
-        // Cleared where it is, at the end of the block: a move would leave a copy.
+        // The key is cleared in place at the end of the block, because a move would leave a copy.
         let values = {
             let mut data_key = Zeroizing::new([0; KEY_BYTES]);
             fill_randomly(&mut data_key[..])?;
@@ -311,14 +314,14 @@ fn open_number(cipher: &impl Cipher, id: i64, number: &[u8]) -> Result<i64, Fail
     Ok(i64::from_be_bytes(bytes))
 }
 
-/// What a value is bound to: its row and its column.
+/// Returns the context of a value: its row and its column.
 fn bound_to(id: i64, place: u8) -> [u8; 9] {
     let mut bytes = [place; 9];
     bytes[..8].copy_from_slice(&id.to_be_bytes());
     bytes
 }
 
-/// Random bytes of AWS-LC.
+/// Returns random bytes of AWS-LC.
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
     let mut bytes = [0; BYTES];
     fill_randomly(&mut bytes)?;
@@ -352,7 +355,7 @@ mod tests {
     use super::super::card::Cards;
     use super::*;
 
-    /// Values of two columns differ in length, and are refused for that alone: here they do not.
+    /// Values of two columns differ in length, which alone causes a refusal; here the lengths are equal.
     fn binds<C: Cipher>() {
         let cipher = C::fresh().expect("a key");
         let (value, mut sealed, mut opened) = ([7; 8], Vec::new(), [0; 8]);
@@ -364,7 +367,7 @@ mod tests {
         assert_eq!(value, opened);
     }
 
-    /// The bytes that the calls of a thread have left below this call's frame on its stack.
+    /// Returns the bytes that a thread's calls have left below this call's frame on its stack.
     fn left_on_the_stack() -> Vec<u8> {
         let mut left = vec![0; 64 << 10];
         let memory = std::fs::File::open("/proc/self/mem").expect("this process's memory");
@@ -373,7 +376,7 @@ mod tests {
         left
     }
 
-    /// Calls this from a frame that later calls do not reach down to.
+    /// Calls a function from a frame that later calls do not overwrite.
     #[inline(never)]
     fn deep_down<T>(call: impl FnOnce() -> T) -> T {
         let room = [0_u8; 16 << 10];

@@ -1,4 +1,4 @@
-//! Rows behind requests: a server that reads or writes one for each page that it gives.
+//! Rows behind requests: a server reads or writes one for each page.
 
 use super::database::Database;
 use super::task::{Connection, Settings, used};
@@ -6,27 +6,28 @@ use super::trial::Work;
 use crate::contract::Receipt;
 use crate::failure::Failure;
 
-/// As many pages of its log as SQLite writes before it brings them into the table, about a page a row.
+/// Rows after which the deferred work is done: SQLite writes this number of pages of its log before a
+/// checkpoint, about a page a row.
 const ROWS_A_CHECKPOINT: u64 = 1000;
 
-/// Where a server says what it has used.
+/// Path at which a server reports the rows it used.
 pub const USED_PATH: &str = "/rows";
 
-/// A table that is filled, and what is done to it for each page.
+/// A filled table, and the operation on it for each page.
 pub struct Rows {
     work: Work,
     receipt: Receipt,
-    /// Rows that were written since the database last did what it puts off.
+    /// Rows written since the database last performed its deferred work.
     written: u64,
     connection: Connection,
-    /// Those that there are without a request.
+    /// Connections that exist between requests.
     connections: Option<String>,
-    /// Rows that were used since this was asked for last.
+    /// Rows used since the last call of `found`.
     used: u64,
 }
 
 impl Rows {
-    /// Of a database that is connected and empty: its table is made, with its rows.
+    /// Makes the table with its rows, in an empty connected database.
     pub fn of(
         database: Box<dyn Database>,
         settings: Settings,
@@ -43,7 +44,7 @@ impl Rows {
         Ok(Rows { work, receipt, written: 0, connection, connections, used: 0 })
     }
 
-    /// Which code reads and writes.
+    /// Returns the receipt of the code that reads and writes.
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
     }
@@ -68,8 +69,8 @@ impl Rows {
         Ok(())
     }
 
-    /// How many rows were used since this was asked last, and what became of the connection: in words that a client
-    /// expects as its own (`Connection::words`).
+    /// Returns the number of rows used since the last call, and the state of the connection, in the text that
+    /// a client expects (`Connection::words`).
     pub fn found(&mut self) -> Result<String, Failure> {
         let rows = std::mem::take(&mut self.used);
         let now = self.work.database().connections()?;

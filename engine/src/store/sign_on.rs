@@ -1,4 +1,5 @@
-//! Signing on: a connection made, its user proved, one trivial statement answered, and the connection ended.
+//! Signing on: a connection made, its user authenticated, one trivial statement answered, and the connection
+//! ended.
 
 use std::ops::Range;
 
@@ -9,24 +10,24 @@ use super::database::{Database, Promise};
 use crate::contract::Proof;
 use crate::failure::Failure;
 
-/// The user that signs on; in PostgreSQL's `pg_hba.conf` and in the client's certificate under this name.
+/// User that signs on; PostgreSQL's `pg_hba.conf` and the client's certificate contain this name.
 pub const USER: &str = "tollbar-client";
-/// In `pg_hba.conf` as well, and in no table of a server's.
+/// User in `pg_hba.conf` that no server has.
 pub const UNKNOWN: &str = "tollbar-unknown";
 
 /// A server with a user that signs on to it.
 pub trait SignsOn {
-    /// One operation.
+    /// Performs one operation.
     fn sign_on(&mut self) -> Result<(), Failure>;
 
-    /// As `Database::parts`.
+    /// Returns the code besides the engine; see `Database::parts`.
     fn parts(&mut self) -> Result<Vec<(String, String)>, Failure>;
 
-    /// As `Database::prove`.
+    /// Proves the server; see `Database::prove`.
     fn prove(&mut self, proof: &mut Proof) -> Result<(), Failure>;
 }
 
-/// A database of which nothing else is used.
+/// A database that is used for signing on only.
 pub struct SignOn<S>(pub S);
 
 impl<S: SignsOn> Database for SignOn<S> {
@@ -95,7 +96,7 @@ impl<S: SignsOn> Database for SignOn<S> {
     }
 }
 
-/// Notes that this was refused in words that say why it had to be.
+/// Records a refusal whose message must contain one of the expected reasons.
 pub fn refused<T>(
     proof: &mut Proof,
     what: &str,
@@ -110,7 +111,7 @@ pub fn refused<T>(
     }
 }
 
-/// A password of random bytes, too long to be guessed.
+/// Returns a password of random bytes, too long to guess.
 pub fn fresh_password() -> Result<String, Failure> {
     Ok(hex::encode(random::<16>()?))
 }

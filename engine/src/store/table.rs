@@ -1,22 +1,22 @@
-//! The table as a database sees it: its rows as they are to be stored, and whether what was read is right.
+//! The table as a database sees it: rows to store, and checks of rows that were read.
 
 use super::card::{Card, Cards, Text};
 use super::columns::{Column, Extra, Stored};
 use super::protection::{Protection, Sealed};
 use crate::failure::Failure;
 
-/// A row as it is to be stored.
+/// A row to store.
 pub struct Row<'a> {
     pub card: &'a Card,
-    /// What goes into the three protected columns instead of the card's own values, and into the extra one. None where
-    /// the application does not encrypt.
+    /// Values of the three protected columns and the extra one, instead of the card's own. None if the
+    /// application does not encrypt.
     pub sealed: Option<&'a Sealed>,
 }
 
 /// A whole row as it was read.
 pub struct Found<'a> {
     pub protected: Stored<'a>,
-    /// The columns that no choice protects.
+    /// Numbers of unprotected columns; `codes` and `strings` are unprotected as well.
     pub numbers: [i64; 3],
     pub codes: [i16; 3],
     pub strings: [&'a [u8]; 3],
@@ -24,27 +24,27 @@ pub struct Found<'a> {
 
 pub struct Table {
     pub cards: Cards,
-    /// The name of the choice.
+    /// Name of the choice.
     pub choice: String,
     protection: Option<Box<dyn Protection>>,
-    /// The row that is being written: its memory is used again.
+    /// Row that is being written; its memory is reused.
     card: Card,
     sealed: Sealed,
 }
 
 impl Table {
-    /// A table of these rows, encrypted by the application or (None) not by it.
+    /// Makes a table of these rows, which the application encrypts by `protection`, if there is one.
     pub fn new(cards: Cards, choice: &str, protection: Option<Box<dyn Protection>>) -> Table {
         let card = cards.card(0);
         Table { cards, choice: choice.to_owned(), protection, card, sealed: Sealed::default() }
     }
 
-    /// Whether the application encrypts, and what it stores besides; None where it does not.
+    /// Returns the column that the application adds when it encrypts; None if it does not encrypt.
     pub fn sealed(&self) -> Option<Extra> {
         self.protection.as_ref().map(|protection| protection.extra())
     }
 
-    /// The row of this id as it is to be stored, sealed anew.
+    /// Returns the row of this id to store, with fresh ciphertexts.
     pub fn row(&mut self, id: i64) -> Result<Row<'_>, Failure> {
         self.card = self.cards.card(id);
         let sealed = match &mut self.protection {
@@ -57,13 +57,13 @@ impl Table {
         Ok(Row { card: &self.card, sealed })
     }
 
-    /// By what a row is found whose card number is this: its code in the column `number_code`. None where the number
-    /// itself is looked for.
+    /// Returns the code in the column `number_code` by which the row with this card number is found. Returns
+    /// None if the search uses the number itself.
     pub fn number_code(&self, number: i64) -> Option<[u8; 32]> {
         self.protection.as_ref().and_then(|protection| protection.number_code(number))
     }
 
-    /// Opens the sealed number of a row, with the row's data key (`extra`) where it has one.
+    /// Opens the sealed number of a row, with the row's data key (`extra`) if it has one.
     fn open_number(&mut self, id: i64, number: &[u8], extra: &[u8]) -> Result<i64, Failure> {
         match &mut self.protection {
             Some(protection) => protection.open_number(id, number, extra),
@@ -71,7 +71,7 @@ impl Table {
         }
     }
 
-    /// Whether the row that was read as this id is right; what is sealed is opened for it.
+    /// Checks the row that was read as this id, and opens its sealed values for that.
     pub fn check(&mut self, id: i64, found: &Found<'_>) -> Result<(), Failure> {
         let right = self.cards.card(id);
         self.check_protected(&right, found.protected)?;
@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// Exchanges the application's keys for fresh ones; what was there before comes back, for `restore`.
+    /// Replaces the application's keys by fresh ones, and returns the old ones for `restore_keys`.
     pub fn exchange_keys(&mut self) -> Result<Option<Box<dyn Protection>>, Failure> {
         let fresh = self.protection.as_ref().map(|protection| protection.with_fresh_keys()).transpose()?;
         Ok(std::mem::replace(&mut self.protection, fresh))
@@ -114,8 +114,8 @@ impl Table {
     }
 }
 
-/// A search for the row of an id by its card number, where the application encrypts and no index knows the number: the
-/// numbers of all rows are opened, since another row might have it too.
+/// Search for a row by its card number, if the application encrypts and there is no index. The numbers of all
+/// rows are opened, because another row might have the same one.
 pub struct Search {
     id: i64,
     number: i64,
@@ -127,7 +127,7 @@ impl Search {
         Search { id, number: table.cards.number(id), found: None }
     }
 
-    /// Looks at the next row: its sealed number, and its data key (`extra`) where it has one.
+    /// Opens the number of the next row, with its data key (`extra`) if it has one.
     pub fn look(&mut self, table: &mut Table, id: i64, number: &[u8], extra: &[u8]) -> Result<(), Failure> {
         if table.open_number(id, number, extra)? == self.number {
             self.found = Some(id);
@@ -135,7 +135,7 @@ impl Search {
         Ok(())
     }
 
-    /// After the last row: a failure unless the row was found.
+    /// Ends the search after the last row. Fails unless the row was found.
     pub fn end(self) -> Result<(), Failure> {
         match self.found {
             Some(found) if found == self.id => Ok(()),
@@ -144,7 +144,7 @@ impl Search {
     }
 }
 
-/// What is said of a row that is not what it must be.
+/// Makes the failure of a wrong row.
 pub fn wrong(id: i64, what: &str) -> Failure {
     Failure::Failed(format!("row {id} was read wrongly: {what}"))
 }

@@ -1,4 +1,4 @@
-//! What a `store` task asks: an ordinary task, and where the database is.
+//! The `store` task: an ordinary task, and the place of the database.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,23 +20,23 @@ pub struct Task {
     pub place: Option<Place>,
 }
 
-/// Where the database is.
+/// Place of the database.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// Of rows behind requests.
+    /// Lifetime of the connection of rows behind requests.
     #[serde(default)]
     pub connection: Connection,
-    /// An empty private directory: the embedded database lies in it, and flushes are timed in it.
+    /// Empty private directory: it contains the embedded database, and flushes are timed in it.
     pub directory: PathBuf,
-    /// None for the embedded database.
+    /// Server of the database; None for the embedded database.
     pub server: Option<Server>,
-    /// Component to the process at the root of its tree.
+    /// Components, each with the process at the root of its tree.
     #[serde(default)]
     pub components: BTreeMap<String, i32>,
 }
 
-/// For how long the connection to a database serves, or an embedded one stays open.
+/// Lifetime of the connection to a database, or of an embedded one's open file.
 #[derive(Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
@@ -46,7 +46,7 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// What a server says that has used so many rows, and a client expects of it.
+    /// Formats the answer of a server with this number of used rows, which a client expects.
     pub fn words(self, rows: u64) -> String {
         used(
             rows,
@@ -62,11 +62,11 @@ pub fn used(rows: u64, connection: &str) -> String {
     format!("{rows} rows, connections: {connection}\n")
 }
 
-/// What the server asks the application for.
+/// Authentication of the application by the server.
 #[derive(Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Authentication {
-    /// Nothing: the permissions of its socket say who that is.
+    /// No authentication: the permissions of the server's socket identify the application.
     #[default]
     Trust,
     #[serde(rename = "scram-sha-256")]
@@ -77,27 +77,28 @@ pub enum Authentication {
 #[serde(deny_unknown_fields)]
 pub struct Server {
     pub kind: ServerKind,
-    /// The socket, or the folder it is in.
+    /// Socket, or the folder that contains it.
     pub socket: PathBuf,
-    /// Part of the socket's name, where it has one.
+    /// Part of the socket's name, if it has one.
     pub port: Option<u16>,
     pub user: String,
-    /// None: the one that the server's server has for this.
+    /// Name of the database; None: the server's default for this purpose.
     pub database: Option<String>,
-    /// For how long it may be silent over one statement.
+    /// Limit of the server's silence during one statement.
     pub answer_limit_s: f64,
-    /// Where clients reach it over TCP; None: over the socket.
+    /// Address of the server over TCP; None: the socket.
     #[serde(default)]
     pub address: Option<SocketAddr>,
-    /// None: in clear.
+    /// Client's TLS settings; None: no TLS.
     #[serde(default)]
     pub tls: Option<ClientSpec>,
     #[serde(default)]
     pub authentication: Authentication,
-    /// The socket of what stands between clients and the server, and keeps connections; None: nothing does.
+    /// Socket of a pooler between clients and the server; None: there is no pooler.
     #[serde(default)]
     pub pooler: Option<PathBuf>,
-    /// A certificate that is not the server's, as PEM: for the proof that the client holds to the right one.
+    /// Certificate that is not the server's, as PEM: for the proof that the client accepts only the right
+    /// one.
     #[serde(default)]
     pub other_certificate_pem: Option<String>,
 }
@@ -130,21 +131,21 @@ impl TryFrom<Value> for Task {
     }
 }
 
-/// How rows are used by one operation.
+/// Use of rows by one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Insert,
     Read,
-    /// As many rows as are inserted are read afterwards.
+    /// Insertion of rows, and reading of the same number.
     InsertAndRead,
     Find,
     Open,
-    /// No row is used: a connection is made and ended.
+    /// A new connection that is then ended, without a row.
     SignOn,
 }
 
 impl Access {
-    /// Whether it changes the table.
+    /// Returns true if it changes the table.
     pub fn inserts(self) -> bool {
         matches!(self, Access::Insert | Access::InsertAndRead)
     }
@@ -152,23 +153,23 @@ impl Access {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// What a commit wrote may be lost with the machine's power.
+    /// A power failure may lose committed rows.
     Off,
     /// A commit is on the disk when it returns.
     Flushed,
 }
 
-/// The settings that all databases understand alike.
+/// Settings that all databases share.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     pub access: Access,
-    /// In the table before the first operation.
+    /// Rows in the table before the first operation.
     pub rows: i64,
     pub rows_per_commit: u64,
     pub durability: Durability,
 }
 
-/// Ids are in memory in batches only; a table of more rows than this was meant in another unit.
+/// Limit of rows: more were meant in another unit. Only batches of ids are kept in memory.
 const MOST_ROWS: u64 = 1_000_000_000;
 
 impl Settings {
@@ -193,7 +194,8 @@ impl Settings {
     }
 }
 
-/// Whether a server inserts and reads rows by loops of its own. Unsupported where it has not the key.
+/// Returns true if a server's own loops insert and read rows. Refuses that if the server does not have the
+/// key.
 pub fn is_in_server(task: &contract::Task, table: &Table) -> Result<bool, Failure> {
     let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
     if in_server && table.sealed().is_some() {
@@ -203,7 +205,7 @@ pub fn is_in_server(task: &contract::Task, table: &Table) -> Result<bool, Failur
     Ok(in_server)
 }
 
-/// A setting that is a number of rows.
+/// Reads a setting that is a number of rows.
 fn number(task: &contract::Task, name: &str, default: u64) -> Result<u64, Failure> {
     match task.number(name, default)? {
         rows if (1..=MOST_ROWS).contains(&rows) => Ok(rows),

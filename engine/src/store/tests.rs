@@ -1,4 +1,4 @@
-//! The embedded database and the application's encryption, in parts that no proof shows.
+//! Parts of the embedded database and the application's encryption that no proof covers.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ fn stored(sealed: &Sealed) -> Stored<'_> {
     }
 }
 
-/// How many commits SQLite's log holds: frames that say how large the database is after them.
+/// Counts the commits in SQLite's log: frames with the database's size after them.
 fn commits(log: &[u8]) -> usize {
     const HEADER: usize = 32;
     const FRAME: usize = 24 + 4096;
@@ -157,7 +157,7 @@ fn the_data_key_of_another_row_opens_nothing() -> Result<(), Failure> {
         let (mut sealed, mut other) = (Sealed::default(), Sealed::default());
         protection.seal(&Cards::new(7, "").card(12), &mut sealed)?;
         protection.seal(&Cards::new(7, "").card(13), &mut other)?;
-        // The whole of another row, its data key included.
+        // The whole of another row is refused, also with its data key.
         assert!(protection.open(12, stored(&other)).is_err(), "{choice}");
         sealed.extra = other.extra;
         assert!(protection.open(12, stored(&sealed)).is_err(), "{choice}");

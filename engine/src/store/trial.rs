@@ -1,5 +1,5 @@
-//! One trial: a table made ready, and operations on it chunk by chunk, with the accounts opened and closed around
-//! each.
+//! A trial: a table is prepared, and operations on it are performed chunk by chunk, with the accounts opened
+//! and closed around each.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -20,58 +20,60 @@ use crate::runner::Advance;
 
 pub type Chunk = contract::Chunk<Observed>;
 
-/// What is seen in a chunk beside its cost.
+/// Observations of a chunk other than its cost.
 #[derive(Serialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub struct Observed {
     #[serde(flatten)]
     pub bill: Bill,
-    /// Inserts: CPU nanoseconds of the work that was put off and is done after the chunk, by all components and this
-    /// process together. Not in the chunk's own account.
+    /// Inserts: CPU nanoseconds of the deferred work that is done after the chunk, by all components and this
+    /// process together. The chunk's own account excludes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_off: Option<u64>,
-    /// Flushed commits: microseconds that one write of 8 KiB and its flush took in the same file system, before it.
+    /// Flushed commits: microseconds of one write of 8 KiB and its flush in the same file system, before the
+    /// chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u64>,
-    /// Bytes of table and indexes for each row that is there.
+    /// Bytes of table and indexes per row.
     pub row_size: u64,
-    /// Bytes of the longest of a row's three values as it is stored, where values are encrypted each by itself.
+    /// Bytes of the longest of a row's three stored values, if each value is encrypted by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_size: Option<u64>,
 }
 
 const WINDOW: Advance = Advance { seconds: WINDOW_NS / 1e9, operations: 1 };
-/// A server's process for one connection ends with it, and may be known to a tick alone (`Bill::of_processes`).
+/// Warm-up window of work that ends a server's process for each connection, which may be counted in ticks
+/// (`Bill::of_processes`).
 const WINDOW_OF_PROCESSES: Advance = Advance { seconds: 0.2, operations: 1 };
-/// How many rows are asked for at once: their ids are made beforehand, and a server has that many in one call.
+/// Limit of rows requested at once: their ids are made beforehand, and a server gets that number in one call.
 const MOST_IDS: u64 = 4096;
-/// A million rows are filled in without the database's log of them growing as large.
+/// Rows filled in between checkpoints, so that a million rows do not make the database's log as large.
 const FILLED_AT_ONCE: i64 = 50_000;
 
 pub struct Trial {
     work: Work,
     accounts: Accounts,
     directory: PathBuf,
-    /// By elapsed time.
+    /// Pace in elapsed time.
     pace: Pace,
     lead: bool,
-    /// Bytes of table and indexes where no operation changes them.
+    /// Bytes of table and indexes, if no operation changes them.
     size: u64,
     value_size: Option<u64>,
 }
 
-/// The operations themselves.
+/// Operations of the trial.
 pub struct Work {
     database: Box<dyn Database>,
     settings: Settings,
     random: Sequence,
-    /// The next row that is inserted.
+    /// Id of the next inserted row.
     next_id: i64,
     ids: Vec<i64>,
 }
 
 impl Trial {
-    /// Makes the table, fills it, and works until an operation costs what it did a moment ago.
+    /// Makes the table, fills it, and works until the cost of an operation is steady.
     pub fn open(
         database: Box<dyn Database>,
         place: &Place,
@@ -89,7 +91,8 @@ impl Trial {
         trial.value_size = trial.work.value_size()?;
         let operation_ns = trial.warm_up()?;
         if settings.access.inserts() {
-            // How many rows a warm-up took depends on the machine; the first chunk finds none of them.
+            // The number of rows from a warm-up depends on the machine, so that the first chunk must not find
+            // them.
             trial.work.prepare()?;
         }
         trial.work.database.put_off()?;
@@ -97,8 +100,8 @@ impl Trial {
         Ok((trial, Ready { receipt, operation_ns, memory_bytes, slices: false }))
     }
 
-    /// A chunk: all readings that take long; then some operations uncounted; then so long and so many within the accounts,
-    /// which start with the clocks alone.
+    /// Performs a chunk: first all slow readings, then some uncounted operations, then the counted ones
+    /// within the accounts, which start by reading clocks only.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
         let flush = match self.work.settings.durability {
             Durability::Flushed => Some(flush_us(&self.directory)?),
@@ -127,7 +130,7 @@ impl Trial {
         self.work.database.close()
     }
 
-    /// One operation in a fresh process.
+    /// Performs one operation in a fresh process.
     fn first(&mut self) -> Result<(), Failure> {
         let clocks = Clocks::read();
         self.work.batch(1)?;
@@ -135,8 +138,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Goes on until two windows in a row agree. Returns the CPU nanoseconds of one operation, of this process and of
-    /// all components.
+    /// Performs windows until two in a row agree. Returns the CPU nanoseconds of one operation, of this
+    /// process and of all components.
     fn warm_up(&mut self) -> Result<f64, Failure> {
         let (clocks, mut warm_up) = (Clocks::read(), WarmUp::new(USUAL));
         loop {
@@ -152,7 +155,7 @@ impl Trial {
         }
     }
 
-    /// Works so long and so much, from this opening to a reading of the accounts.
+    /// Works for the requested time and number, from this opening to a reading of the accounts.
     fn account(&mut self, opening: &Opening, asked: Advance) -> Result<Chunk, Failure> {
         let Trial { work, accounts, pace, .. } = self;
         let worked = pace.work(asked, opening.clocks(), |count| work.batch(count));
@@ -160,14 +163,16 @@ impl Trial {
         if work.settings.access == Access::SignOn {
             bill = bill.of_processes();
         }
-        // Of a server that ended, what its client says is that its connection did.
+        // If the server ended, this message is better than the client's, which only reports that its
+        // connection ended.
         accounts.all_there().map_err(Failure::Failed)?;
         let (operations, cpu_ns, wall_ns) = (worked?, bill.cpu_ns, bill.wall_ns);
         let observed = Observed { bill, put_off: None, flush: None, row_size: 0, value_size: None };
         Ok(Chunk { operations, cpu_ns, wall_ns, observed })
     }
 
-    /// Has the database do what it put off. CPU nanoseconds, of this process and of all components.
+    /// Makes the database perform its deferred work. Returns the CPU nanoseconds of this process and of all
+    /// components.
     fn put_off(&mut self) -> Result<u64, Failure> {
         let opening = self.accounts.begin();
         self.work.put_off()?;
@@ -189,16 +194,16 @@ impl Work {
         self.settings.access.inserts()
     }
 
-    /// Has the database do what it put off.
+    /// Makes the database perform its deferred work.
     pub fn put_off(&mut self) -> Result<(), Failure> {
         self.database.put_off()
     }
 
-    /// Makes the table, with the rows that are to be there before the first operation.
+    /// Makes the table, with the rows that must exist before the first operation.
     pub fn prepare(&mut self) -> Result<(), Failure> {
         self.database.create()?;
         self.next_id = 1;
-        // What a choice cannot do is said before rows are written for it.
+        // An impossible choice is refused before rows are written for it.
         match self.settings.access {
             Access::Open => self.database.open(&[])?,
             Access::Insert | Access::Read | Access::InsertAndRead | Access::Find | Access::SignOn => {}
@@ -212,14 +217,14 @@ impl Work {
         Ok(())
     }
 
-    /// Rows that are in the table.
+    /// Returns the number of rows in the table.
     fn rows(&self) -> u64 {
         (self.next_id - 1) as u64
     }
 
-    /// What the longest value of the first row takes, which is there once something was done.
+    /// Returns the length of the first row's longest value, which exists after the first operation.
     fn value_size(&mut self) -> Result<Option<u64>, Failure> {
-        // Where opening is measured, it is closed in between.
+        // If opening is measured, the database is closed between operations.
         if self.settings.access == Access::Open || !self.database.encrypts_values() {
             return Ok(None);
         }
@@ -256,12 +261,12 @@ impl Work {
     }
 }
 
-/// What a database's log is written in, about.
+/// Approximate unit in which a database writes its log.
 const FLUSHED_BYTES: usize = 8192;
 const FLUSHED: &str = "tollbar-flush";
 
-/// Microseconds that one write and its flush take in a directory, which is what a durable commit waits for. The file is
-/// there before, and is removed.
+/// Returns the microseconds of one write and its flush in a directory, for which a durable commit waits. The
+/// file is made before the timing, and removed after it.
 fn flush_us(directory: &Path) -> Result<u64, Failure> {
     let path = directory.join(FLUSHED);
     let timed = time_flush(&path);
@@ -271,7 +276,7 @@ fn flush_us(directory: &Path) -> Result<u64, Failure> {
 
 fn time_flush(path: &Path) -> std::io::Result<u64> {
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
-    // A log is overwritten, or has its space: the file's size does not change in what is timed.
+    // A log is overwritten, or has reserved space, so that the file's size must not change while it is timed.
     file.write_all(&[0; FLUSHED_BYTES])?;
     file.sync_all()?;
     let start_ns = clock::wall_ns();

@@ -1,4 +1,4 @@
-//! Proof before a number: what was written is read again, and what must be refused is.
+//! Proof before a number: rows are written and read again, and wrong inputs are refused.
 
 use super::columns::Column;
 use super::database::{Database, Tried};
@@ -8,15 +8,15 @@ use crate::failure::Failure;
 
 const ROWS: i64 = 20;
 
-/// The rows that are tampered with, after everything else was read right.
+/// Row that is tampered with, after everything else was read right; `OTHER` is a second one.
 const TAMPERED: i64 = 3;
 const OTHER: i64 = 4;
 
-/// Proves a database with an empty table, and closes it: its files are searched by who asked.
+/// Proves a database with an empty table, and closes it: the caller searches its files.
 pub fn verify(mut database: Box<dyn Database>, settings: &Settings) -> Result<Proof, Failure> {
     let mut proof = Proof::default();
     database.create()?;
-    // Both ways in.
+    // Rows are added in both ways.
     database.insert(1..ROWS / 2 + 1, settings.rows_per_commit.min(3))?;
     database.fill(ROWS / 2 + 1..ROWS + 1)?;
     let ids: Vec<i64> = (1..=ROWS).rev().collect();
@@ -34,7 +34,7 @@ pub fn verify(mut database: Box<dyn Database>, settings: &Settings) -> Result<Pr
     Ok(proof)
 }
 
-/// Proves what needs no table, and closes it.
+/// Proves a database that needs no table, and closes it.
 pub fn alone(mut database: Box<dyn Database>) -> Result<Proof, Failure> {
     let mut proof = Proof::default();
     database.prove(&mut proof)?;
@@ -55,7 +55,7 @@ fn wrong_key(database: &mut dyn Database, proof: &mut Proof) -> Result<(), Failu
     }
 }
 
-/// A wrong thing that is put into a row in place of what was stored there.
+/// Function that returns wrong bytes for a stored value.
 type Wrong = fn(&mut dyn Database, Column) -> Result<Vec<u8>, Failure>;
 
 fn tamper(database: &mut dyn Database, proof: &mut Proof) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
-//! A client of MariaDB for signing on: its protocol's first packets, by hand. What the crate for its rows does at each
-//! connection besides, such as to ask for variables, would be counted as the sign-on's.
+//! A client of MariaDB for signing on, with its own implementation of the protocol's first packets. The crate
+//! for rows does more at each connection, for example it asks for variables, and that would be counted as the
+//! sign-on's cost.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::super::database::unanswered;
 use crate::failure::Failure;
 use crate::tls::Stream;
 
-// Capabilities, of which a connection has those that both sides name.
+// Capabilities; a connection has those that both sides name.
 const LONG_PASSWORD: u32 = 1;
 const LONG_FLAG: u32 = 1 << 2;
 const PROTOCOL_41: u32 = 1 << 9;
@@ -26,17 +27,17 @@ pub const WANTED: u32 = LONG_PASSWORD | LONG_FLAG | PROTOCOL_41 | TRANSACTIONS |
 
 const QUIT: u8 = 1;
 const QUERY: u8 = 3;
-// How the packets of an answer begin.
+// First bytes of an answer's packets.
 const OK: u8 = 0;
 const ERROR: u8 = 0xff;
 const END: u8 = 0xfe;
 const NULL: u8 = 0xfb;
-/// `utf8mb4_general_ci`
+/// Character set `utf8mb4_general_ci`.
 const CHARACTER_SET: u8 = 45;
-/// A longer packet is not read: what is asked for here is answered in some hundred bytes.
+/// Limit of a packet: the answers here have some hundred bytes.
 const MOST_PACKET_BYTES: usize = 1 << 16;
 
-/// What a client proves itself by.
+/// Authentication plugin of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plugin {
     Native,
@@ -51,7 +52,7 @@ impl Plugin {
         }
     }
 
-    /// What is sent to be answered; a zero may follow it.
+    /// Returns the length of the nonce, which a zero may follow.
     fn nonce_bytes(self) -> usize {
         match self {
             Plugin::Native => 20,
@@ -61,7 +62,7 @@ impl Plugin {
 
     fn answer(self, password: &str, nonce: &[u8]) -> Vec<u8> {
         match self {
-            // What proves nothing: an empty password, or who is at the other end of the socket.
+            // Neither an empty password nor the account at the other end of the socket needs an answer.
             Plugin::Native if password.is_empty() => Vec::new(),
             Plugin::Native => {
                 let hash = |bytes: &[u8]| digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
@@ -69,7 +70,7 @@ impl Plugin {
                 let mask = hash(&[nonce, hash(once.as_ref()).as_ref()].concat());
                 once.as_ref().iter().zip(mask.as_ref()).map(|(byte, mask)| byte ^ mask).collect()
             }
-            // The key is made of the whole password, where the standard's is of a seed of 32 bytes.
+            // The key is derived from the whole password, while the standard's uses a seed of 32 bytes.
             Plugin::Ed25519 => {
                 let key = ExpandedSecretKey::from_bytes(&Sha512::digest(password.as_bytes()).into());
                 raw_sign::<Sha512>(&key, nonce, &VerifyingKey::from(&key)).to_bytes().to_vec()
@@ -81,12 +82,12 @@ impl Plugin {
 #[derive(Clone)]
 pub struct Login {
     pub user: String,
-    /// Empty: none is shown.
+    /// Password; empty: none is sent.
     pub password: String,
     pub plugin: Plugin,
 }
 
-/// A server's first packet, as far as it is of use.
+/// Used parts of a server's first packet.
 pub struct Greeting {
     nonce: Vec<u8>,
     capabilities: u32,
@@ -95,13 +96,13 @@ pub struct Greeting {
 pub struct Client {
     stream: Stream,
     limit: Duration,
-    /// The number of the next packet of an exchange.
+    /// Number of the next packet of an exchange.
     number: u8,
 }
 
 impl Client {
-    /// Connects, and signs in. Also returns by which plugin, as the two agreed on it. A server that asks for another gets
-    /// nothing: else one in its place would be sent a weaker proof.
+    /// Connects, and signs in. Also returns the plugin that the two agreed on. A server that requests another
+    /// plugin gets no answer: otherwise an impostor could request a weaker proof.
     pub fn connect(channel: &Channel, login: &Login, limit: Duration) -> Result<(Client, String), Failure> {
         let capabilities = if matches!(channel, Channel::Tls(..)) { WANTED | TLS } else { WANTED };
         let (stream, greeting) = channel.open("MariaDB", limit, |socket| {
@@ -112,7 +113,7 @@ impl Client {
             socket.write_all(&packet(1, &hello(capabilities))).map_err(|error| failed(&error, limit))?;
             Ok(greeting)
         })?;
-        // Both sides number the packets of an exchange: the greeting, and what asked for TLS.
+        // Both sides number the packets of an exchange: the greeting, and the request for TLS.
         let mut client = Client::over(stream, limit);
         let greeting = match greeting {
             Some(greeting) => greeting,
@@ -130,14 +131,14 @@ impl Client {
         Greeting::of(&self.receive()?)
     }
 
-    /// The capabilities are those that the greeting was answered with.
+    /// Signs on; the capabilities are those with which the greeting was answered.
     pub fn sign_on(
         &mut self,
         login: &Login,
         capabilities: u32,
         greeting: &Greeting,
     ) -> Result<String, Failure> {
-        // The greeting's nonce is for the server's first plugin; another's comes when it was asked for.
+        // The greeting's nonce is for the server's first plugin; another plugin's comes with its request.
         let answer = match login.plugin {
             Plugin::Native => login.plugin.answer(&login.password, &greeting.nonce),
             Plugin::Ed25519 => Vec::new(),
@@ -172,7 +173,7 @@ impl Client {
         Ok(agreed)
     }
 
-    /// The text in the first column of the first row that answers a statement without parameters.
+    /// Returns the text in the first column of the first row that answers a statement without parameters.
     pub fn text_of(&mut self, text: &str) -> Result<Option<String>, Failure> {
         self.number = 0;
         self.send(&[&[QUERY], text.as_bytes()].concat())?;
@@ -181,7 +182,7 @@ impl Client {
             return Ok(None);
         }
         let mut first = None;
-        // The columns' descriptions end as the rows do.
+        // The columns' descriptions end like the rows.
         for is_row in [false, true] {
             loop {
                 let packet = self.receive()?;
@@ -200,7 +201,7 @@ impl Client {
         Ok(first)
     }
 
-    /// Says goodbye, and waits until the server has ended the connection as well.
+    /// Sends the end, and waits until the server has ended the connection as well.
     pub fn part(&mut self) -> Result<(), Failure> {
         self.number = 0;
         self.send(&[QUIT])?;
@@ -229,7 +230,7 @@ impl Client {
         self.stream.flush().map_err(|error| failed(&error, self.limit))
     }
 
-    /// The next packet; a failure in the server's words where that is what it holds.
+    /// Receives the next packet. Fails with the server's message if the packet is an error.
     fn receive(&mut self) -> Result<Vec<u8>, Failure> {
         let stream = &mut self.stream;
         let (number, packet) = receive(&mut |into| stream.read(into), self.limit)?;
@@ -246,7 +247,8 @@ impl Greeting {
         let short = || broken("its greeting is too short");
         match packet.split_first() {
             Some((&10, rest)) => {
-                // Its version as text; then a number of the connection, and the nonce in two parts with what it can between.
+                // The layout is: version as text, a number of the connection, and the nonce in two parts with
+                // the capabilities between.
                 let (_, rest) = text_and_rest(rest)?;
                 let low = rest.get(13..15).ok_or_else(short)?;
                 let high = rest.get(18..20).ok_or_else(short)?;
@@ -260,7 +262,7 @@ impl Greeting {
     }
 }
 
-/// How a client's first packet begins; where it asks for TLS this is all of it.
+/// Returns the beginning of a client's first packet, which is all of a request for TLS.
 fn hello(capabilities: u32) -> Vec<u8> {
     let mut words = capabilities.to_le_bytes().to_vec();
     words.extend((MOST_PACKET_BYTES as u32).to_le_bytes());
@@ -274,7 +276,7 @@ fn packet(number: u8, words: &[u8]) -> Vec<u8> {
     [&[length[0], length[1], length[2], number], words].concat()
 }
 
-/// A packet with its number. No more is read than it has: what comes after it may be TLS.
+/// Receives a packet with its number, and reads no further bytes, which may be TLS.
 fn receive(
     read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
     limit: Duration,
@@ -307,7 +309,7 @@ fn text_and_rest(bytes: &[u8]) -> Result<(String, &[u8]), Failure> {
     Ok((String::from_utf8_lossy(&bytes[..end]).into_owned(), &bytes[end + 1..]))
 }
 
-/// What an error says, after its number.
+/// Returns the message of an error, which follows its number.
 fn words_of(said: &[u8]) -> &[u8] {
     said.get(2..).unwrap_or_default()
 }
@@ -347,7 +349,7 @@ mod tests {
         assert!(refused.into_words().contains("Too many connections"));
     }
 
-    /// Who has what the server stores, the hash of the hash, can tell whether the answer is right.
+    /// The stored hash of the hash is enough to check the answer.
     #[test]
     fn the_native_answer_is_one_that_its_server_takes() {
         let hash = |bytes: &[u8]| digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
@@ -359,7 +361,7 @@ mod tests {
         assert!(Plugin::Native.answer("", nonce).is_empty());
     }
 
-    /// MariaDB's documentation has what its server stores of the password "secret": the public key.
+    /// MariaDB's documentation contains the server's stored value for the password "secret": the public key.
     #[test]
     fn the_key_is_the_one_that_the_documentation_has() {
         use base64::Engine;

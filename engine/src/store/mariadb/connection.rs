@@ -1,4 +1,5 @@
-//! A connection to MariaDB over its socket: what goes wrong on it is a failure with a reason, whatever the server sends.
+//! A connection to MariaDB over its socket. Whatever the server sends, an error becomes a failure with a
+//! reason.
 
 use std::error::Error as _;
 use std::io::{self, ErrorKind, Write};
@@ -18,7 +19,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the server, which loads `lines` when it is told to load a file.
+    /// Connects to the server, which loads `lines` when a statement makes it load a file.
     pub fn open(server: &Server, lines: &Arc<Mutex<Vec<u8>>>) -> Result<Connection, Failure> {
         let limit = server.answer_limit()?;
         let file = Arc::clone(lines);
@@ -36,21 +37,21 @@ impl Connection {
         Ok(Connection { inner, limit })
     }
 
-    /// Has a statement performed that has no parameters and no answer.
+    /// Executes a statement without parameters and rows.
     pub fn tell(&mut self, words: &str) -> Result<(), Failure> {
         self.inner.query_drop(words).map_err(|error| failure(error, self.limit))
     }
 
-    /// What the first column of the row holds that answers a statement; None where there is no row.
+    /// Returns the value in the first column of the row that answers a statement, or None if there is no row.
     pub fn ask<T: FromValue>(&mut self, words: &str) -> Result<Option<T>, Failure> {
         let row = self.inner.query_first(words).map_err(|error| failure(error, self.limit))?;
         row.map(|row| column(row, 0)).transpose()
     }
 
-    /// What the server noted about the last statement as a warning, the first of all.
+    /// Returns the server's first warning about the last statement.
     pub fn warning(&mut self) -> Option<String> {
         let noted: Vec<Row> = self.inner.query("show warnings").ok()?;
-        // Its level, its number and its words.
+        // The columns are level, number and message.
         let is_warning =
             |row: &Row| matches!(row.get_opt::<String, _>(0), Some(Ok(level)) if level == "Warning");
         column(noted.into_iter().find(is_warning)?, 2).ok()
@@ -68,17 +69,17 @@ impl Connection {
         self.inner.exec_drop(statement, parameters).map_err(|error| failure(error, self.limit))
     }
 
-    /// The first row of a statement's answer.
+    /// Returns the first row of a statement's answer.
     pub fn first(
         &mut self,
         statement: impl AsStatement,
         parameters: impl Into<Params>,
     ) -> Result<Option<Row>, Failure> {
-        // A row is made of any row there is.
+        // A `Row` can be made of any row.
         self.inner.exec_first(statement, parameters).map_err(|error| failure(error, self.limit))
     }
 
-    /// Hands over each row of an answer as it comes.
+    /// Passes on each row of an answer as it arrives.
     pub fn each(
         &mut self,
         statement: &Statement,
@@ -92,7 +93,7 @@ impl Connection {
     }
 }
 
-/// What a column holds; a failure where it is of another type than was asked for, or NULL.
+/// Returns the value of a column. Fails if it has another type, or is NULL.
 pub fn column<T: FromValue>(mut row: Row, at: usize) -> Result<T, Failure> {
     match row.take_opt(at) {
         Some(Ok(value)) => Ok(value),
@@ -101,9 +102,10 @@ pub fn column<T: FromValue>(mut row: Row, at: usize) -> Result<T, Failure> {
     }
 }
 
-/// The server's own words; what it does not have is unsupported.
+/// Makes a failure with the server's message; a missing feature is unsupported.
 fn failure(error: Error, limit: Duration) -> Failure {
-    // No such function or procedure; no such variable; no such option; a table that it cannot make so.
+    // The codes are: no such function or procedure, no such variable, no such option, two for an impossible
+    // table.
     const NOT_THERE: [u16; 5] = [1305, 1193, 1911, 1005, 1478];
     match error {
         Error::MySqlError(said) if NOT_THERE.contains(&said.code) => {

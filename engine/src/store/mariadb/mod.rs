@@ -1,4 +1,5 @@
-//! MariaDB: it encrypts values or whole tables, or the application encrypts, or nothing does; and signing in to it.
+//! MariaDB: it encrypts values or whole tables, or the application encrypts, or nothing does; and signing in
+//! to it.
 
 pub mod client;
 mod connection;
@@ -22,10 +23,10 @@ use connection::Connection;
 use rows::{check, check_loop, look, parameters, write_line};
 use sql::{DIGITS, Form};
 
-/// `AES_ENCRYPT` folds longer keys to this length, by exclusive or.
+/// Length to which `AES_ENCRYPT` folds longer keys, by exclusive or.
 const KEY_BYTES: usize = 16;
 
-/// How a choice is done, and what it promises of a value that is stored.
+/// Returns the implementation of a choice, and its promise for a stored value.
 fn choice(table: &Table) -> Result<(Form, Promise), Failure> {
     const ECB: Promise = Promise {
         wrong_key: Ok(()),
@@ -47,19 +48,19 @@ fn choice(table: &Table) -> Result<(Form, Promise), Failure> {
 
 struct Mariadb {
     connection: Connection,
-    /// The file that the server loads when it is told to.
+    /// File that the server loads on request.
     lines: Arc<Mutex<Vec<u8>>>,
     table: Table,
     form: Form,
     promise: Promise,
-    /// Where the server encrypts values.
+    /// Key of values that the server encrypts.
     key: Option<Value>,
-    /// Whether rows are inserted and read by loops inside the server.
+    /// True if loops inside the server insert and read rows.
     in_server: bool,
     statements: Option<Statements>,
 }
 
-/// Prepared. Of the two ways to do an operation, the one that is used.
+/// Prepared statements, for each operation in the variant that is used.
 struct Statements {
     insert: Statement,
     read: Statement,
@@ -93,7 +94,8 @@ pub fn open(
     Ok(Box::new(Mariadb { connection, lines, table, form, promise, key, in_server, statements: None }))
 }
 
-/// What the server's configuration says is what a cost is named by. `asked` is the value, and the words for it.
+/// Checks that the server's configuration has the requested setting, because a cost is labelled by it.
+/// `asked` is the value, and the text for it.
 fn is_as_asked(connection: &mut Connection, name: &str, asked: (&str, &str)) -> Result<(), Failure> {
     let found: Option<String> = connection.ask(&format!("select @@{name}"))?;
     let found = found.unwrap_or_default();
@@ -213,7 +215,7 @@ impl Database for Mariadb {
     }
 
     fn put_off(&mut self) -> Result<(), Failure> {
-        // All pages that changed, and not those of one table; it returns when they are written.
+        // This writes all changed pages, not those of one table; it returns when they are written.
         self.tell("set global innodb_log_checkpoint_now = on")
     }
 
@@ -282,7 +284,7 @@ impl Database for Mariadb {
     }
 
     fn close(mut self: Box<Self>) -> Result<(), Failure> {
-        // What waited there is gone; and the connection is closed when it is dropped.
+        // The waiting rows are gone, and the connection is closed on drop.
         self.tell("drop temporary table if exists staged")
     }
 }
@@ -296,7 +298,8 @@ impl Mariadb {
         self.connection.tell(words)
     }
 
-    /// The failure of a statement, with what the server noted about it: of a table that it cannot make so, only that says why.
+    /// Adds the server's warning to the failure of a statement: only that gives the reason for an impossible
+    /// table.
     fn why_not(&mut self, failed: Failure) -> Failure {
         match failed {
             Failure::Unsupported(words) => Failure::Unsupported(match self.connection.warning() {
@@ -311,8 +314,8 @@ impl Mariadb {
         self.key.clone().unwrap_or(Value::NULL)
     }
 
-    /// The parameters of a read: the key for each value that the server decrypts, and then `last`. The client owns its
-    /// parameters, so that each is a copy, as in every program that uses it.
+    /// Returns the parameters of a read: the key for each value that the server decrypts, and then `last`.
+    /// The client owns its parameters, so that each is a copy, as in every program that uses it.
     fn to_read(&self, last: impl IntoIterator<Item = Value>) -> Vec<Value> {
         let mut parameters = Vec::with_capacity(Column::ALL.len() + 2);
         if let Some(key) = &self.key {
@@ -327,7 +330,7 @@ impl Mariadb {
         check(&mut self.table, id, row)
     }
 
-    /// Has the server send all numbers, and opens them as they come.
+    /// Makes the server send all numbers, and opens them as they arrive.
     fn search(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
         let mut search = Search::new(&self.table, id);
         let table = &mut self.table;
@@ -350,7 +353,7 @@ impl Mariadb {
         Ok(())
     }
 
-    /// Puts rows into a table in the server's own way for many.
+    /// Inserts rows into a table by the server's bulk statement.
     fn load(&mut self, name: &str, ids: Range<i64>) -> Result<(), Failure> {
         {
             let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Rows on their way to MariaDB and back.
+//! Conversion of rows to and from MariaDB.
 
 use mysql::{Row as Answer, Value};
 
@@ -6,11 +6,11 @@ use super::super::columns::{Column, Stored};
 use super::super::table::{Found, Row, Search, Table, wrong};
 use crate::failure::Failure;
 
-/// The parameters of an insert; after each value that the server encrypts comes its key.
+/// Returns the parameters of an insert; each value that the server encrypts is followed by its key.
 pub fn parameters(row: &Row<'_>, key: Option<&Value>) -> Vec<Value> {
     let (card, sealed) = (row.card, row.sealed);
     let mut values = Vec::with_capacity(16);
-    // What is encrypted already is copied, and its plaintext is not.
+    // A ciphertext is copied instead of its plaintext.
     let protect = |values: &mut Vec<Value>, plain: &dyn Fn() -> Value, bytes: Option<&Vec<u8>>| {
         values.push(bytes.map_or_else(plain, |bytes| Value::Bytes(bytes.clone())));
         values.extend(key.cloned());
@@ -47,7 +47,7 @@ pub fn write_line(row: &Row<'_>, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Whether the row that was found is that of this id.
+/// Checks that the row is that of this id.
 pub fn check(table: &mut Table, id: i64, row: Option<Answer>) -> Result<(), Failure> {
     let row = row.ok_or_else(|| wrong(id, "it is not there"))?;
     let bytes = |at: usize| bytes(&row, at, id);
@@ -70,15 +70,15 @@ pub fn check(table: &mut Table, id: i64, row: Option<Answer>) -> Result<(), Fail
     table.check(id, &found)
 }
 
-/// Goes on with a search that no index helps.
+/// Continues a search without an index.
 pub fn look(search: &mut Search, table: &mut Table, row: &Answer) -> Result<(), Failure> {
     let id = integer(row, 0).ok_or_else(|| Failure::Failed("a row has no id".to_owned()))?;
     let data_key = if row.len() > 2 { bytes(row, 2, id)? } else { &[] };
     search.look(table, id, bytes(row, 1, id)?, data_key)
 }
 
-/// Whether what a loop inside the server came to is right: the sums of the rows' numbers, of their codes, and of the
-/// check sums of their strings.
+/// Checks the result of a loop inside the server: the sums of the rows' numbers, of their codes, and of their
+/// strings' checksums.
 pub fn check_loop(table: &Table, ids: &[i64], row: Option<Answer>) -> Result<(), Failure> {
     let mut right = [0_i64; 3];
     for id in ids {

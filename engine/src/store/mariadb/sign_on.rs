@@ -13,7 +13,7 @@ use crate::tls::ClientSpec;
 
 const UNIX_SOCKET: &str = "unix-socket";
 const STATEMENT: &str = "select 1";
-/// What all that is not let in is told, also where a secure transport is required.
+/// Message for a refused user, also if a secure transport is required.
 const DENIED: &str = "Access denied";
 
 pub struct SignOn {
@@ -23,7 +23,7 @@ pub struct SignOn {
     choice: String,
 }
 
-/// Makes the user, with a fresh password where it has one, which no other process is told but the server.
+/// Makes the user, with a fresh password if the choice has one, which only the server learns.
 pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
     let (plugin, has_password) = match task.choice.as_str() {
         "trust" | UNIX_SOCKET => (Plugin::Native, false),
@@ -31,7 +31,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
         "ed25519" => (Plugin::Ed25519, true),
         other => return Err(Failure::Unsupported(format!("MariaDB has no `{other}`"))),
     };
-    // It is in what the server is configured with, and in where it is reached.
+    // The setting takes effect in the server's configuration and in its address.
     task.belongs("channel");
     let password = if has_password { fresh_password()? } else { String::new() };
     // The server compares it with the account of the process at the other end.
@@ -43,7 +43,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
     Ok(sign_on)
 }
 
-/// The name of the system's account that this process is of.
+/// Returns the name of this process's system account.
 fn account() -> Result<String, Failure> {
     let number = rustix::process::geteuid().as_raw().to_string();
     let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -54,13 +54,13 @@ fn account() -> Result<String, Failure> {
 }
 
 impl SignOn {
-    /// What the server's superuser is told in answer to this, over the socket, on a connection that is ended before anything
-    /// is measured.
+    /// Executes a statement as the server's superuser, over the socket, on a connection that ends before
+    /// anything is measured.
     fn administer(&self, words: &str) -> Result<Option<String>, Failure> {
         Connection::open(&self.server, &Arc::new(Mutex::new(Vec::new())))?.ask(words)
     }
 
-    /// Has the server know a user by what was chosen.
+    /// Makes a user with the authentication of the choice.
     fn make(&self, user: &str) -> Result<(), Failure> {
         let password = &self.login.password;
         let identified = match self.choice.as_str() {
@@ -71,7 +71,7 @@ impl SignOn {
         self.administer(&format!("create or replace user '{user}'@'%' identified {identified}")).map(|_| ())
     }
 
-    /// The server's plugin.
+    /// Returns the server's plugin.
     fn known_by(&self) -> String {
         match self.choice.as_str() {
             "trust" => "mysql_native_password".to_owned(),
@@ -79,7 +79,7 @@ impl SignOn {
         }
     }
 
-    /// One operation. By which plugin the server was satisfied.
+    /// Performs one operation, and returns the plugin that satisfied the server.
     fn once(&self, channel: &Channel, login: &Login) -> Result<String, Failure> {
         let (mut client, agreed) = Client::connect(channel, login, self.server.answer_limit()?)?;
         match client.text_of(STATEMENT)?.as_deref() {
@@ -108,7 +108,7 @@ impl SignOn {
         Ok(())
     }
 
-    /// What the server itself says of the connection.
+    /// Proves the connection by the server's own report.
     fn prove_channel(&self, proof: &mut Proof) -> Result<(), Failure> {
         let (mut client, _) = Client::connect(&self.channel, &self.login, self.server.answer_limit()?)?;
         let found = client.text_of(
@@ -152,7 +152,7 @@ impl SignsOn for SignOn {
         proof.accept(&format!("a user whom the server knows by {known}"), known == self.known_by())?;
         self.prove_channel(proof)?;
         self.prove_tls(proof)?;
-        // It is asked as some other user would be, whose plugin may be another.
+        // The server may request the plugin of another user for an unknown one.
         let unknown = Login { user: UNKNOWN.to_owned(), ..self.login.clone() };
         refused(proof, "an unknown user", &[DENIED, "none is given"], self.once(&self.channel, &unknown))?;
         if self.choice == UNIX_SOCKET {

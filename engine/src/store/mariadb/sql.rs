@@ -1,32 +1,32 @@
-//! What MariaDB is told: the table and the statements of each choice.
+//! SQL for MariaDB: the table and the statements of each choice.
 
 use super::super::columns::{COLUMNS, Column, Extra, placed, protected, selected};
 
-/// Of what is encrypted: as long as an RSA ciphertext, the longest.
+/// Type of encrypted values: as long as an RSA ciphertext, the longest.
 const BYTES: &str = "varbinary(256)";
 
-/// What encrypts.
+/// Place of the encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Plain,
     /// The storage engine, all pages of the table.
     Table,
-    /// The application, and what it stores beside a row.
+    /// The application, with the column that it adds.
     Application(Extra),
-    /// `AES_ENCRYPT`, of two arguments: AES-128 in ECB mode, so that equal values are equal when encrypted.
+    /// `AES_ENCRYPT` with two arguments: AES-128 in ECB mode, so that equal values have equal ciphertexts.
     Aes,
 }
 
-/// How many digits an id has among those that a loop inside the server is given.
+/// Digits of an id in the list for a loop inside the server.
 pub const DIGITS: usize = 10;
 
 impl Form {
-    /// Whether values are stored as they are, for all that the statements see.
+    /// Returns true if statements see values without encryption.
     fn is_plain(self) -> bool {
         matches!(self, Form::Plain | Form::Table)
     }
 
-    /// A column beside the thirteen.
+    /// Returns the column in addition to the thirteen.
     fn extra(self) -> Option<&'static str> {
         match self {
             Form::Application(Extra::DataKey) => Some("data_key"),
@@ -35,7 +35,7 @@ impl Form {
         }
     }
 
-    /// Makes the table, empty.
+    /// Returns statements that make an empty table.
     pub fn table(self) -> Vec<String> {
         let kinds = (1..).zip(COLUMNS).map(|(place, (name, plain))| match protected(place) {
             Some(_) if !self.is_plain() => (name, BYTES),
@@ -59,7 +59,8 @@ impl Form {
         ]
     }
 
-    /// Makes the place where rows wait for the server to encrypt them: in memory, and gone with the connection.
+    /// Returns statements that make a table of rows waiting for the server's encryption: in memory, and gone
+    /// with the connection.
     pub fn staged() -> Vec<String> {
         let columns = COLUMNS.map(|(name, kind)| format!("{name} {kind} not null"));
         let columns = columns.join(", ");
@@ -69,7 +70,8 @@ impl Form {
         ]
     }
 
-    /// Takes rows from a file that the client makes up. What the application encrypted is in hexadecimal digits.
+    /// Returns the statement that loads rows from a file that the client generates. Ciphertexts of the
+    /// application are hexadecimal.
     pub fn load(self, table: &str) -> String {
         let is_sealed = table == "cards" && !self.is_plain();
         let (mut names, mut set) = (Vec::new(), Vec::new());
@@ -92,14 +94,16 @@ impl Form {
         )
     }
 
-    /// Inserts a row. Parameters in the columns' order, after each that the server encrypts its key.
+    /// Returns the insertion of a row. Parameters are in the columns' order, each that the server encrypts
+    /// followed by its key.
     pub fn insert(self) -> String {
         let values = (1..=COLUMNS.len()).map(|place| self.seal(place, "?", "?"));
         let values: Vec<String> = values.chain(self.extra().map(|_| "?".to_owned())).collect();
         format!("insert into cards values ({})", values.join(", "))
     }
 
-    /// Inserts rows that wait: `which` says those, and `key` is the words for it.
+    /// Returns the insertion of waiting rows: `which` is their condition, and `key` the expression of the
+    /// key.
     pub fn insert_staged(self, which: &str, key: &str) -> String {
         let values: Vec<String> = placed().map(|(place, name)| self.seal(place, name, key)).collect();
         format!("insert into cards select {} from staged {which}", values.join(", "))
@@ -121,13 +125,13 @@ impl Form {
         }
     }
 
-    /// What a row is read as: the three protected columns, the nine others, and a data key.
+    /// Returns the select list of a row: the three protected columns, the nine others, and a data key.
     fn selected(self, key: &str) -> String {
         selected(|column| self.open(column, key), self.extra() == Some("data_key"))
     }
 
-    /// By an index where there is one: `AES_ENCRYPT`, which gives equal numbers equal ciphertexts, is done once, of the
-    /// number that is looked for.
+    /// Returns the condition of a number, which uses an index if there is one: `AES_ENCRYPT`, which gives
+    /// equal numbers equal ciphertexts, is computed once, for the wanted number.
     fn where_number_is(self, number: &str, key: &str) -> String {
         match self {
             Form::Aes => format!("card_number1 = aes_encrypt({number}, {key})"),
@@ -136,18 +140,19 @@ impl Form {
         }
     }
 
-    /// Reads a row by id: three times the key where the server decrypts, then the id.
+    /// Returns the read of a row by id: three times the key if the server decrypts, then the id.
     pub fn read(self) -> String {
         format!("select {} from cards where card_id = ?", self.selected("?"))
     }
 
-    /// Finds a row by card number or by the application's code of it: three times the key where the server decrypts,
-    /// then that, then the key again.
+    /// Returns the search of a row by card number or by the application's code of it: three times the key if
+    /// the server decrypts, then the number or code, then the key again.
     pub fn find(self) -> String {
         format!("select {} from cards where {}", self.selected("?"), self.where_number_is("?", "?"))
     }
 
-    /// Makes the loops inside the server: `insert_cards`, `read_cards` and `find_cards`.
+    /// Returns statements that make the loops inside the server: `insert_cards`, `read_cards` and
+    /// `find_cards`.
     pub fn loops(self) -> Vec<String> {
         let by_number = self.where_number_is("wanted", "value_key");
         vec![
@@ -160,7 +165,8 @@ impl Form {
         ]
     }
 
-    /// Takes the first and the last id of the rows that wait, how many a commit has, and the key.
+    /// Returns the procedure of the insert loop. Its parameters are the first and last id of the waiting
+    /// rows, the rows of a commit, and the key.
     fn insert_loop(self) -> String {
         let insert = self.insert_staged("where card_id = at", "value_key");
         format!(
@@ -181,8 +187,9 @@ impl Form {
         )
     }
 
-    /// Takes what is wanted as decimal digits, so many for each, how many there are, and the key. The sums of the
-    /// numbers, of the codes, and of the strings' check sums.
+    /// Returns the procedure of a read loop. Its parameters are the wanted numbers as decimal digits of fixed
+    /// length, their count, and the key. Its result is the sums of the numbers, of the codes, and of the
+    /// strings' checksums.
     fn read_loop(self, name: &str, is_it: &str) -> String {
         let selected = self.selected("value_key");
         let digits = if name == "read_cards" { DIGITS } else { 16 };

@@ -1,4 +1,4 @@
-//! What PostgreSQL answers: rows with their columns' types, or its own words for what went wrong.
+//! Answers of PostgreSQL: rows with their columns' types, or the server's error messages.
 
 use std::io::Error;
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl Answer {
         self.ranges.len()
     }
 
-    /// What a column holds; why not, where that is of another type than was asked for.
+    /// Returns the value of a column, or the reason if it has another type.
     pub fn get<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, String> {
         let (Some(kind), Some(range)) = (self.statement.columns.get(at), self.ranges.get(at)) else {
             return Err(format!("the answer has no column {at}"));
@@ -49,9 +49,9 @@ impl Answer {
     }
 }
 
-/// The server's own words; what it does not have is unsupported.
+/// Makes a failure with the server's message; a missing feature is unsupported.
 pub fn said(body: &ErrorResponseBody) -> Failure {
-    // Feature not supported; undefined file; undefined object.
+    // The codes are: feature not supported, undefined file, undefined object.
     const NOT_THERE: [&str; 3] = ["0A000", "58P01", "42704"];
     const UNDEFINED_FUNCTION: &str = "42883";
     let (mut state, mut message) = (String::new(), String::new());
@@ -77,7 +77,8 @@ pub fn broken(words: impl std::fmt::Display) -> Failure {
     Failure::Failed(format!("PostgreSQL: {words}"))
 }
 
-/// A message that cannot be written: a name with a zero byte, or more than two gigabytes.
+/// Makes the failure of a message that cannot be written: a name with a zero byte, or more than two
+/// gigabytes.
 pub fn unsaid(error: Error) -> Failure {
     broken(format!("a message cannot be sent: {error}"))
 }

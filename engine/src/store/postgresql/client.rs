@@ -1,5 +1,5 @@
-//! A blocking client of PostgreSQL, over any channel. What is sent for an operation is one message, and the thread waits
-//! for the answer: an asynchronous runtime's own work would be counted as the application's.
+//! A blocking client of PostgreSQL, over any channel. An operation sends one message, and the thread waits
+//! for the answer, because an asynchronous runtime's own work would be counted as the application's.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -19,12 +19,12 @@ use super::login::{Exchange, Login, SignedOn};
 use crate::failure::Failure;
 use crate::tls::Stream;
 
-/// How much is read at once, and sent at once of rows that are copied: some hundred rows of this table.
+/// Size of a read, and of a write of copied rows: some hundred rows of this table.
 const PIECE_BYTES: usize = 16 * 1024;
-/// A longer message is not read. A header's four bytes may claim four gigabytes, which the parser would reserve; the
-/// longest that is asked for here, what a loop in the server has read, is of some hundred thousand bytes.
+/// Limit of a message. A header's four bytes may claim four gigabytes, which the parser would reserve. The
+/// longest answer here, that of a loop in the server, has some hundred thousand bytes.
 const MOST_MESSAGE_BYTES: u32 = 16 * 1024 * 1024;
-/// The format of a column that is not text. One of it is for all columns.
+/// Format code of a binary column; one code applies to all columns.
 const BINARY: i16 = 1;
 
 pub struct Client {
@@ -33,13 +33,13 @@ pub struct Client {
     outgoing: BytesMut,
     incoming: BytesMut,
     piece: Box<[u8; PIECE_BYTES]>,
-    /// How many statements have a name.
+    /// Number of named statements.
     named: usize,
 }
 
 impl Client {
-    /// Connects, and signs in. An error where the server asks for another proof than the login has, or gives none itself
-    /// where it has to.
+    /// Connects, and signs in. Fails if the server requests another proof than the login has, or does not
+    /// give its own proof where the mechanism requires one.
     pub fn connect(channel: &Channel, login: &Login, limit: Duration) -> Result<(Client, SignedOn), Failure> {
         let (stream, _) = channel.open("PostgreSQL", limit, |socket| match ask_for_tls(socket) {
             Ok(b'S') => Ok(()),
@@ -69,7 +69,7 @@ impl Client {
         let mut exchange = Exchange::new(login);
         let mut result = self.send()?;
         while let Some(message) = self.next_of(&mut result) {
-            // Where the two cannot agree it waits for a proof, and is never ready: nothing more is read.
+            // If the two cannot agree the server waits for a proof, and is never ready: nothing more is read.
             exchange.answer(&message, &self.stream, &mut self.outgoing)?;
             if !self.outgoing.is_empty() {
                 result = self.send()?;
@@ -79,7 +79,7 @@ impl Client {
         exchange.end()
     }
 
-    /// The text in the first column of the first row that answers statements without parameters.
+    /// Returns the text in the first column of the first row that answers statements without parameters.
     pub fn text_of(&mut self, text: &str) -> Result<Option<String>, Failure> {
         frontend::query(text, &mut self.outgoing).map_err(unsaid)?;
         let mut first = None;
@@ -93,37 +93,37 @@ impl Client {
         Ok(first)
     }
 
-    /// Has statements performed that have no parameters and no answer.
+    /// Executes statements without parameters and rows.
     pub fn tell(&mut self, text: &str) -> Result<(), Failure> {
         frontend::query(text, &mut self.outgoing).map_err(unsaid)?;
         self.answer(|_| Ok(()))
     }
 
-    /// Has a statement parsed that is used again and again.
+    /// Prepares a statement that is used repeatedly.
     pub fn prepare(&mut self, text: &str) -> Result<Statement, Failure> {
         self.named += 1;
         self.parse(format!("s{}", self.named), text)
     }
 
-    /// Has the server forget all statements that have a name, with their plans: none of them may be used any more.
+    /// Makes the server forget all named statements, with their plans: none of them may be used after that.
     pub fn forget(&mut self) -> Result<(), Failure> {
         self.named = 0;
         self.tell("deallocate all")
     }
 
-    /// The row that answers a statement which is used once; None where there is none.
+    /// Returns the row that answers a statement which is used once, or None.
     pub fn ask(&mut self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Option<Answer>, Failure> {
         let statement = self.parse(String::new(), text)?;
         self.first(&statement, parameters)
     }
 
-    /// Performs a statement which is used once. How many rows it wrote.
+    /// Executes a statement which is used once, and returns the number of rows it wrote.
     pub fn execute_once(&mut self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<u64, Failure> {
         let statement = self.parse(String::new(), text)?;
         self.execute(&statement, parameters)
     }
 
-    /// Performs a statement. How many rows it wrote.
+    /// Executes a statement, and returns the number of rows it wrote.
     pub fn execute(
         &mut self,
         statement: &Statement,
@@ -133,7 +133,7 @@ impl Client {
         let mut rows = 0;
         self.answer(|message| {
             if let Message::CommandComplete(body) = message {
-                // `INSERT 0 1`, `UPDATE 1`; `CALL` has no number.
+                // A tag is, for example, `INSERT 0 1` or `UPDATE 1`; `CALL` has no number.
                 let tag = body.tag().map_err(garbled)?;
                 rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
             }
@@ -142,7 +142,7 @@ impl Client {
         Ok(rows)
     }
 
-    /// The row that answers a statement; None where there is none.
+    /// Returns the row that answers a statement, or None.
     pub fn first(
         &mut self,
         statement: &Statement,
@@ -156,7 +156,7 @@ impl Client {
         Ok(first)
     }
 
-    /// Hands over each row of an answer as it comes.
+    /// Passes on each row of an answer as it arrives.
     pub fn each(
         &mut self,
         statement: &Statement,
@@ -170,7 +170,7 @@ impl Client {
         })
     }
 
-    /// Performs `copy … from stdin`: `write` puts the line of each id at the end of what is sent.
+    /// Executes `copy … from stdin`: `write` appends the line of each id to the outgoing bytes.
     pub fn copy(
         &mut self,
         text: &str,
@@ -197,27 +197,27 @@ impl Client {
                 }
             }
         }
-        // A server that refuses the statement or a row leaves unread what comes after it.
+        // A server that refuses the statement or a row does not read the rest.
         frontend::copy_done(&mut self.outgoing);
         self.answer(|_| Ok(()))
     }
 
-    /// Ends a copy that cannot go on, so that the connection can be used for something else. Returns why it cannot: what
-    /// the server says then is that it was told to end it.
+    /// Ends a copy that cannot continue, so that the connection can be used again. Returns the original
+    /// failure: the server would only report that the client ended the copy.
     fn give_up(&mut self, failure: Failure) -> Failure {
         let told = frontend::copy_fail("a row could not be made", &mut self.outgoing).map_err(unsaid);
         let _ = told.and_then(|()| self.answer(|_| Ok(())));
         failure
     }
 
-    /// Says goodbye; the socket is closed when this is dropped.
+    /// Sends the end; the socket is closed on drop.
     pub fn close(mut self) -> Result<(), Failure> {
         frontend::terminate(&mut self.outgoing);
         self.send()?
     }
 
-    /// Says goodbye, and waits until the server has ended the connection as well: it has nothing left to do for it but to
-    /// leave.
+    /// Sends the end, and waits until the server has ended the connection as well, so that it has no more
+    /// work for it.
     pub fn part(&mut self) -> Result<(), Failure> {
         frontend::terminate(&mut self.outgoing);
         self.send()??;
@@ -235,7 +235,7 @@ impl Client {
         frontend::parse(&name, text, [], &mut self.outgoing).map_err(unsaid)?;
         frontend::describe(b'S', &name, &mut self.outgoing).map_err(unsaid)?;
         frontend::sync(&mut self.outgoing);
-        // A type that was made in this database is none that a value here is of.
+        // A type that was made in this database is not the type of any value here.
         let kind = |oid| Type::from_oid(oid).unwrap_or(Type::UNKNOWN);
         let (mut parameters, mut columns) = (Vec::new(), Vec::new());
         self.answer(|message| {
@@ -254,7 +254,7 @@ impl Client {
         Ok(Statement::new(Prepared { name, parameters, columns }))
     }
 
-    /// Writes down what has a statement performed, for `answer` to send.
+    /// Writes the execution of a statement to the outgoing bytes, for `answer` to send.
     fn bind(&mut self, statement: &Statement, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Failure> {
         let Prepared { name, parameters: kinds, .. } = &**statement;
         if parameters.len() != kinds.len() {
@@ -272,7 +272,7 @@ impl Client {
         };
         let bound = frontend::bind("", name, formats, values, write, [BINARY], &mut self.outgoing);
         if let Err(error) = bound {
-            // What is half written must not be sent with the next statement.
+            // A half-written message must not be sent with the next statement.
             self.outgoing.clear();
             return Err(match error {
                 BindError::Conversion(error) => broken(format!("a value cannot be sent: {error}")),
@@ -284,13 +284,13 @@ impl Client {
         Ok(())
     }
 
-    /// Sends what is written down, and hands over each message of the answer until the server is ready again.
+    /// Sends the outgoing bytes, and passes on each message of the answer until the server is ready again.
     fn answer(&mut self, take: impl FnMut(Message) -> Result<(), Failure>) -> Result<(), Failure> {
         let sent = self.send()?;
         self.listen(sent, take)
     }
 
-    /// Hands over each message of an answer until the server is ready again; `result` is what there is so far.
+    /// Passes on each message of an answer until the server is ready again; `result` is the result so far.
     fn listen(
         &mut self,
         mut result: Result<(), Failure>,
@@ -302,19 +302,20 @@ impl Client {
         result
     }
 
-    /// The next message of an answer that is to be looked at, which is none after an error. None where the server is ready
-    /// again, or says nothing more.
+    /// Returns the next message of an answer to process; there is none after an error. Returns None if the
+    /// server is ready again, or sends nothing more.
     fn next_of(&mut self, result: &mut Result<(), Failure>) -> Option<Message> {
         loop {
             match self.receive() {
                 Ok(Message::ReadyForQuery(_)) => return None,
                 Ok(Message::ErrorResponse(body)) => *result = Err(said(&body)),
-                // Those may come at any time, and are for people or for other clients.
+                // These may come at any time, and are for people or for other clients.
                 Ok(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
                 Ok(Message::NotificationResponse(_)) => {}
                 Ok(message) if result.is_ok() => return Some(message),
                 Ok(_) => {}
-                // A server that says why it ends a connection does not get ready again: that it ends says less.
+                // A server that sends the reason for ending a connection is not ready again, and its reason
+                // is better than the end itself.
                 Err(failure) => {
                     if result.is_ok() {
                         *result = Err(failure);
@@ -325,8 +326,9 @@ impl Client {
         }
     }
 
-    /// Sends what is written down. A failure of the outer kind where the limit ran out, after which a server is not waited
-    /// for once more; the inner one is of a connection that the server has ended, and it may still have said why.
+    /// Sends the outgoing bytes. The outer failure means that the limit was reached, after which the server
+    /// gets no further time. The inner one means that the server ended the connection, and may still have
+    /// sent the reason.
     fn send(&mut self) -> Result<Result<(), Failure>, Failure> {
         let sent = self.write_all();
         self.outgoing.clear();
@@ -370,7 +372,8 @@ impl Client {
     }
 }
 
-/// The one byte with which the server says whether it goes on in TLS. No more is read: what comes after it is the library's.
+/// Reads the byte with which the server accepts or refuses TLS. Reads no further byte, because the next ones
+/// are the TLS library's.
 fn ask_for_tls(socket: &mut TcpStream) -> Result<u8, Error> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);

@@ -1,4 +1,4 @@
-//! The keys that the server is given with each statement. They are made here, and are nowhere else when this ends.
+//! Keys that the server gets with each statement. They are made here, and exist nowhere else after the trial.
 
 use aws_lc_rs::rand;
 use postgres_types::ToSql;
@@ -12,11 +12,11 @@ const KEY_BYTES: usize = 32;
 type Key = Option<Box<dyn ToSql + Sync>>;
 type Parameters<'a> = Vec<&'a (dyn ToSql + Sync)>;
 
-/// None of those that the form has no use for.
+/// Keys of a form; those that it does not use are None.
 pub struct Keys {
     seal: Key,
     open: Key,
-    /// Of the code by which a number is found.
+    /// Key of the code by which a number is found.
     code: Key,
 }
 
@@ -42,17 +42,17 @@ impl Keys {
         })
     }
 
-    /// To encrypt a row.
+    /// Returns the keys to encrypt a row.
     pub fn to_insert(&self) -> Parameters<'_> {
         [&self.seal, &self.code].into_iter().filter_map(Option::as_deref).collect()
     }
 
-    /// To decrypt a row.
+    /// Returns the keys to decrypt a row.
     pub fn to_read(&self) -> Parameters<'_> {
         self.open.as_deref().into_iter().collect()
     }
 
-    /// To decrypt a row and to find it.
+    /// Returns the keys to decrypt a row and to find it.
     pub fn to_find(&self) -> Parameters<'_> {
         [&self.open, &self.code].into_iter().filter_map(Option::as_deref).collect()
     }

@@ -1,4 +1,4 @@
-//! Signing in to PostgreSQL: the client's side of each way to prove who it is.
+//! Signing in to PostgreSQL: the client side of each authentication method.
 
 use aws_lc_rs::{digest, hmac, pbkdf2};
 use base64::Engine;
@@ -16,10 +16,11 @@ use super::answer::{broken, garbled, unsaid};
 use crate::failure::Failure;
 use crate::tls::Stream;
 
-/// What a client proves itself by.
+/// Authentication method of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// Nothing that is said in PostgreSQL's own protocol: the socket, or the certificate in the TLS handshake.
+    /// No proof in PostgreSQL's own protocol: the socket, or the certificate in the TLS handshake, identifies
+    /// the client.
     Nothing,
     Password,
     Md5,
@@ -34,22 +35,22 @@ pub struct Login {
     pub password: String,
 }
 
-/// What was found of a connection that is signed on.
+/// Facts about a connection that is signed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedOn {
-    /// As the server named it.
+    /// Mechanism, as the server named it.
     pub mechanism: &'static str,
-    /// Of PBKDF2, as the server said.
+    /// Iterations of PBKDF2, as the server reported them.
     pub iterations: Option<u32>,
 }
 
-/// An exchange under way. A server that asks for another proof than the login's gets none: else a server in its place
-/// would be sent the password itself.
+/// An exchange in progress. A server that requests another proof than the login's gets none: otherwise an
+/// impostor would get the password itself.
 pub struct Exchange<'a> {
     login: &'a Login,
     scram: Option<ScramSha256>,
     found: SignedOn,
-    /// Whether the client's proof was asked for, and where both sides have one, the server's was right.
+    /// True once the client's proof was requested and, if the mechanism has one, the server's was right.
     is_proved: bool,
 }
 
@@ -59,7 +60,7 @@ impl<'a> Exchange<'a> {
         Exchange { login, scram: None, found, is_proved: login.proof == Proof::Nothing }
     }
 
-    /// Writes down the answer to a message of the server, where it wants one.
+    /// Writes the answer to a message of the server, if it needs one.
     pub fn answer(&mut self, message: &Message, stream: &Stream, out: &mut BytesMut) -> Result<(), Failure> {
         let login = self.login;
         match (message, login.proof) {
@@ -107,7 +108,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// What was agreed on, once the server is ready. An error if it let the client in without its proof, or without its own.
+    /// Returns the agreed mechanism, once the server is ready. Fails if the server let the client in without
+    /// its proof, or did not give its own.
     pub fn end(self) -> Result<SignedOn, Failure> {
         if !self.is_proved {
             return Err(broken("it was signed on without a proof"));
@@ -116,11 +118,13 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The strongest that both have: bound to the TLS connection where there is one, as PostgreSQL's own clients prefer.
+/// Returns the strongest common mechanism: bound to the TLS connection if there is one, as PostgreSQL's own
+/// clients prefer.
 fn mechanism(offered: &[&str], stream: &Stream) -> Result<(&'static str, ChannelBinding), Failure> {
     let negotiated = stream.negotiated();
     if let (Some(negotiated), true) = (&negotiated, offered.contains(&SCRAM_SHA_256_PLUS)) {
-        // RFC 5929: the hash of the server's certificate, by SHA-256 where that is what it was signed with.
+        // The binding is the hash of the server's certificate (RFC 5929), by SHA-256 if the certificate was
+        // signed with that.
         let hash = hex::decode(&negotiated.certificate).map_err(|error| broken(error.to_string()))?;
         return Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash)));
     }
@@ -128,20 +132,22 @@ fn mechanism(offered: &[&str], stream: &Stream) -> Result<(&'static str, Channel
         return Err(broken(format!("it offers {} and no {SCRAM_SHA_256}", offered.join(", "))));
     }
     let binding = match negotiated {
-        // It could, and says so: a server that could as well has then been talked out of it.
+        // The client declares that it supports binding: a server that does too then detects that its offer
+        // was removed.
         Some(_) => ChannelBinding::unrequested(),
         None => ChannelBinding::unsupported(),
     };
     Ok((SCRAM_SHA_256, binding))
 }
 
-/// `i=` in the server's first message (RFC 5802 section 7).
+/// Returns `i=` in the server's first message (RFC 5802 section 7).
 fn iterations(message: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(message).ok()?;
     text.split(',').find_map(|field| field.strip_prefix("i="))?.parse().ok()
 }
 
-/// What PostgreSQL stores of a password for SCRAM: `SCRAM-SHA-256$ITERATIONS:SALT$STORED_KEY:SERVER_KEY`.
+/// Returns PostgreSQL's stored value of a password for SCRAM:
+/// `SCRAM-SHA-256$ITERATIONS:SALT$STORED_KEY:SERVER_KEY`.
 pub fn verifier(password: &str, iterations: u32, salt: &[u8]) -> Result<String, Failure> {
     let rounds = std::num::NonZeroU32::new(iterations)
         .ok_or_else(|| Failure::Failed("`scram-iterations` is 1 at least".to_owned()))?;
@@ -158,7 +164,7 @@ pub fn verifier(password: &str, iterations: u32, salt: &[u8]) -> Result<String, 
 mod tests {
     use super::*;
 
-    /// RFC 7677 section 3: the keys are those that its example's proof and signature are made with.
+    /// The keys are those of the proof and signature in the example of RFC 7677 section 3.
     #[test]
     fn a_verifier_is_as_the_specification_has_it() -> Result<(), Failure> {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").expect("a salt");

@@ -29,9 +29,9 @@ use rows::{Arrays, Parameters, check, check_loop, column, copied, look, text};
 use server::{administrator, socket_of};
 use sql::Form;
 
-/// How a choice is done, and what it promises of a value that is stored.
+/// Returns the implementation of a choice, and its promise for a stored value.
 fn choice(task: &Task, table: &Table) -> Result<(Form, Promise), Failure> {
-    // What pgcrypto's OpenPGP messages have at their end is a hash of what was encrypted: they are not changed unseen.
+    // Messages of pgcrypto's OpenPGP end with a hash of the plaintext, so that changes are detected.
     const PGP: Promise =
         Promise { wrong_key: Ok(()), changed: Ok(()), ..Promise::none("not bound to its place") };
     const CBC: Promise = Promise {
@@ -61,36 +61,36 @@ fn choice(task: &Task, table: &Table) -> Result<(Form, Promise), Failure> {
     })
 }
 
-/// The role by which an application signs on that the server asks for a proof; in `pg_hba.conf` under this name.
+/// Role of an application that the server authenticates; `pg_hba.conf` contains this name.
 const APPLICATION: &str = "tollbar-application";
 
 struct Postgresql {
     client: Client,
-    /// How the connection is made.
+    /// Channel of the connection.
     channel: Channel,
     login: Login,
-    /// Where the server can be asked about it.
+    /// Server, for questions about it.
     server: Server,
     inserts: bool,
     table: Table,
     form: Form,
     promise: Promise,
     keys: Keys,
-    /// Whether rows are inserted and read by loops inside the server.
+    /// True if loops inside the server insert and read rows.
     in_server: bool,
     statements: Option<Statements>,
 }
 
-/// Prepared. Of the two ways to do an operation, the one that is used.
+/// Prepared statements, for each operation in the variant that is used.
 struct Statements {
     insert: Statement,
-    /// None where the application encrypts.
+    /// Bulk insertion; None if the application encrypts.
     insert_all: Option<Statement>,
     read: Statement,
     find: Find<Statement>,
 }
 
-/// Connects to the server, and has it load what the choice needs.
+/// Connects to the server, and makes it load the extensions that the choice needs.
 pub fn open(
     task: &Task,
     server: &Server,
@@ -101,9 +101,9 @@ pub fn open(
     let in_server = task::is_in_server(task, &table)?;
     let (mut client, mut login) = administrator(server)?;
     let channel = Channel::of(server, socket_of(server))?;
-    // Over TCP no permissions say who that is.
+    // Over TCP no permissions identify the application.
     if server.address.is_some() || server.authentication == Authentication::ScramSha256 {
-        // A password for this trial, which no other process is told.
+        // The password is for this trial, and only the server learns it.
         let password = fresh_password()?;
         let verifier = login::verifier(&password, 4096, &random::<16>()?)?;
         client.tell(&format!("create role \"{APPLICATION}\" superuser login password '{verifier}'"))?;
@@ -138,7 +138,7 @@ pub fn open(
     }))
 }
 
-/// Whether commits are flushed is for the server's configuration to say: a cost is named by what is found there.
+/// Checks that the server's configuration flushes commits as requested, because a cost is labelled by it.
 fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
     let (is_on, wanted) = match asked {
         Durability::Off => ("off", "`durability` off"),
@@ -156,7 +156,7 @@ fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
 
 impl Database for Postgresql {
     fn create(&mut self) -> Result<(), Failure> {
-        // Plans for a table that is dropped would stay in the very process that is measured.
+        // Plans for a dropped table would stay in the process that is measured.
         self.statements = None;
         self.client.forget()?;
         self.client.tell(&self.form.table())?;
@@ -273,7 +273,7 @@ impl Database for Postgresql {
 
     fn connect(&mut self) -> Result<(), Failure> {
         (self.client, _) = Client::connect(&self.channel, &self.login, self.server.answer_limit()?)?;
-        // A statement is known to the connection that it was prepared on: the one that a page needs.
+        // A statement belongs to the connection on which it was prepared; a page needs only one.
         let [insert, read, _] = self.texts();
         let unmade = || Failure::Failed("the table was not made".to_owned());
         let statements = self.statements.as_mut().ok_or_else(unmade)?;
@@ -355,7 +355,7 @@ impl Database for Postgresql {
 }
 
 impl Postgresql {
-    /// How rows are inserted, read and found.
+    /// Returns the statements that insert, read and find rows.
     fn texts(&self) -> [String; 3] {
         if self.in_server {
             [("insert_cards", 13, 1), ("read_cards", 1, 0), ("find_cards", 1, 0)]
@@ -393,14 +393,14 @@ impl Postgresql {
         self.client.execute(statement, &parameters).map(|_| ())
     }
 
-    /// Rows that the application encrypts, in the server's own way for many.
+    /// Inserts rows that the application encrypts, by the server's bulk statement.
     fn copy(&mut self, ids: Range<i64>) -> Result<(), Failure> {
         let table = &mut self.table;
         self.client
             .copy("copy cards from stdin", ids, |id, lines| copied(&table.row(id)?, lines).map_err(broken))
     }
 
-    /// Has the server send all numbers, and opens them as they come.
+    /// Makes the server send all numbers, and opens them as they arrive.
     fn search(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
         let mut search = Search::new(&self.table, id);
         let table = &mut self.table;
@@ -408,7 +408,7 @@ impl Postgresql {
         search.end()
     }
 
-    /// Has a loop inside the server read what is wanted, which is these rows.
+    /// Makes a loop inside the server read the wanted rows, and checks the result.
     fn read_in_server<W: ToSql + Sync>(
         &mut self,
         ids: &[i64],
@@ -422,7 +422,7 @@ impl Postgresql {
     }
 }
 
-/// The row of an answer that has one.
+/// Returns the row of an answer that must have one.
 fn one(row: Option<Answer>) -> Result<Answer, Failure> {
     row.ok_or_else(|| broken("it answers with no row where one was asked for"))
 }
@@ -433,7 +433,8 @@ mod tests {
     use super::client::tests::{LIMIT, client_of, done, heard, prepared};
     use super::*;
 
-    /// Before the table is dropped: the second time, statements have the names of the first ones.
+    /// The statements are forgotten before the table is dropped, because the second time they have the first
+    /// ones' names.
     #[test]
     fn statements_of_a_table_are_forgotten_when_it_is_made_anew() -> Result<(), Failure> {
         let made =

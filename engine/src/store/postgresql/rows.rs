@@ -1,4 +1,4 @@
-//! Rows on their way to PostgreSQL and back.
+//! Conversion of rows to and from PostgreSQL.
 
 use std::io::Write;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl Arrays {
     }
 }
 
-/// A string of a row. A mark that was cut off in the midst of a character is none.
+/// Returns a string of a row. Fails for a mark that was truncated within a character.
 pub fn text(bytes: &Text) -> Result<&str, Failure> {
     from_utf8(bytes).map_err(|error| Failure::Failed(format!("a string of a row is no text: {error}")))
 }
@@ -84,7 +84,7 @@ pub fn copied(row: &Row<'_>, out: &mut impl Write) -> std::io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Whether the row that was found is that of this id.
+/// Checks that the row is that of this id.
 pub fn check(table: &mut Table, id: i64, row: Option<&Answer>) -> Result<(), Failure> {
     let row = row.ok_or_else(|| wrong(id, "it is not there"))?;
     let bytes = |at: usize| row.get::<&[u8]>(at);
@@ -107,19 +107,19 @@ pub fn check(table: &mut Table, id: i64, row: Option<&Answer>) -> Result<(), Fai
     table.check(id, &found)
 }
 
-/// What a column of a row holds; a failure where it is of another type than was asked for.
+/// Returns the value of a row's column. Fails if it has another type.
 pub fn column<'a, T: FromSql<'a>>(row: &'a Answer, at: usize) -> Result<T, Failure> {
     row.get(at).map_err(broken)
 }
 
-/// Goes on with a search that no index helps.
+/// Continues a search without an index.
 pub fn look(search: &mut Search, table: &mut Table, row: &Answer) -> Result<(), Failure> {
     let id = i64::from(column::<i32>(row, 0)?);
     let data_key: &[u8] = if row.len() > 2 { column(row, 2)? } else { &[] };
     search.look(table, id, column(row, 1)?, data_key)
 }
 
-/// Whether what a loop inside the server came to is right: the sums of the rows' numbers and codes, and all strings.
+/// Checks the result of a loop inside the server: the sums of the rows' numbers and codes, and all strings.
 pub fn check_loop(table: &Table, ids: &[i64], row: &Answer) -> Result<(), Failure> {
     let strings: Vec<&str> = column(row, 2)?;
     if strings.len() != ids.len() {

@@ -1,4 +1,4 @@
-//! Where a server listens, and the connection of its superuser.
+//! Socket of a server, and the connection of its superuser.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use super::client::Client;
 use super::login::{Login, Proof};
 use crate::failure::Failure;
 
-/// The server's Unix socket, for whom its permissions let in.
+/// Returns the server's Unix socket, whose permissions identify its users.
 pub fn socket_of(server: &Server) -> PathBuf {
     server.socket.join(format!(".s.PGSQL.{}", server.port.unwrap_or(5432)))
 }
 
-/// A connection as the superuser, whom the permissions of the server's socket let in.
+/// Connects as the superuser, to whom the permissions of the server's socket give access.
 pub fn administrator(server: &Server) -> Result<(Client, Login), Failure> {
     let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
     let login = Login { user: server.user.clone(), database, proof: Proof::Nothing, password: String::new() };

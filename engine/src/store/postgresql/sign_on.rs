@@ -1,4 +1,5 @@
-//! Signing on: a connection made, its user proved, one trivial statement answered, and the connection ended.
+//! Signing on: a connection made, its user authenticated, one trivial statement answered, and the connection
+//! ended.
 
 use postgres_protocol::password::md5;
 
@@ -20,13 +21,13 @@ pub struct SignOn {
     server: Server,
     channel: Channel,
     login: Login,
-    /// What the server has of the password; None where it needs none.
+    /// Server's stored value of the password; None if it needs none.
     stored: Option<String>,
     iterations: u32,
     by_certificate: bool,
 }
 
-/// Makes the role with a fresh password, which no other process is told.
+/// Makes the role with a fresh password, which no other process learns.
 pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
     let proof = match task.choice.as_str() {
         "trust" | "client-certificate" => Proof::Nothing,
@@ -43,7 +44,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
             return Err(Failure::Failed(words));
         }
     };
-    // Both are in what the server is configured with, and in where it is reached.
+    // Both settings take effect in the server's configuration and in its address.
     for name in ["channel", "pooler"] {
         task.belongs(name);
     }
@@ -67,7 +68,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
 }
 
 impl SignOn {
-    /// Does something as the superuser, on a connection of its own that is ended before anything is measured.
+    /// Performs a function as the superuser, on a separate connection that ends before anything is measured.
     fn administer<T>(&self, perform: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, Failure> {
         let (mut client, _) = administrator(&self.server)?;
         let done = perform(&mut client)?;
@@ -75,13 +76,13 @@ impl SignOn {
         Ok(done)
     }
 
-    /// Has the server keep this of the password. It is no password but what is made of one, and is stored as it is.
+    /// Stores the password's derived value in the server, which keeps it unchanged.
     fn store(&self, verifier: Option<&str>) -> Result<(), Failure> {
         let Some(verifier) = verifier else { return Ok(()) };
         self.administer(|client| client.tell(&format!("alter role \"{USER}\" password '{verifier}'")))
     }
 
-    /// One operation.
+    /// Performs one operation.
     fn once(&self, channel: &Channel, login: &Login) -> Result<SignedOn, Failure> {
         let (mut client, found) = Client::connect(channel, login, self.server.answer_limit()?)?;
         match client.text_of(STATEMENT)?.as_deref() {
@@ -92,7 +93,7 @@ impl SignOn {
         Ok(found)
     }
 
-    /// A channel with another of the client's own parameters of TLS.
+    /// Makes a channel with a change of the client's own TLS parameters.
     fn over_tls(&self, change: impl FnOnce(&mut ClientSpec)) -> Result<Channel, Failure> {
         let mut server = self.server.clone();
         if let Some(spec) = &mut server.tls {
@@ -106,7 +107,8 @@ impl SignOn {
             proof.leave("a connection in clear", "the channel is not encrypted");
             return Ok(());
         };
-        // SQLSTATE: invalid authorization specification, which is what no line of `pg_hba.conf` being for it comes to.
+        // The SQLSTATE is "invalid authorization specification", which means that no line of `pg_hba.conf`
+        // matches.
         let in_clear = self.once(&Channel::Tcp(address), &self.login);
         refused(proof, "a connection in clear", &["28000", "SSL required"], in_clear)?;
         if let Some(other) = &self.server.other_certificate_pem {
@@ -127,7 +129,7 @@ impl SignOn {
         Ok(())
     }
 
-    /// What the server itself says of the connection.
+    /// Proves the connection by the server's own report.
     fn prove_channel(&self, proof: &mut contract::Proof) -> Result<(), Failure> {
         if self.server.pooler.is_some() {
             proof.leave("the connection, as the server sees it", "the server sees the pooler's");
@@ -167,13 +169,14 @@ impl SignsOn for SignOn {
         let counted = found.iterations.map_or(String::new(), |count| format!(", {count} iterations"));
         let is_as_asked = found.iterations.is_none_or(|count| count == self.iterations);
         let bound = found.mechanism.ends_with("-PLUS");
-        // A pooler cannot do it: its connection to the server is another.
+        // A pooler cannot bind it, because its connection to the server is another.
         let can_bind = matches!(self.channel, Channel::Tls(..)) && self.server.pooler.is_none();
         let is_bound = self.login.proof != Proof::Scram || bound == can_bind;
         proof.accept(&format!("a sign-on by {}{counted}", found.mechanism), is_as_asked && is_bound)?;
         self.prove_channel(proof)?;
         self.prove_tls(proof)?;
-        // SQLSTATE: invalid password; where there is none, that there is no such role. PgBouncer has only words.
+        // The SQLSTATE is "invalid password", or for a missing role that it does not exist. PgBouncer sends
+        // only a message.
         const WRONG: [&str; 4] = ["28P01", "authentication failed", "28000", "no such user"];
         let unknown = Login { user: UNKNOWN.to_owned(), ..self.login.clone() };
         refused(proof, "an unknown user", &WRONG, self.once(&self.channel, &unknown))?;
@@ -187,7 +190,7 @@ impl SignsOn for SignOn {
         if let (Proof::Scram, Some((client_half, _))) =
             (self.login.proof, stored.as_deref().and_then(|text| text.rsplit_once(':')))
         {
-            // It can still tell a right password, and signs with a key that is not made of it.
+            // The server can still check a password, but signs with a key that is not derived from it.
             let other = verifier(&wrong.password, self.iterations, &random::<16>()?)?;
             let server_half = other.rsplit_once(':').map_or("", |(_, key)| key);
             self.store(Some(&format!("{client_half}:{server_half}")))?;

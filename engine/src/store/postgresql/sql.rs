@@ -1,63 +1,63 @@
-//! What PostgreSQL is told: the table and the statements of each choice. pgcrypto's calls stand in the statements
-//! themselves: functions in SQL around them would cost more than they do.
+//! SQL for PostgreSQL: the table and the statements of each choice. The statements call pgcrypto directly,
+//! because SQL functions around its calls would cost more than the calls.
 
 use super::super::columns::{
     BIGINT, COLUMNS, Column, Extra, SMALLINT, TEXT, names, placed, protected, selected,
 };
 
-/// The type of a parameter for a column of this one: its length is checked once, by the table.
+/// Returns the type of a parameter for a column of this type: the table checks its length once.
 fn bare(kind: &str) -> &str {
     if kind == TEXT { "varchar" } else { kind }
 }
 
-/// What encrypts.
+/// Place and kind of the encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Plain,
-    /// The application, and what it stores beside a row.
+    /// The application, with the column that it adds.
     Application(Extra),
-    /// To an OpenPGP key of RSA, whose modulus has so many bits.
+    /// Encryption to an OpenPGP key of RSA, whose modulus has this number of bits.
     PgpPublic {
         bits: usize,
     },
-    /// The options of `pgp_sym_encrypt`.
+    /// `pgp_sym_encrypt` with these options.
     PgpSymmetric(&'static str),
     /// AES-CBC with a random initialisation vector in front of each value.
     Iv {
-        /// By an HMAC of the card number.
+        /// True if an HMAC of the card number is indexed.
         indexed: bool,
     },
 }
 
-/// The column by which an encrypted card number is found.
+/// Name of the column by which an encrypted card number is found.
 const NUMBER_CODE: &str = "number_code";
 const DATA_KEY: &str = "data_key";
 
-/// The words that stand for a statement's keys.
+/// Expressions of a statement's keys.
 struct Keys {
     value: String,
     code: String,
 }
 
 impl Keys {
-    /// Parameters from this one on.
+    /// Returns the keys as parameters from this number on.
     fn parameters(form: Form, first: usize) -> Keys {
         Keys { value: format!("${first}::{}", form.key_type()), code: format!("${}::bytea", first + 1) }
     }
 
-    /// The names that procedures have for them.
+    /// Returns the keys as names in procedures.
     fn named() -> Keys {
         Keys { value: "value_key".to_owned(), code: "code_key".to_owned() }
     }
 }
 
 impl Form {
-    /// Whether the server encrypts, and so is given a key with each statement.
+    /// Returns true if the server encrypts, and so gets a key with each statement.
     pub fn is_of_server(self) -> bool {
         !matches!(self, Form::Plain | Form::Application(_))
     }
 
-    /// A column beside the thirteen.
+    /// Returns the column in addition to the thirteen.
     fn extra(self) -> Option<&'static str> {
         match self {
             Form::Application(Extra::DataKey) => Some(DATA_KEY),
@@ -70,7 +70,7 @@ impl Form {
         if matches!(self, Form::PgpSymmetric(_)) { "text" } else { "bytea" }
     }
 
-    /// The types of the columns, in their order.
+    /// Returns the types of the columns, in order.
     fn types(self) -> impl Iterator<Item = &'static str> {
         (1..).zip(COLUMNS).map(move |(place, (_, plain))| match protected(place) {
             Some(_) if self != Form::Plain => "bytea",
@@ -78,7 +78,7 @@ impl Form {
         })
     }
 
-    /// Makes the table, empty.
+    /// Returns statements that make an empty table.
     pub fn table(self) -> String {
         let columns = names().into_iter().zip(self.types()).chain(self.extra().map(|name| (name, "bytea")));
         let columns: Vec<String> = columns.map(|(name, kind)| format!("{name} {kind} not null")).collect();
@@ -93,18 +93,19 @@ impl Form {
         )
     }
 
-    /// Inserts a row: thirteen parameters, what the application adds, then the keys.
+    /// Returns the insertion of a row: thirteen parameters, the application's addition, then the keys.
     pub fn insert(self) -> String {
         let kinds = if self.is_of_server() { Form::Plain } else { self }.types();
         let values = (1..).zip(kinds).map(|(place, kind)| format!("${place}::{}", bare(kind)));
         self.insert_from(values.collect(), &Keys::parameters(self, 14), self.drawn())
     }
 
-    /// Inserts all rows of thirteen arrays that the server encrypts, or that are plain; then the keys.
+    /// Returns the insertion of all rows in thirteen arrays, which the server encrypts or which are plain;
+    /// then the keys.
     pub fn insert_all(self) -> String {
         let arrays = (1..).zip(Form::Plain.types());
         let arrays: Vec<String> = arrays.map(|(place, kind)| format!("${place}::{}[]", bare(kind))).collect();
-        // A reference to the row: else one vector would be drawn for all of them.
+        // The reference to the row makes the server draw a vector for each row instead of one for all.
         let drawn = match self {
             Form::Iv { .. } => {
                 " cross join lateral (select gen_random_bytes(48 + 0 * r.card_id) as bytes offset 0) as drawn"
@@ -115,7 +116,8 @@ impl Form {
         self.insert_from(values_of_r(), &Keys::parameters(self, 14), &from)
     }
 
-    /// Where a row's initialisation vectors come from. `offset 0` keeps the planner from drawing at each use.
+    /// Returns the source of a row's initialisation vectors. `offset 0` keeps the planner from drawing at
+    /// each use.
     fn drawn(self) -> &'static str {
         match self {
             Form::Iv { .. } => " from (select gen_random_bytes(48) as bytes offset 0) as drawn",
@@ -170,13 +172,14 @@ impl Form {
         }
     }
 
-    /// What a row is read as: the three protected columns, the nine others, and a data key.
+    /// Returns the select list of a row: the three protected columns, the nine others, and a data key.
     fn selected(self, keys: &Keys) -> String {
         let open = |column: Column| format!("{} as {}", self.open(column, keys), column.name());
         selected(open, self.extra() == Some(DATA_KEY))
     }
 
-    /// By an index where there is one. What has none is decrypted row by row: equal numbers have unequal ciphertexts.
+    /// Returns the condition of a number, which uses an index if there is one. Without an index the search
+    /// decrypts row by row, because equal numbers have unequal ciphertexts.
     fn where_number_is(self, number: &str, keys: &Keys) -> String {
         match self.extra() {
             Some(NUMBER_CODE) => format!("{NUMBER_CODE} = {}", hmac(number, keys)),
@@ -184,12 +187,12 @@ impl Form {
         }
     }
 
-    /// Reads a row by id; then the key.
+    /// Returns the read of a row by id; then the key.
     pub fn read(self) -> String {
         format!("select {} from cards where card_id = $1::integer", self.selected(&Keys::parameters(self, 2)))
     }
 
-    /// Finds a row by card number, or by the application's code of it; then the keys.
+    /// Returns the search of a row by card number, or by the application's code of it; then the keys.
     pub fn find(self) -> String {
         let keys = Keys::parameters(self, 2);
         let is_it = match self {
@@ -199,7 +202,7 @@ impl Form {
         format!("select {} from cards where {is_it}", self.selected(&keys))
     }
 
-    /// The words in front of a statement that is done in the server, and of its last parameters: the keys.
+    /// Returns the declaration of the keys, the last parameters of a function in the server.
     fn key_parameters(self) -> String {
         match self {
             Form::Iv { indexed: true } => ", value_key bytea, code_key bytea".to_owned(),
@@ -208,7 +211,8 @@ impl Form {
         }
     }
 
-    /// Makes the loops inside the server: `insert_cards`, `read_cards` and `find_cards`.
+    /// Returns statements that make the loops inside the server: `insert_cards`, `read_cards` and
+    /// `find_cards`.
     pub fn loops(self) -> String {
         let by_number = self.where_number_is("wanted", &Keys::named());
         [
@@ -219,7 +223,8 @@ impl Form {
         .concat()
     }
 
-    /// Takes thirteen arrays, the keys, and how many rows a commit has.
+    /// Returns the procedure of the insert loop. Its parameters are thirteen arrays, the keys, and the rows
+    /// of a commit.
     fn insert_loop(self) -> String {
         let (keys, of_r) = (self.key_parameters(), names().join(", "));
         let arrays = (1..).zip(Form::Plain.types());
@@ -245,7 +250,8 @@ impl Form {
         )
     }
 
-    /// Takes what is wanted, and the keys. The sums of the numbers and of the codes, and all strings.
+    /// Returns the function of a read loop. Its parameters are the wanted values and the keys. Its result is
+    /// the sums of the numbers and of the codes, and all strings.
     fn read_loop(self, name: &str, kind: &str, is_it: &str) -> String {
         let (keys, selected) = (self.key_parameters(), self.selected(&Keys::named()));
         let [number, code, string] = Column::ALL.map(Column::name);
@@ -271,7 +277,7 @@ impl Form {
         )
     }
 
-    /// Calls a loop inside the server whose keys come after so many other parameters.
+    /// Returns the call of a loop inside the server, whose keys follow `before` other parameters.
     pub fn call(self, name: &str, before: usize, after: usize) -> String {
         let count = before + self.keys() + after;
         let parameters: Vec<String> = (1..=count).map(|place| format!("${place}")).collect();
@@ -279,7 +285,7 @@ impl Form {
         format!("{call} {name}({})", parameters.join(", "))
     }
 
-    /// How many keys a statement that encrypts, or finds, is given.
+    /// Returns the number of keys of a statement that encrypts, or finds.
     fn keys(self) -> usize {
         match self {
             Form::Iv { indexed: true } => 2,

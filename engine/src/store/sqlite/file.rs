@@ -1,4 +1,5 @@
-//! A database's file where it is encrypted as a whole: its key, and the proof that changed pages and moved ones are refused.
+//! A database file that is encrypted as a whole: its key, and the proof that changed and moved pages are
+//! refused.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use aws_lc_rs::rand;
 use crate::contract::{Proof, Task};
 use crate::failure::Failure;
 
-/// What SQLCipher is given, in its own words: a raw key, or a passphrase from which it derives one.
+/// Key for SQLCipher: a raw key, or a passphrase from which it derives one.
 #[derive(Clone, Copy)]
 pub enum FileKey {
     Raw([u8; 32]),
@@ -15,13 +16,13 @@ pub enum FileKey {
 }
 
 impl FileKey {
-    /// A fresh key of the kind that the setting `key` names.
+    /// Makes a fresh key of the kind that the setting `key` names.
     pub fn of(task: &Task) -> Result<FileKey, Failure> {
         task.one_of("key", &[("raw", FileKey::Raw([0; 32])), ("passphrase", FileKey::Passphrase([0; 16]))])?
             .another()
     }
 
-    /// Another key of the same kind.
+    /// Makes another key of the same kind.
     pub fn another(mut self) -> Result<FileKey, Failure> {
         let drawn = match &mut self {
             FileKey::Raw(key) => rand::fill(key),
@@ -30,7 +31,8 @@ impl FileKey {
         drawn.map(|()| self).map_err(|_| Failure::Failed("no random bytes for a key".to_owned()))
     }
 
-    /// The first words to a connection. What it would print on standard error of a wrong key is in its errors too.
+    /// Returns the first statements of a connection. Its log on standard error is off, because a wrong key is
+    /// in its errors too.
     pub fn pragma(&self) -> String {
         let key = match self {
             FileKey::Raw(key) => format!("\"x'{}'\"", hex::encode(key)),
@@ -41,10 +43,10 @@ impl FileKey {
 }
 
 const PAGE_BYTES: usize = 4096;
-/// The row that is read of a spoiled file. Every way to it leads through pages after the first.
+/// Id of the row that is read from a spoiled file. Every path to it leads through pages after the first.
 const ROW: i64 = 3;
 
-/// Spoils a closed database's file in each way, has a row read of it, and puts the file back.
+/// Spoils a closed database's file in each way, has a row read from it, and restores the file.
 pub fn prove(
     path: &Path,
     proof: &mut Proof,
@@ -70,12 +72,12 @@ pub fn prove(
     read(ROW).map_err(|failure| failure.about("not accepted any more, after what was refused: "))
 }
 
-/// One bit of each page.
+/// Flips one bit of each page.
 fn change(pages: &mut [u8]) {
     pages.chunks_mut(PAGE_BYTES).for_each(|page| page[PAGE_BYTES / 2] ^= 1);
 }
 
-/// Each page takes the place of the one before it, and the first that of the last.
+/// Moves each page to the place of the one before it, and the first to that of the last.
 fn turn(pages: &mut [u8]) {
     pages.rotate_left(PAGE_BYTES);
 }

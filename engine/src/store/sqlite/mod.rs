@@ -18,43 +18,43 @@ use file::FileKey;
 use rows::Statements;
 
 const FILE: &str = "cards.sqlite";
-/// Beside the file: SQLite's log, and its index.
+/// Suffixes of the files next to the database: SQLite's log, and its index.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// What is said of a connection before it is used. The log is written into the file when this program says so, and what
-/// needs space for a moment takes memory.
+/// Settings of every connection. The log is written into the file only on this program's request, and
+/// temporary space is in memory.
 const ALWAYS: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;";
 
-/// How much of the file is kept in memory, in the words of `PRAGMA cache_size`: KiB below zero, or pages.
+/// Part of the file that is kept in memory, as a value of `PRAGMA cache_size`: KiB if negative, or pages.
 #[derive(Debug, Clone, Copy)]
 enum Cache {
     /// All of it, for more rows than a study has.
     All = -4_194_304,
-    /// 16 pages: what every operation needs is read from the file, and decrypted if the file is encrypted.
+    /// 16 pages: every operation reads its pages from the file, and decrypts them if the file is encrypted.
     Small = 16,
 }
 
 pub struct Embedded {
-    /// None while the database is closed.
+    /// Open connection; None while the database is closed.
     opened: Option<Opened>,
-    /// How often it was opened.
+    /// Number of times it was opened.
     times: u64,
     table: Table,
     api: &'static Api,
     path: PathBuf,
-    /// Of the whole file.
+    /// Key of the whole file.
     key: Option<FileKey>,
     durability: Durability,
     cache: Cache,
 }
 
-/// Statements are dropped before their connection.
+/// Open connection with its statements, which must be dropped first.
 struct Opened {
     statements: Statements,
     connection: Connection,
 }
 
-/// The database of a task in this directory, which is to be empty.
+/// Opens the database of a task in this directory, which must be empty.
 pub fn open(
     api: &'static Api,
     directory: &Path,
@@ -123,7 +123,7 @@ impl Embedded {
 impl Database for Embedded {
     fn create(&mut self) -> Result<(), Failure> {
         self.shut()?;
-        // A table that was dropped would leave its pages in the file.
+        // A dropped table would leave its pages in the file.
         self.remove().map_err(|error| Failure::Failed(format!("removing the database: {error}")))?;
         let connection = self.connection().map_err(failed("making the database"))?;
         let made = connection.execute(&rows::layout(self.table.sealed()));
@@ -241,7 +241,7 @@ impl Database for Embedded {
         let path = self.path.clone();
         file::prove(&path, proof, |id| {
             let read = self.read(&[id]);
-            // A connection to a spoiled file may fail to close; what counts is whether it read.
+            // A connection to a spoiled file may fail to close; only the read counts.
             self.opened = None;
             read
         })

@@ -7,11 +7,11 @@ use super::super::table::{Found, Search, Table, wrong};
 use crate::failure::Failure;
 use crate::sqlite::{Connection, Statement};
 
-/// How a table is made whose rows are encrypted by the application (`sealed`) or not.
+/// Returns statements that make a table whose rows the application encrypts (`sealed`) or not.
 pub fn layout(sealed: Option<Extra>) -> String {
     let mut columns = vec!["card_id integer primary key".to_owned()];
     for (name, kind) in &COLUMNS[1..] {
-        // The first of each kind is protected.
+        // The first column of each kind is protected.
         let kind = if sealed.is_some() && name.ends_with('1') { "blob" } else { kind };
         columns.push(format!("{name} {kind} not null"));
     }
@@ -68,7 +68,7 @@ impl Statements {
         rows_per_commit: u64,
         table: &mut Table,
     ) -> Result<(), Failure> {
-        // A statement by itself is a transaction.
+        // A single statement is a transaction by itself.
         let begins = rows_per_commit > 1;
         let mut open = 0;
         for id in ids {
@@ -94,11 +94,11 @@ impl Statements {
             for place in 1..4 {
                 statement.bind_int64(2 + place as i32, card.numbers[place])?;
                 statement.bind_int64(6 + place as i32, card.codes[place].into())?;
-                // SAFETY: the row is the table's until its next one is made; this statement has run by then, and it is
-                // not run again before the next row is bound.
+                // SAFETY: the row is the table's until its next one is made; this statement has run by then,
+                // and it is not run again before the next row is bound.
                 unsafe { statement.bind_text(10 + place as i32, &card.strings[place])? };
             }
-            // SAFETY: as above.
+            // SAFETY: the row is the table's until its next one is made, and the statement has run by then.
             unsafe {
                 match row.sealed {
                     None => {
@@ -146,7 +146,8 @@ impl Statements {
             let code = table.number_code(number);
             let bound = match &code {
                 None => statement.bind_int64(1, number),
-                // SAFETY: the code is there until the statement has run, and it is bound anew before it runs again.
+                // SAFETY: the code exists until the statement has run, and another is bound before it runs
+                // again.
                 Some(code) => unsafe { statement.bind_blob(1, code) },
             };
             bound.map_err(Failure::Failed)?;
@@ -156,7 +157,7 @@ impl Statements {
     }
 }
 
-/// Decrypts the card number of every row. A failure unless this row has the one that is looked for.
+/// Decrypts the card number of every row. Fails unless this row has the wanted one.
 fn search(rows: &mut Statement, id: i64, table: &mut Table) -> Result<(), Failure> {
     let mut search = Search::new(table, id);
     while rows.step().map_err(Failure::Failed)? {
@@ -166,7 +167,7 @@ fn search(rows: &mut Statement, id: i64, table: &mut Table) -> Result<(), Failur
     search.end()
 }
 
-/// Runs a statement that has no rows.
+/// Runs a statement without rows.
 fn run(statement: &mut Statement) -> Result<(), Failure> {
     let ran = statement.step();
     statement.reset();

@@ -7,7 +7,7 @@ use std::thread;
 use super::super::login::Proof;
 use super::*;
 
-/// No server here takes any time, but where one says nothing on purpose.
+/// Limit of the simulated servers, which answer at once unless a test makes them silent.
 pub const LIMIT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -32,7 +32,8 @@ pub fn done(tag: &str) -> Vec<u8> {
     [message(b'C', format!("{tag}\0").as_bytes()), ready()].concat()
 }
 
-/// What the server says of a statement without parameters whose rows have one column of text.
+/// Returns a server's answer to the preparation of a statement without parameters whose rows have one column
+/// of text.
 pub fn prepared() -> Vec<u8> {
     let mut column = b"\0\x01name\0".to_vec();
     column.extend([0; 6]);
@@ -46,7 +47,7 @@ fn row(text: &str) -> Vec<u8> {
     message(b'D', &[&[0, 1], &length[..], text.as_bytes()].concat())
 }
 
-/// A client of a server that has said all this already, and waits in the other socket.
+/// Makes a client of a server that has already sent all these messages, and waits in the other socket.
 pub fn client_of(limit: Duration, said: &[Vec<u8>]) -> (Client, UnixStream) {
     let (near, mut far) = UnixStream::pair().expect("sockets");
     far.write_all(&said.concat()).expect("room");
@@ -54,7 +55,7 @@ pub fn client_of(limit: Duration, said: &[Vec<u8>]) -> (Client, UnixStream) {
     (Client::over(Stream::plain(OwnedFd::from(near)), limit), far)
 }
 
-/// The messages that the server was sent until the client was gone.
+/// Returns the messages that the server got until the client ended.
 pub fn heard(client: Client, mut far: UnixStream) -> Vec<(char, Vec<u8>)> {
     drop(client);
     let mut bytes = Vec::new();
@@ -73,7 +74,7 @@ fn kinds(messages: &[(char, Vec<u8>)]) -> String {
     messages.iter().map(|(kind, _)| kind).collect()
 }
 
-/// What a test compares: rows and statements have no equals.
+/// Returns a comparable result, because rows and statements cannot be compared.
 fn failed<T>(result: Result<T, Failure>) -> Result<(), String> {
     result.map(|_| ()).map_err(Failure::into_words)
 }
@@ -109,7 +110,7 @@ fn of_several_rows_where_one_was_asked_for_the_rest_is_read() {
     assert_eq!(Ok(()), client.tell("select 1"));
 }
 
-/// Whether what was sent got there, or the connection was gone before.
+/// The reason is reported whether the message arrived or the connection had ended before.
 #[test]
 fn a_server_that_ends_a_connection_is_asked_why() {
     let last = [error("57P01", "shutting down")];
@@ -137,7 +138,7 @@ fn a_login_is_over_when_the_server_is_ready() {
         client_of(LIMIT, &[message(b'R', &[0; 4]), key, notice(), ready(), done("SELECT 1")]);
     assert_eq!(Ok(()), client.sign_on(&login(Proof::Nothing)).map(|_| ()));
     assert_eq!(Ok(()), client.tell("select 1"));
-    // Version 3.0, then what it was told.
+    // The startup message has version 3.0, and then the parameters.
     let expected = b"\0\x03\0\0client_encoding\0UTF8\0user\0user\0database\0base\0\0";
     let mut told = vec![0; 4 + expected.len()];
     far.read_exact(&mut told).expect("what was sent");
@@ -149,7 +150,7 @@ fn login(proof: Proof) -> Login {
     Login { user, database, proof, password }
 }
 
-/// A server in its place would be sent the password itself, or would not have to know what is stored of it.
+/// An impostor would get the password itself, or would not need to know its stored value.
 #[test]
 fn a_server_that_wants_another_proof_or_none_is_not_believed() {
     let sasl = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
@@ -172,7 +173,7 @@ fn a_server_that_wants_another_proof_or_none_is_not_believed() {
     }
 }
 
-/// What comes after the request, here words that would be believed, is not waited for.
+/// The client does not wait for messages after the request, which it would otherwise believe.
 #[test]
 fn a_server_that_asks_for_a_password_is_left_at_once() {
     let (password, md5) = (vec![0, 0, 0, 3], vec![0, 0, 0, 5, 1, 2, 3, 4]);
@@ -200,7 +201,7 @@ fn a_message_that_claims_too_much_is_not_waited_for() {
     }
 }
 
-/// It would believe the words that are there to be read.
+/// The client would otherwise read the messages that are there.
 #[test]
 fn a_server_that_takes_nothing_is_not_waited_for_twice() {
     let expected = failed::<()>(Err(unanswered("PostgreSQL", SHORT)));
@@ -231,7 +232,7 @@ fn rows_are_copied() {
     assert_eq!(b"1\n2\n3\n".as_slice(), messages[1].1);
 }
 
-/// More rows than sockets hold, to a server that reads all along.
+/// More rows than the sockets hold are sent to a server that reads all the time.
 #[test]
 fn many_rows_are_copied_in_pieces() {
     const ROWS: usize = 1000;
@@ -253,7 +254,8 @@ fn many_rows_are_copied_in_pieces() {
     assert_eq!(ROWS, server.join().expect("a server"));
 }
 
-/// Its own failure is said and not the server's, and the next statement is none of the copy's lines.
+/// The copy's own failure is reported instead of the server's, and the next statement is not mistaken for a
+/// line of the copy.
 #[test]
 fn a_row_that_cannot_be_made_ends_the_copy() {
     let cancelled = error("57014", "COPY from stdin failed: a row could not be made");
