@@ -1,4 +1,4 @@
-//! Certificates: read from PEM, described by their key, and held to.
+//! Certificates: read from PEM, described by their key, and pinned.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use x509_cert::der::Decode;
 use super::spec::{Identity, Signer};
 use crate::failure::Failure;
 
-/// All certificates of a PEM text, leaf first.
+/// Reads all certificates of a PEM text, leaf first.
 pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match chain {
@@ -24,11 +24,11 @@ pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
     }
 }
 
-/// All lists of revoked certificates of a PEM text.
+/// Reads all lists of revoked certificates of a PEM text.
 pub fn revocations(pem: &str) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
     let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem.as_bytes()).collect();
     let lists = lists.map_err(|error| failed(&format!("the revocations cannot be read: {error}")))?;
-    // Without a list every certificate would be taken.
+    // Without a list every certificate would be accepted.
     if lists.is_empty() { Err(failed("the clients' revocations are no list in PEM")) } else { Ok(lists) }
 }
 
@@ -42,12 +42,12 @@ fn failed(reason: &str) -> Failure {
 }
 
 impl Identity {
-    /// The common name that the leaf certifies.
+    /// Returns the common name in the leaf.
     pub fn common_name(&self) -> Option<String> {
         common_name(chain(&self.chain_pem).ok()?.first()?)
     }
 
-    /// The kind and size of the key that the leaf certifies.
+    /// Returns the kind and size of the leaf's key.
     pub fn key(&self) -> Result<Key, Failure> {
         let chain = chain(&self.chain_pem)?;
         chain
@@ -57,13 +57,13 @@ impl Identity {
     }
 }
 
-/// The common name of a certificate's subject.
+/// Returns the common name of a certificate's subject.
 pub fn common_name(der: &[u8]) -> Option<String> {
     let certificate = Certificate::from_der(der).ok()?;
     certificate.tbs_certificate().subject().common_name().ok()?.map(|name| name.value().into_owned())
 }
 
-/// The public key of a certificate.
+/// Public key of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
     Rsa { bits: u32 },
@@ -72,7 +72,7 @@ pub enum Key {
     MlDsa(&'static str),
 }
 
-/// Object identifiers of what a public key can be: of the algorithm, or of the curve.
+/// Object identifiers of public keys: of the algorithm, or of the curve.
 const KINDS: [(&str, Key); 8] = [
     ("1.2.840.113549.1.1.1", Key::Rsa { bits: 0 }),
     ("1.2.840.10045.3.1.7", Key::Ecdsa("P-256")),
@@ -89,7 +89,7 @@ impl Key {
         let certificate = CertificateDer::from(certificate);
         let info = ParsedCertificate::try_from(&certificate).ok()?.subject_public_key_info();
         let info = SubjectPublicKeyInfoRef::try_from(&info[..]).ok()?;
-        // A curve is a parameter of the algorithm that says "elliptic curve".
+        // A curve is a parameter of the elliptic-curve algorithm.
         let identifier = info.algorithm.parameters_oid().unwrap_or(info.algorithm.oid).to_string();
         let (_, kind) = KINDS.iter().find(|(known, _)| *known == identifier)?;
         match kind {
@@ -130,7 +130,7 @@ impl Key {
     }
 }
 
-/// A leaf with what is said of it, worked out once and not for every connection.
+/// A leaf with its description, computed once instead of for every connection.
 #[derive(Debug)]
 pub struct Leaf {
     der: Vec<u8>,
@@ -153,10 +153,10 @@ fn fingerprint(der: &[u8]) -> String {
     hex::encode(digest::digest(&digest::SHA256, der))
 }
 
-/// The one certificate that a server must present: given, or the first that is seen.
+/// The one certificate that a server must present: a given one, or the first that is seen.
 ///
-/// This stands in for a chain to an authority: a lab makes both ends itself, and what it has to know is that
-/// the certificate it asked for is the one that was measured.
+/// It replaces a chain to an authority: a lab makes both ends itself, and must only know that the measured
+/// certificate is the one that it requested.
 #[derive(Debug)]
 pub struct Pin(OnceLock<Leaf>);
 
@@ -168,7 +168,7 @@ impl Pin {
         }
     }
 
-    /// Whether this is the certificate, in words if not.
+    /// Checks that this is the pinned certificate; the error describes the difference.
     pub fn hold(&self, der: &[u8]) -> Result<(), String> {
         let held = self.0.get_or_init(|| Leaf::of(der));
         if held.der == der {
@@ -181,7 +181,7 @@ impl Pin {
         ))
     }
 
-    /// What every connection that got through has been shown; None before the first.
+    /// Returns the certificate of every accepted connection, or None before the first.
     pub fn leaf(&self) -> Option<&Leaf> {
         self.0.get()
     }

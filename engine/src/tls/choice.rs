@@ -1,5 +1,5 @@
-//! What follows from a spec alone: which library speaks it, whether it can be spoken at all, and whether a
-//! connection came out as asked.
+//! Consequences of a spec alone: the library that supports it, whether any does, and whether a connection has
+//! the requested parameters.
 
 use super::certificate::{self, Key};
 use super::rustls::lacks;
@@ -12,7 +12,7 @@ impl ClientSpec {
         Asked { protocol, key_exchange, cipher, signer }
     }
 
-    /// The library that `auto` comes out as.
+    /// Returns the library that `auto` selects.
     pub(super) fn library(&self) -> Library {
         match self.library {
             Library::Auto if lacks(&self.asked(), self.server_rsa_bits()).is_some() => Library::Libssl,
@@ -21,7 +21,8 @@ impl ClientSpec {
         }
     }
 
-    /// The size of the server's RSA key, where it has one and it is said or shown.
+    /// Returns the size of the server's RSA key, if it has one and the spec or the certificate gives the
+    /// size.
     pub(super) fn server_rsa_bits(&self) -> Option<u32> {
         if self.signer.is_some_and(|signer| signer != Signer::Rsa) {
             return None;
@@ -33,14 +34,14 @@ impl ClientSpec {
         (self.rsa_bits > 0).then_some(self.rsa_bits).or_else(shown)
     }
 
-    /// Whether the server is told which name is meant. The lab's own servers answer to any name and choose a
-    /// certificate by signature, so theirs stays out of the hello, as most load clients leave it.
+    /// Returns true if the client sends the server's name. The lab's own servers answer to any name and
+    /// choose a certificate by signature, so that their hello has none, as with most load clients.
     pub(super) fn sends_name(&self) -> bool {
         self.name != "localhost" && self.name.parse::<std::net::IpAddr>().is_err()
     }
 
-    /// Whether a connection came out as asked, in words if not. Whether it was resumed is not asked here,
-    /// because the first of many cannot be.
+    /// Checks that a connection has the requested parameters; the error describes the difference. Resumption
+    /// is not checked here, because the first of many connections cannot be resumed.
     pub fn expects(&self, got: &Negotiated) -> Result<(), String> {
         if let Some(protocol) = self.protocol
             && got.version != protocol.name()
@@ -82,7 +83,7 @@ impl ClientSpec {
 }
 
 impl ServerSpec {
-    /// For certificates of any kind.
+    /// Returns the requested parameters, for certificates of any kind.
     pub(super) fn asked(&self) -> Asked {
         let ServerSpec { protocol, key_exchange, cipher, .. } = *self;
         Asked { protocol, key_exchange, cipher, signer: None }
@@ -98,7 +99,7 @@ impl ServerSpec {
         Ok(())
     }
 
-    /// The library that `auto` comes out as.
+    /// Returns the library that `auto` selects.
     pub(super) fn library(&self) -> Result<Library, Failure> {
         if self.library != Library::Auto {
             return Ok(self.library);

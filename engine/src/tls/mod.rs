@@ -1,8 +1,8 @@
-//! Connections, in clear or under TLS, over sockets that never block: one interface for clients and servers,
-//! whichever library does the cryptography.
+//! Connections, with or without TLS, over non-blocking sockets: one interface for clients and servers,
+//! whatever library does the cryptography.
 //!
-//! rustls on AWS-LC for all it speaks; a libssl bound at run time for what it does not (RSA key exchange,
-//! finite-field Diffie–Hellman, CBC suites, RSA keys under 2048 bits) and where a task names one.
+//! rustls on AWS-LC does all it supports. A libssl bound at run time does the rest (RSA key exchange,
+//! finite-field Diffie–Hellman, CBC suites, RSA keys under 2048 bits), and is used if a task names one.
 
 mod certificate;
 mod choice;
@@ -23,14 +23,15 @@ pub use libssl::making;
 pub use spec::{Agreement, ClientSpec, KeyExchange, Library, Negotiated, Protocol, ServerSpec, Signer};
 pub use stream::Stream;
 
-/// Makes connections of one kind, holding what they share: configuration, kept sessions.
+/// Maker of connections of one kind, with their shared configuration and sessions.
 pub enum Client {
     Rustls(rustls::Client),
     Libssl(libssl::Client),
 }
 
 impl Client {
-    /// Raises `Unsupported` in the library's words where it cannot configure what is asked.
+    /// Makes a client. Returns `Unsupported` with the library's message if the library cannot be configured
+    /// as requested.
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
         spec.asked().check()?;
         match spec.library() {
@@ -39,7 +40,7 @@ impl Client {
         }
     }
 
-    /// The libraries at work, for the receipt: `rustls 0.23.46 (aws-lc-rs 1.19.1)`, `openssl 3.5.9`.
+    /// Names the libraries for the receipt: `rustls 0.23.46 (aws-lc-rs 1.19.1)`, `openssl 3.5.9`.
     pub fn library(&self) -> String {
         match self {
             Client::Rustls(_) => rustls::library(),
@@ -47,7 +48,7 @@ impl Client {
         }
     }
 
-    /// A connection over a socket that is connected or about to be.
+    /// Opens a connection over a socket that is connected or connecting.
     pub fn open(&self, socket: OwnedFd) -> Result<Stream, Failure> {
         match self {
             Client::Rustls(client) => Ok(Stream::RustlsClient(Box::new(client.open(socket)?))),
@@ -56,14 +57,15 @@ impl Client {
     }
 }
 
-/// Accepts connections of one kind.
+/// Acceptor of connections of one kind.
 pub enum Server {
     Rustls(rustls::Server),
     Libssl(libssl::Server),
 }
 
 impl Server {
-    /// Raises `Unsupported` in the library's words where it cannot do what is asked.
+    /// Makes a server. Returns `Unsupported` with the library's message if the library cannot be configured
+    /// as requested.
     pub fn new(spec: &ServerSpec) -> Result<Server, Failure> {
         spec.check()?;
         match spec.library()? {

@@ -1,10 +1,10 @@
-//! The names of suites and groups: one table between what a task asks, what OpenSSL calls it, and what the
-//! specifications register.
+//! Names of suites and groups: one table of a task's words, OpenSSL's names, and the registered names of the
+//! specifications.
 
 use super::spec::{Asked, Cipher, KeyExchange, MacOrder, Protocol, Signer};
 use crate::failure::Failure;
 
-/// Who proves itself how in a suite of TLS 1.2.
+/// Key exchange and authentication of a suite of TLS 1.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SuiteKind {
     Rsa,
@@ -14,7 +14,7 @@ pub enum SuiteKind {
 }
 
 impl KeyExchange {
-    /// As registered, and as [`super::Negotiated::group`] says it.
+    /// Returns the registered name, which [`super::Negotiated::group`] contains.
     pub fn group(self) -> &'static str {
         match self {
             KeyExchange::Rsa => "RSA",
@@ -30,7 +30,7 @@ impl KeyExchange {
         }
     }
 
-    /// As a list of groups names it to OpenSSL; None where there is no group to name.
+    /// Returns OpenSSL's name in a list of groups, or None if the exchange has no group.
     pub fn openssl(self) -> Option<&'static str> {
         match self {
             KeyExchange::Rsa | KeyExchange::Dhe => None,
@@ -41,7 +41,7 @@ impl KeyExchange {
         }
     }
 
-    /// By ML-KEM, alone or beside a curve. TLS 1.3 only.
+    /// Returns true for ML-KEM, alone or combined with a curve. TLS 1.3 only.
     pub fn is_post_quantum(self) -> bool {
         use KeyExchange::{Dhe, EcdheP256, EcdheP384, Rsa, X25519};
         !matches!(self, Rsa | Dhe | EcdheP256 | EcdheP384 | X25519)
@@ -49,7 +49,7 @@ impl KeyExchange {
 }
 
 impl Asked {
-    /// What goes together in a suite of TLS 1.2, for each cipher and kind of certificate that could answer.
+    /// Returns the parts of each suite of TLS 1.2 for the requested ciphers and kinds of certificate.
     pub fn suites_12(&self) -> Vec<(Cipher, SuiteKind)> {
         let kinds = match self.key_exchange {
             Some(KeyExchange::Rsa) => vec![SuiteKind::Rsa],
@@ -61,7 +61,7 @@ impl Asked {
         self.ciphers().flat_map(|cipher| kinds.iter().map(move |kind| (cipher, *kind))).collect()
     }
 
-    /// The registered names of all suites that are as asked, of every version that is.
+    /// Returns the registered names of all suites that meet the request, for each version that does.
     pub fn suites(&self) -> Vec<String> {
         let newer = self.ciphers().filter_map(Cipher::suite_13).map(str::to_owned);
         let older = self.suites_12().into_iter().filter_map(|(cipher, kind)| cipher.suite_12(kind));
@@ -76,7 +76,7 @@ impl Asked {
         Cipher::all().into_iter().filter(|one| self.cipher.is_none_or(|cipher| cipher == *one))
     }
 
-    /// Fails where these cannot go together in any library.
+    /// Fails if no library can combine these.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(protocol) = self.protocol else { return Ok(()) };
         let reason = match (protocol, self.key_exchange, self.cipher, self.signer) {
@@ -108,7 +108,7 @@ impl SuiteKind {
     fn is_signed_by(self, signer: Signer) -> bool {
         match self {
             SuiteKind::Rsa | SuiteKind::DheRsa | SuiteKind::EcdheRsa => signer == Signer::Rsa,
-            // RFC 8422: Ed25519 goes by the suites of ECDSA.
+            // Ed25519 uses the suites of ECDSA (RFC 8422).
             SuiteKind::EcdheEcdsa => matches!(signer, Signer::Ecdsa | Signer::Ed25519),
         }
     }
@@ -137,7 +137,7 @@ impl Cipher {
         [Cipher::Aes128Gcm, Cipher::Aes256Gcm, Cipher::Aes128Cbc, Cipher::ChaCha20Poly1305]
     }
 
-    /// The registered suite of TLS 1.3; it has no CBC.
+    /// Returns the registered suite of TLS 1.3, which has no CBC.
     pub fn suite_13(self) -> Option<&'static str> {
         match self {
             Cipher::Aes128Gcm => Some("TLS_AES_128_GCM_SHA256"),
@@ -147,7 +147,7 @@ impl Cipher {
         }
     }
 
-    /// The registered suite of TLS 1.2; RSA key exchange was never given ChaCha20.
+    /// Returns the registered suite of TLS 1.2; RSA key exchange has none with ChaCha20.
     pub fn suite_12(self, kind: SuiteKind) -> Option<String> {
         let tail = match self {
             Cipher::Aes128Gcm => "AES_128_GCM_SHA256",
@@ -159,7 +159,7 @@ impl Cipher {
         Some(format!("{}_WITH_{tail}", kind.registered()))
     }
 
-    /// The same suite as OpenSSL spells it in a cipher list.
+    /// Returns OpenSSL's name of the suite in a cipher list.
     pub fn openssl_12(self, kind: SuiteKind) -> Option<String> {
         let tail = match self {
             Cipher::Aes128Gcm => "AES128-GCM-SHA256",
@@ -191,7 +191,7 @@ impl MacOrder {
 }
 
 impl Signer {
-    /// How the key of such a certificate is described, before its size.
+    /// Returns the name of such a certificate's key, without its size.
     pub fn key(self) -> &'static str {
         match self {
             Signer::Rsa => "RSA",
@@ -202,7 +202,7 @@ impl Signer {
     }
 }
 
-/// A group by the number that goes over the wire, as IANA names it.
+/// Returns IANA's name of a group by its number on the wire.
 pub fn group(number: u16) -> String {
     match number {
         0x0017 => "secp256r1".to_owned(),

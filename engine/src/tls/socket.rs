@@ -1,4 +1,4 @@
-//! Bytes to and from a socket that does not block, and where they wait.
+//! Bytes to and from a non-blocking socket, and buffers for those that wait.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,20 +13,22 @@ pub fn receive(socket: &OwnedFd, into: &mut [u8]) -> io::Result<usize> {
 
 #[inline]
 pub fn send(socket: &OwnedFd, from: &[u8]) -> io::Result<usize> {
-    // No SIGPIPE: a peer that went away is an error of this connection and no more.
+    // The flag prevents SIGPIPE: a peer that went away is only an error of this connection.
     Ok(rustix::net::send(socket, from, SendFlags::NOSIGNAL)?)
 }
 
-/// Four of the largest records at once: fewer calls for a large answer, and still within a core's cache.
+/// Size of a buffer, four of the largest records: fewer calls for a large answer, and still within a core's
+/// cache.
 const USUAL: usize = 4 * (16 * 1024 + 512);
-/// Idle buffers that a thread keeps; more are only needed while many connections are in mid-record.
+/// Number of idle buffers that a thread keeps; more are needed only while many connections are within a
+/// record.
 const KEPT: usize = 16;
 
 thread_local! {
     static IDLE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes that wait: to be understood, or to be sent. It owns memory only while any do, so that a silent
+/// Bytes that wait to be parsed or sent. The buffer owns memory only while there are any, so that a silent
 /// connection costs none and a busy one does not allocate.
 #[derive(Default)]
 pub struct Buffer {
@@ -48,7 +50,7 @@ impl Buffer {
         &mut self.bytes[self.start..self.end]
     }
 
-    /// Room for at least this much more.
+    /// Returns room for at least this many more bytes.
     pub fn room(&mut self, at_least: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
             self.bytes = IDLE.with_borrow_mut(|idle| idle.pop()).unwrap_or_else(|| vec![0; USUAL]);
@@ -64,25 +66,25 @@ impl Buffer {
         &mut self.bytes[self.end..]
     }
 
-    /// This much of the room has been written.
+    /// Adds bytes that were written into the room.
     pub fn add(&mut self, count: usize) {
         self.end += count;
     }
 
-    /// This much of what waits is done with.
+    /// Removes bytes that are done with.
     pub fn take(&mut self, count: usize) {
         self.start += count;
         self.let_go();
     }
 
-    /// Lends the memory to the thread's other connections, unless bytes wait in it.
+    /// Gives the memory to the thread's other connections, unless bytes wait in it.
     pub fn let_go(&mut self) {
         if !self.is_empty() || self.bytes.is_empty() {
             return;
         }
         (self.start, self.end) = (0, 0);
         let bytes = std::mem::take(&mut self.bytes);
-        // A thread that is ending lends to no other.
+        // A thread that is ending has no list of buffers any more.
         let _ = IDLE.try_with(|idle| {
             let mut idle = idle.borrow_mut();
             if bytes.len() == USUAL && idle.len() < KEPT {

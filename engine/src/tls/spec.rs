@@ -1,4 +1,4 @@
-//! What a client or a server is asked for, and what a connection turned out to be.
+//! Requested parameters of a client or a server, and the parameters of a connection.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Protocol {
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyExchange {
-    /// The client encrypts a secret to the certificate's key. TLS 1.2 only.
+    /// Encryption of a secret to the certificate's key by the client. TLS 1.2 only.
     Rsa,
     /// Ephemeral finite-field Diffie–Hellman. TLS 1.2 only; the parameters are the server's.
     Dhe,
@@ -38,7 +38,7 @@ pub enum Cipher {
     Aes128Gcm,
     #[serde(rename = "aes-256-gcm")]
     Aes256Gcm,
-    /// With HMAC-SHA-1. TLS 1.2 only.
+    /// AES-CBC with HMAC-SHA-1. TLS 1.2 only.
     #[serde(rename = "aes-128-cbc")]
     Aes128Cbc,
     #[serde(rename = "chacha20-poly1305")]
@@ -54,7 +54,8 @@ pub enum MacOrder {
     EncryptThenMac,
 }
 
-/// The algorithm of a certificate's key: what a client offers to verify, and with it which certificate it gets.
+/// Algorithm of a certificate's key: a client offers to verify it, and thereby selects the certificate that
+/// it gets.
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signer {
@@ -68,7 +69,7 @@ pub enum Signer {
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Library {
-    /// rustls where it speaks what is asked, else libssl.
+    /// rustls if it supports the request, otherwise libssl.
     #[default]
     Auto,
     Rustls,
@@ -83,78 +84,79 @@ pub struct Identity {
     pub key_pem: String,
 }
 
-/// What a connection is to be like; None leaves it to the library.
+/// Requested parameters of a connection; None leaves one to the library.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     pub protocol: Option<Protocol>,
     pub key_exchange: Option<KeyExchange>,
     pub cipher: Option<Cipher>,
-    /// The kind of certificate.
+    /// Kind of certificate.
     pub signer: Option<Signer>,
 }
 
-/// How a client connects.
+/// Settings of a client.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
     #[serde(default)]
     pub library: Library,
-    /// A libcrypto whose libssl lies beside it; None: the system's.
+    /// Libcrypto whose libssl is in the same folder; None: the system's.
     pub libcrypto: Option<String>,
-    /// None where anything the server speaks will do, which only a server of the user's own is asked.
+    /// Version; None accepts every version, which only a user's own server is asked for.
     pub protocol: Option<Protocol>,
     pub key_exchange: Option<KeyExchange>,
     pub cipher: Option<Cipher>,
-    /// None: as the library negotiates it.
+    /// Order of MAC and encryption; None: as the library negotiates it.
     #[serde(default)]
     pub mac_order: Option<MacOrder>,
     pub signer: Option<Signer>,
-    /// The certificate that the server must present, as PEM; None: the first one seen is held to from then on.
+    /// Certificate that the server must present, as PEM; None: the first one seen is pinned.
     pub certificate_pem: Option<String>,
-    /// The bits of a server's RSA key; below 2048 rustls refuses it. 0: not said.
+    /// Bits of a server's RSA key; below 2048 rustls refuses it. 0: not given.
     #[serde(default)]
     pub rsa_bits: u32,
-    /// What the client shows of itself, for mutual TLS.
+    /// Client's certificate, for mutual TLS.
     pub identity: Option<Identity>,
-    /// What the client's authority has revoked: a server has to refuse it.
+    /// Certificate that the client's authority has revoked: a server must refuse it.
     pub revoked: Option<Identity>,
-    /// Whether sessions are kept and resumed.
+    /// True if sessions are kept and resumed.
     #[serde(default)]
     pub resume: bool,
-    /// The server's name, sent as SNI unless it is `localhost` or an address. It is the certificate that is checked.
+    /// Server's name, sent as SNI unless it is `localhost` or an address. Only the certificate is checked,
+    /// not the name.
     #[serde(default = "localhost")]
     pub name: String,
 }
 
-/// How a server accepts.
+/// Settings of a server.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
     #[serde(default)]
     pub library: Library,
     pub libcrypto: Option<String>,
-    /// None here, of the key exchange or of the cipher: as the library has it by itself.
+    /// Version; None for it, the key exchange or the cipher: the library's default.
     pub protocol: Option<Protocol>,
     pub key_exchange: Option<KeyExchange>,
     pub cipher: Option<Cipher>,
-    /// None: as the client offers it.
+    /// Order of MAC and encryption; None: as the client offers it.
     #[serde(default)]
     pub mac_order: Option<MacOrder>,
-    /// `DH PARAMETERS` as PEM, where the key exchange is `dhe`.
+    /// `DH PARAMETERS` as PEM, if the key exchange is `dhe`.
     pub dh_parameters_pem: Option<String>,
-    /// One, or several of different kinds: chosen by what the client offers.
+    /// Certificates of one or several kinds: the client's offer selects one.
     pub identities: Vec<Identity>,
     #[serde(default)]
     pub resumption: Resumption,
-    /// Clients must show a certificate that this authority signed, as PEM.
+    /// Authority that must have signed the clients' certificates, as PEM.
     pub client_authority_pem: Option<String>,
-    /// Certificates that the authority has revoked: its list (CRL), as PEM.
+    /// Authority's list of revoked certificates (CRL), as PEM.
     pub client_revocations_pem: Option<String>,
 }
 
-/// Tickets that a server gives a connection of TLS 1.3, where sessions can be resumed: as many as a resumption takes.
-/// By themselves OpenSSL gives two, or one where it resumed a session, and rustls always two; each costs what sealing,
-/// or remembering, a session costs.
+/// Tickets that a server gives a connection of TLS 1.3, if sessions can be resumed: a resumption uses one. By
+/// default OpenSSL gives two, or one after a resumption, and rustls always two; each costs the sealing or
+/// storing of a session.
 pub const TICKETS: usize = 1;
 
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -162,9 +164,10 @@ pub const TICKETS: usize = 1;
 pub enum Resumption {
     #[default]
     None,
-    /// The server remembers; in TLS 1.3 a pre-shared key whose ticket is only a name for what it remembers.
+    /// Sessions stored in the server; in TLS 1.3 a pre-shared key whose ticket only identifies the stored
+    /// session.
     SessionId,
-    /// The client carries the session, sealed; in TLS 1.3 a pre-shared key in a self-contained ticket.
+    /// Sessions that the client stores, sealed; in TLS 1.3 a pre-shared key in a self-contained ticket.
     Ticket,
 }
 
@@ -173,34 +176,37 @@ fn localhost() -> String {
 }
 
 impl std::fmt::Debug for Identity {
-    /// Without the key.
+    /// Formats the chain without the key.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Identity").field("chain_pem", &self.chain_pem).finish_non_exhaustive()
     }
 }
 
-/// What two sides agreed on, in the names of the specifications.
+/// Parameters that two sides agreed on, by the names of the specifications.
 #[derive(Serialize, Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Negotiated {
-    /// `TLS 1.3`
+    /// Version, for example `TLS 1.3`.
     pub version: String,
-    /// `TLS_AES_128_GCM_SHA256`, `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`: the registered name, whatever the library's.
+    /// Registered name of the suite, whatever the library's: `TLS_AES_128_GCM_SHA256`,
+    /// `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`.
     pub suite: String,
     /// MAC order of a client's connection with a CBC suite; None for other suites and for servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac_order: Option<MacOrder>,
-    /// `x25519`, `secp256r1`, `X25519MLKEM768`, `DHE 2048 bits`, `RSA`; empty where a resumption had no key exchange.
+    /// Group: `x25519`, `secp256r1`, `X25519MLKEM768`, `DHE 2048 bits`, `RSA`; empty if a resumption had no
+    /// key exchange.
     pub group: String,
     /// SHA-256 of the server's certificate in DER, in hexadecimal.
     pub certificate: String,
-    /// `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ML-DSA-65`, as read from the certificate's key where that is easy; else empty.
+    /// Certificate's key: `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ML-DSA-65`; empty if the key is of another
+    /// kind.
     pub certificate_key: String,
-    /// Bytes in DER of all certificates that the server showed this client; none where a session was resumed.
+    /// Bytes in DER of all certificates that the server sent to this client; 0 if a session was resumed.
     pub certificate_bytes: u64,
     pub resumed: bool,
 }
 
-/// What two sides agreed on, by the numbers on the wire: to tell one agreement from another, without names.
+/// Parameters that two sides agreed on, by their numbers on the wire, to compare agreements without names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
     pub version: u16,

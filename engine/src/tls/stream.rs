@@ -1,4 +1,4 @@
-//! One connection, whatever carries it.
+//! A connection, whatever carries it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,10 +9,10 @@ use super::certificate::common_name;
 use super::spec::{Agreement, Negotiated};
 use super::{libssl, rustls, socket};
 
-/// One connection over a socket that does not block. Dropping it closes the socket.
+/// A connection over a non-blocking socket. Dropping it closes the socket.
 ///
-/// Errors are `io::Error`: `WouldBlock` when the socket has to be waited for (for writing if `wants_write`,
-/// else for reading); a TLS fault is `InvalidData` with the library's words.
+/// Errors are `io::Error`: `WouldBlock` if the caller must wait for the socket (for writing if `wants_write`,
+/// otherwise for reading); a TLS fault is `InvalidData` with the library's message.
 pub enum Stream {
     Plain(OwnedFd),
     RustlsClient(Box<rustls::ClientStream>),
@@ -20,7 +20,8 @@ pub enum Stream {
     Libssl(libssl::Tls),
 }
 
-/// No `dyn`: which library it is, is decided once for a connection and predicted ever after.
+/// Calls the variant's method without `dyn`: the library is chosen once for a connection, so that the branch
+/// is predicted.
 macro_rules! on {
     ($stream:expr, plain $socket:ident => $plain:expr, tls $tls:ident => $secured:expr) => {
         match $stream {
@@ -37,13 +38,13 @@ impl Stream {
         Stream::Plain(socket)
     }
 
-    /// Goes on with the handshake. Ok once it is complete; WouldBlock until then.
+    /// Continues the handshake. Returns Ok once it is complete, WouldBlock until then.
     pub fn handshake(&mut self) -> io::Result<()> {
         on!(self, plain _socket => Ok(()), tls stream => stream.handshake())
     }
 
-    /// Does the same for a client that writes at once: its last handshake message goes into the segment of that write,
-    /// where the library leaves sending to this program.
+    /// Continues the handshake of a client that writes at once. Its last message goes into the segment of
+    /// that write, if the library leaves sending to this program.
     pub fn handshake_before_write(&mut self) -> io::Result<()> {
         match self {
             Stream::RustlsClient(tls) => tls.handshake_before_write(),
@@ -51,58 +52,61 @@ impl Stream {
         }
     }
 
-    /// Reads what has come, at most a buffer full. Ok(0): the peer has ended the connection.
+    /// Reads the bytes that have arrived, at most a buffer full. Ok(0): the peer has ended the connection.
     ///
-    /// Under TLS more may wait in here than in the socket, where nothing will tell of it: read until what is
-    /// expected has come, or until WouldBlock. 16 KiB or more of room spare a copy.
+    /// Under TLS more bytes may wait here than in the socket, and no event reports them. Read until the
+    /// expected bytes have come, or until WouldBlock. 16 KiB or more of room save a copy.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         #[cfg(test)]
         crate::calls::tests::note("stream read");
         on!(self, plain socket => socket::receive(socket, into), tls stream => stream.read(into))
     }
 
-    /// Takes bytes to send, and says how many it took. After WouldBlock the same bytes have to be offered
-    /// again, because a library may have sealed them already.
+    /// Takes bytes to send, and returns their number. After WouldBlock the same bytes must be offered again,
+    /// because a library may have sealed them already.
     pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         on!(self, plain socket => socket::send(socket, from), tls stream => stream.write(from))
     }
 
-    /// Whether the socket has to become writable: bytes that were taken still wait, and `flush` sends them.
+    /// Returns true if the socket must become writable: bytes that were taken still wait, and `flush` sends
+    /// them.
     pub fn wants_write(&self) -> bool {
         on!(self, plain _socket => false, tls stream => stream.wants_write())
     }
 
-    /// Sends what was taken. Ok when nothing is left.
+    /// Sends the bytes that were taken. Ok if none are left.
     pub fn flush(&mut self) -> io::Result<()> {
         on!(self, plain _socket => Ok(()), tls stream => stream.flush())
     }
 
-    /// Tells the peer that nothing more will come, as far as the socket takes it at once. A server owes this
-    /// to clients that tell an end from a cut cable; the socket stays open until the stream is dropped.
+    /// Tells the peer that nothing more will come, as far as the socket accepts it at once. A server must do
+    /// this for clients that distinguish an end from a cut cable; the socket stays open until the stream is
+    /// dropped.
     pub fn say_goodbye(&mut self) {
         on!(self, plain _socket => (), tls stream => stream.say_goodbye())
     }
 
-    /// Whether an event of the socket will say of anything more that comes: nothing waits in it, nor in here.
-    /// In clear only the reader knows, whose last read was `short` of its room.
+    /// Returns true if an event of the socket will report further bytes: none wait in it, nor here. Without
+    /// TLS only the reader knows that, by a last read that was `short` of its room.
     #[inline]
     pub fn has_emptied_socket(&self, short: bool) -> bool {
         match self {
             Stream::Plain(_) => short,
             Stream::RustlsClient(tls) => tls.has_emptied_socket(),
             Stream::RustlsServer(tls) => tls.has_emptied_socket(),
-            // Reads ahead, and keeps what it read to itself.
+            // The library reads ahead, and does not report its buffered bytes.
             Stream::Libssl(_) => false,
         }
     }
 
-    /// Returns whether the library holds bytes that it took from the socket, or the peer's end: no event of the socket reports them.
+    /// Returns true if the library holds bytes that it took from the socket, or the peer's end: no event of
+    /// the socket reports them.
     #[inline]
     pub fn holds_more(&self) -> bool {
         on!(self, plain _socket => false, tls stream => stream.holds_more())
     }
 
-    /// Ends the connection by a reset, and returns its socket, unconnected; None where it cannot be used again.
+    /// Ends the connection by a reset, and returns its socket, unconnected; None if it cannot be used again.
     pub fn reset(self) -> Option<OwnedFd> {
         let socket = match self {
             Stream::Plain(socket) => socket,
@@ -114,7 +118,8 @@ impl Stream {
         connect_unspec(&socket).ok().map(|()| socket)
     }
 
-    /// What was agreed on, where that is known without its names: as often as it changes, `negotiated` does.
+    /// Returns the agreed parameters by their numbers, if they are known: `negotiated` changes whenever this
+    /// does.
     #[inline]
     pub fn agreement(&self) -> Option<Agreement> {
         match self {
@@ -124,13 +129,13 @@ impl Stream {
         }
     }
 
-    /// The common name in the certificate that the peer has shown and that was verified, if it has shown one.
+    /// Returns the common name in the peer's verified certificate, if the peer has sent one.
     pub fn peer_name(&self) -> Option<String> {
         let certificate = on!(self, plain _socket => None, tls stream => stream.peer_certificate());
         common_name(&certificate?)
     }
 
-    /// What was agreed on; None in clear, and before the handshake is complete.
+    /// Returns the agreed parameters; None without TLS, and before the handshake is complete.
     pub fn negotiated(&self) -> Option<Negotiated> {
         on!(self, plain _socket => None, tls stream => stream.negotiated())
     }

@@ -1,7 +1,8 @@
-//! The functions of a libssl, bound at run time together with the libcrypto it stands on.
+//! Functions of a libssl, bound at run time together with the libcrypto that it uses.
 //!
-//! Everything is looked up through the libssl, so that what is bound is what it uses itself. What OpenSSL has
-//! had since 1.1.1, and AWS-LC and BoringSSL have too, is bound or the file is refused; what only some have is an `Option`.
+//! Every function is looked up through the libssl, so that the bound libcrypto is the one that it uses
+//! itself. A function of OpenSSL since 1.1.1 that AWS-LC and BoringSSL have too is required, and a file
+//! without it is refused. A function that only some have is an `Option`.
 
 use std::ffi::{c_char, c_int, c_uchar, c_ulong, c_void};
 
@@ -14,7 +15,7 @@ use crate::libcrypto::api as libcrypto;
 pub use crate::libcrypto::api::{Handle, Owned, c_name, text};
 
 type Text = *const c_char;
-/// What is always null here.
+/// Pointer that is always null here.
 type Unused = Handle;
 pub type Verify = unsafe extern "C" fn(Handle, Handle) -> c_int;
 type ReadPem = unsafe extern "C" fn(Handle, *mut Handle, Unused, Unused) -> Handle;
@@ -89,7 +90,7 @@ bind! {
 }
 
 impl Api {
-    /// The library's own words for the last thing that went wrong, behind what was being tried.
+    /// Returns the library's message for its last error, after the attempted operation.
     pub fn words(&self, trying: &str) -> String {
         format!("{}: {}", self.name(), self.crypto.words(trying))
     }
@@ -102,36 +103,38 @@ impl Api {
         self.crypto.clear_errors();
     }
 
-    /// `openssl 3.0.19`
+    /// Returns the library's name, for example `openssl 3.0.19`.
     pub fn name(&self) -> String {
         self.crypto.name()
     }
 
-    /// All certificates of a PEM text.
+    /// Reads all certificates of a PEM text.
     pub fn certificates(&self, pem: &str) -> Result<Vec<Owned>, Failure> {
-        // SAFETY: both are of certificates.
+        // SAFETY: both functions are for certificates.
         unsafe { self.all_of(pem, self.PEM_read_bio_X509, self.X509_free) }
     }
 
-    /// All lists of revoked certificates of a PEM text.
+    /// Reads all lists of revoked certificates of a PEM text.
     pub fn revocations(&self, pem: &str) -> Result<Vec<Owned>, Failure> {
-        // SAFETY: both are of lists.
+        // SAFETY: both functions are for lists.
         unsafe { self.all_of(pem, self.PEM_read_bio_X509_CRL, self.X509_CRL_free) }
     }
 
+    /// Reads all objects of a PEM text.
+    ///
     /// # Safety
-    /// `free` frees what `read` reads.
+    /// `free` frees the objects that `read` reads.
     unsafe fn all_of(&self, pem: &str, read: ReadPem, free: Free) -> Result<Vec<Owned>, Failure> {
         let none: Unused = std::ptr::null_mut();
         let objects = self.crypto.read_from(pem.as_bytes(), |source| {
             std::iter::from_fn(|| {
-                // SAFETY: the source is alive, there is neither an object to reuse nor a password to ask for, and the
-                // caller's promise.
+                // SAFETY: the source is alive, null means no object to reuse and no password callback, and
+                // the caller promises that `free` fits.
                 unsafe { Owned::new(read(source, std::ptr::null_mut(), none, none), free) }
             })
             .collect()
         })?;
-        // The end of the text has been noted as an error.
+        // The library has recorded the end of the text as an error.
         self.clear_errors();
         Ok(objects)
     }
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
     use crate::binding::headers::{OPENSSL, forks};
 
-    /// What is younger than the oldest headers that this is tested with.
+    /// Function that is newer than the oldest headers of the tests.
     const SINCE_3_2: &str = "SSL_get0_group_name";
 
     #[test]

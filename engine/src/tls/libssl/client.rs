@@ -1,4 +1,4 @@
-//! Clients.
+//! Clients of a libssl.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -15,9 +15,9 @@ use crate::tls::spec::{Cipher, ClientSpec};
 
 pub struct Client {
     shared: Arc<Shared>,
-    /// The name to send; None where it stays out of the hello.
+    /// Server's name to send; None if the hello has none.
     name: Option<CString>,
-    /// True where a connection may come to a CBC suite.
+    /// True if a connection may negotiate a CBC suite.
     may_be_cbc: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What connections of one kind share: an `SSL_CTX`, told exactly what to configure.
+//! Shared state of connections of one kind: an `SSL_CTX` with exactly the requested configuration.
 
 use std::ffi::c_int;
 
@@ -9,7 +9,7 @@ use crate::libcrypto::keys;
 use crate::tls::spec::{Asked, Cipher, Identity, KeyExchange, MacOrder, Protocol, Signer};
 
 pub const OPTION_NO_TICKET: u32 = 1 << 14;
-/// OpenSSL's alone: the forks do not have encrypt-then-MAC.
+/// Option of OpenSSL only: the forks do not have encrypt-then-MAC.
 const OPTION_NO_ENCRYPT_THEN_MAC: u32 = 1 << 19;
 pub const VERIFY_PEER: c_int = 1;
 pub const CACHE_OFF: c_int = 0;
@@ -19,14 +19,14 @@ pub const CACHE_SERVER: c_int = 0x2;
 pub struct Context {
     pub api: &'static Api,
     handle: Owned,
-    /// The size of the group for finite-field exchanges; a server's connections do not keep it. 0: none.
+    /// Size of the group for finite-field exchanges, which a server's connections do not keep. 0: none.
     pub group_bits: c_int,
-    /// The one group there is to agree on, where there is one.
+    /// Only group to agree on, if there is only one.
     pub only_group: Option<&'static str>,
 }
 
-// SAFETY: a context counts its references atomically, and locks what its connections share. What changes it otherwise takes
-// it mutably.
+// SAFETY: a context counts its references atomically, and locks the state that its connections share. Every
+// other change takes it mutably.
 unsafe impl Sync for Context {}
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,8 @@ pub enum Method {
 }
 
 impl Context {
-    /// `curves_of_peer`: certificates on other curves than that of the key exchange are accepted from the peer.
+    /// Makes a context. With `curves_of_peer` it accepts peer certificates on other curves than that of the
+    /// key exchange.
     pub fn new(
         api: &'static Api,
         method: Method,
@@ -48,12 +49,12 @@ impl Context {
             Method::Client => api.TLS_client_method,
             Method::Server => api.TLS_server_method,
         };
-        // SAFETY: it takes nothing.
+        // SAFETY: it takes no arguments.
         let method = unsafe { method() };
         if method.is_null() {
             return Err(api.unsupported("TLS"));
         }
-        // SAFETY: the method is the library's own, and the context is this one's to free.
+        // SAFETY: the library owns the method, and this owner must free the context.
         let handle = unsafe { Owned::new((api.SSL_CTX_new)(method), api.SSL_CTX_free) };
         let handle = handle.ok_or_else(|| api.unsupported("SSL_CTX_new"))?;
         let mut context = Context { api, handle, group_bits: 0, only_group: None };
@@ -74,12 +75,12 @@ impl Context {
         self.api.dialect.session_cache(&self.handle, mode);
     }
 
-    /// Names the server whose sessions these are.
+    /// Sets the name of the server whose sessions these are.
     pub fn sessions_of(&mut self, name: &[u8]) -> Result<(), Failure> {
         self.ensure("the name for sessions", |dialect, context| dialect.sessions_of(context, name))
     }
 
-    /// Has connections with a CBC suite agree on this order and no other.
+    /// Makes connections with a CBC suite agree on this order only.
     pub fn mac_order(&mut self, order: MacOrder) -> Result<(), Failure> {
         match (order, self.api.dialect.is_fork()) {
             (MacOrder::MacThenEncrypt, true) | (MacOrder::EncryptThenMac, false) => Ok(()),
@@ -93,7 +94,7 @@ impl Context {
         }
     }
 
-    /// Unsupported, in the library's words, unless it was done.
+    /// Returns `Unsupported` with the library's message unless the call succeeded.
     fn ensure(&self, what: &str, done: impl FnOnce(&Dialect, &Owned) -> bool) -> Result<(), Failure> {
         self.api.clear_errors();
         if done(&self.api.dialect, &self.handle) { Ok(()) } else { Err(self.api.unsupported(what)) }
@@ -123,7 +124,7 @@ impl Context {
     }
 
     fn choose_suites(&mut self, asked: &Asked) -> Result<(), Failure> {
-        // Neither list touches the other protocol's suites, so both may be set whatever is spoken.
+        // Neither list affects the other protocol's suites, so that both may be set for any protocol.
         let older = asked.suites_12().into_iter();
         let older: Vec<String> = older.filter_map(|(cipher, exchange)| cipher.openssl_12(exchange)).collect();
         if (asked.cipher.is_some() || asked.key_exchange.is_some()) && !older.is_empty() {
@@ -145,8 +146,8 @@ impl Context {
         let Some(exchange) = asked.key_exchange else { return Ok(()) };
         let Some(group) = exchange.openssl() else { return Ok(()) };
         let mut groups = vec![group];
-        // Before TLS 1.3 this one list also says which curves the peer's certificate may be on. The group
-        // asked for stays first; that it was taken is proved after the handshake.
+        // Before TLS 1.3 this list also limits the curves of the peer's certificate. The requested group
+        // stays first; its use is checked after the handshake.
         if curves_of_peer
             && asked.protocol != Some(Protocol::Tls13)
             && asked.signer.is_none_or(|signer| signer == Signer::Ecdsa)
@@ -159,20 +160,21 @@ impl Context {
         self.ensure(&format!("the groups {names}"), |dialect, context| dialect.groups(context, &list))
     }
 
-    /// Adds a certificate with its chain and key; those of other kinds that were added before stay.
+    /// Adds a certificate with its chain and key, next to earlier ones of other kinds.
     pub fn present(&mut self, identity: &Identity) -> Result<(), Failure> {
         let api = self.api;
-        // Read here first: if this makes sense of it and the library does not, the library lacks something.
+        // The engine parses it first: if that succeeds and the library fails, the library does not support
+        // it.
         let kind = identity.key()?.describe();
         let mut chain = api.certificates(&identity.chain_pem)?.into_iter();
         let refused = |what: &str| Err(api.unsupported(&format!("{what} ({kind})")));
         match chain.next() {
-            // SAFETY: context and certificate are alive, and the context counts its own reference.
+            // SAFETY: context and certificate are alive, and the context takes its own reference.
             Some(leaf) if unsafe { (api.SSL_CTX_use_certificate)(self.raw(), leaf.raw()) } == 1 => (),
             _ => return refused("the certificate"),
         }
         match keys::from_pem(&api.crypto, &identity.key_pem)? {
-            // SAFETY: context and key are alive, and the context counts its own reference.
+            // SAFETY: context and key are alive, and the context takes its own reference.
             Some(key) if unsafe { (api.SSL_CTX_use_PrivateKey)(self.raw(), key.raw()) } == 1 => (),
             _ => return refused("the private key"),
         }
@@ -184,20 +186,20 @@ impl Context {
         Ok(())
     }
 
-    /// The group that finite-field exchanges take place in.
+    /// Sets the group of finite-field exchanges.
     pub fn diffie_hellman(&mut self, parameters_pem: &str) -> Result<(), Failure> {
         const WHAT: &str = "the DH parameters";
         let (api, crypto, pem) = (self.api, &self.api.crypto, parameters_pem.as_bytes());
         let (unused, none) = (std::ptr::null_mut(), std::ptr::null_mut);
         if let (Some(read), Some(set)) = (api.PEM_read_bio_Parameters, api.SSL_CTX_set0_tmp_dh_pkey) {
-            // SAFETY: the source is alive, and there is no object to reuse.
+            // SAFETY: the source is alive, and null means no object to reuse.
             let parameters = crypto.read_from(pem, |source| unsafe { read(source, none()) })?;
-            // SAFETY: they were read for this one, as a key.
+            // SAFETY: the library has just made them for this owner alone, as a key.
             let parameters = unsafe { crypto.own(parameters, crypto.EVP_PKEY_free, WHAT)? };
             let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits);
             // SAFETY: the parameters are alive.
             self.group_bits = bits.map_or(0, |bits| unsafe { bits(parameters.raw()) });
-            // SAFETY: both are alive; the context takes the parameters over, which are given away below.
+            // SAFETY: both are alive; on success the context owns the parameters, which are given away below.
             if unsafe { set(self.raw(), parameters.raw()) } != 1 {
                 return Err(api.unsupported(WHAT));
             }
@@ -207,9 +209,9 @@ impl Context {
         let (Some(read), Some(free)) = (api.PEM_read_bio_DHparams, api.DH_free) else {
             return Err(Failure::Unsupported(format!("{} has no DH parameters", api.name())));
         };
-        // SAFETY: the source is alive, and there is neither an object to reuse nor a password to ask for.
+        // SAFETY: the source is alive, and null means no object to reuse and no password callback.
         let parameters = crypto.read_from(pem, |source| unsafe { read(source, none(), unused, unused) })?;
-        // SAFETY: they were read for this one, and `free` is theirs.
+        // SAFETY: the library has just made them for this owner alone, and `free` is their function.
         let parameters = unsafe { crypto.own(parameters, free, WHAT)? };
         let taken = api.dialect.diffie_hellman(&self.handle, &parameters);
         self.group_bits = taken.ok_or_else(|| api.unsupported(WHAT))?;
@@ -217,7 +219,7 @@ impl Context {
     }
 }
 
-/// A protocol as its number on the wire.
+/// Returns a protocol's number on the wire.
 fn wire(protocol: Protocol) -> u16 {
     match protocol {
         Protocol::Tls12 => 0x0303,
@@ -225,7 +227,7 @@ fn wire(protocol: Protocol) -> u16 {
     }
 }
 
-/// The signatures by keys of one kind, SHA-256 first.
+/// Returns the signatures by keys of one kind, SHA-256 first.
 fn signatures(signer: Signer) -> &'static str {
     match signer {
         Signer::Rsa => {
@@ -242,7 +244,8 @@ fn signatures(signer: Signer) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Threads share a context: with `&self` two of them could set an option at once. This is checked by compiling it.
+    /// Threads share a context: with `&self` two of them could set an option at once. The compiler checks
+    /// this.
     #[test]
     fn a_context_is_changed_by_its_owner_alone() {
         let _: fn(&mut Context, u32) = Context::option;

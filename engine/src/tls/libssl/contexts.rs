@@ -1,4 +1,4 @@
-//! Contexts of a client, each made anew, with the trust anchors that it verifies servers by.
+//! Contexts of a client, a new one each time, with the trust anchors by which it verifies servers.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -10,9 +10,9 @@ use crate::contract::Proof;
 use crate::failure::Failure;
 use crate::provider::Primitive;
 
-/// Choice, and whether its context has the system's trust anchors.
+/// Choices, each with whether its context has the system's trust anchors.
 pub const CHOICES: &[(&str, bool)] = &[("system-trust", true), ("no-trust", false)];
-/// Where distributions keep the certificates of all authorities that they trust, in one file.
+/// Files in which distributions keep the certificates of all trusted authorities.
 const BUNDLES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -23,12 +23,12 @@ const BUNDLES: &[&str] = &[
 /// Certificates of authorities in one file.
 pub struct Bundle {
     pub path: CString,
-    /// How many there are, each once.
+    /// Number of distinct certificates.
     pub anchors: usize,
 }
 
 impl Bundle {
-    /// The system's, or the one that `SSL_CERT_FILE` names, as OpenSSL itself reads it.
+    /// Finds the system's bundle, or the one that `SSL_CERT_FILE` names, like OpenSSL itself.
     pub fn of_system() -> Result<Bundle, Failure> {
         let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
         let found = named.into_iter().chain(BUNDLES.iter().map(PathBuf::from)).find(|path| path.is_file());
@@ -44,7 +44,7 @@ impl Bundle {
     }
 }
 
-/// Makes contexts, each anew as a program does that has one for every connection, and frees them.
+/// Maker of contexts, a new one each time as in a program with one for every connection.
 pub struct Making {
     pub api: &'static Api,
     pub bundle: Option<Bundle>,
@@ -53,11 +53,11 @@ pub struct Making {
 impl Making {
     pub fn context(&self) -> Result<Owned, Failure> {
         let api = self.api;
-        // SAFETY: the method is the library's own, and the context the caller's.
+        // SAFETY: the library owns the method, and the caller the context.
         let context = unsafe {
             api.crypto.own((api.SSL_CTX_new)((api.TLS_client_method)()), api.SSL_CTX_free, "SSL_CTX_new")?
         };
-        // SAFETY: the context is alive, and no callback is given.
+        // SAFETY: the context is alive, and null means no callback.
         unsafe { (api.SSL_CTX_set_verify)(context.raw(), VERIFY_PEER, std::ptr::null_mut()) };
         if let Some(bundle) = &self.bundle {
             self.trust(&context, &bundle.path)?;
@@ -66,16 +66,16 @@ impl Making {
     }
 
     pub fn trust(&self, context: &Owned, path: &CString) -> Result<(), Failure> {
-        // SAFETY: the context is alive, the path ends with a zero, and there is no folder.
+        // SAFETY: the context is alive, the path ends with a zero, and null means no folder.
         let done = unsafe {
             (self.api.SSL_CTX_load_verify_locations)(context.raw(), path.as_ptr(), std::ptr::null())
         };
         self.api.crypto.ensure(done == 1, "SSL_CTX_load_verify_locations")
     }
 
-    /// How many trust anchors a context has.
+    /// Returns the number of trust anchors of a context.
     pub fn anchors(&self, context: &Owned) -> usize {
-        // SAFETY: context, store and list are alive, and none is the caller's.
+        // SAFETY: context, store and list are alive, and the caller owns none of them.
         unsafe {
             let store = (self.api.SSL_CTX_get_cert_store)(context.raw());
             self.api.dialect.count((self.api.X509_STORE_get0_objects)(store))

@@ -1,6 +1,6 @@
-//! What OpenSSL's libssl and those of AWS-LC and BoringSSL are told in different ways: a number of `SSL_CTX_ctrl`'s there,
-//! which its headers hide behind macros, is a function of its own here, and `SSL_CTX_ctrl` is not there at all. Some that
-//! both have take other numbers.
+//! Differences between OpenSSL's libssl and those of AWS-LC and BoringSSL. Commands of `SSL_CTX_ctrl`, which
+//! OpenSSL's headers hide behind macros, are functions in the forks, which do not have `SSL_CTX_ctrl`. Some
+//! common functions take other number types.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uchar, c_uint, c_void};
 
@@ -11,13 +11,13 @@ use crate::libcrypto::api::{Handle, Owned};
 use crate::libcrypto::dialect::is_fork;
 
 type Text = *const c_char;
-/// The function that a library calls with each extension of the peer's hello: the connection, which side it is of, its number, its
-/// content and what was given.
+/// Function that a library calls with each extension of the peer's hello: the connection, its side, the
+/// extension's number, its content and a given pointer.
 pub type NoteExtension = unsafe extern "C" fn(Handle, c_int, c_int, *const c_uchar, c_int, *mut c_void);
-/// A callback whose type depends on the command that it is given with.
+/// A callback whose type depends on its command.
 type Callback = unsafe extern "C" fn();
 
-// Numbers of SSL_CTX_ctrl and SSL_ctrl.
+// Commands of `SSL_CTX_ctrl` and `SSL_ctrl`.
 const SET_TMP_DH: c_int = 3;
 const MODE: c_int = 33;
 const SET_READ_AHEAD: c_int = 41;
@@ -33,10 +33,10 @@ const SET_MOST_PROTOCOL: c_int = 124;
 const GET_OWN_EXCHANGE_KEY: c_int = 133;
 const GET_GROUP: c_int = 134;
 
-/// A write may take a part and be offered again from elsewhere; an idle connection gives its buffers back, which the
-/// forks' do by themselves.
+/// Modes: a write may take a part and be repeated from another address, and an idle connection releases its
+/// buffers, which the forks' do by default.
 const MODES: u32 = 0x1 | 0x2 | 0x10;
-/// A peer that closes its socket without a word has closed it.
+/// Option that treats a closed socket without an alert as the end.
 const OPTION_IGNORE_UNEXPECTED_END: u64 = 1 << 7;
 
 bind! {
@@ -77,7 +77,8 @@ bind! {
         fn OPENSSL_sk_value(Handle, usize) -> Handle;
     }
     optional {
-        // AWS-LC's alone: BoringSSL chooses suites of TLS 1.3 by the processor and by what the other side offers.
+        // Only AWS-LC has this: BoringSSL chooses suites of TLS 1.3 by the processor and by the other side's
+        // offer.
         fn SSL_CTX_set_ciphersuites(Handle, Text) -> c_int;
     }
 }
@@ -100,16 +101,17 @@ impl Dialect {
         matches!(self, Dialect::Fork(_))
     }
 
-    /// A new context as each is used here.
+    /// Sets the options of every context here.
     pub fn settle(&self, context: &Owned) {
         match self {
             // SAFETY: the context is alive, and these commands take a number.
             Dialect::OpenSsl(functions) => unsafe {
-                // Weak keys and old hashes are among what is measured: nothing is refused for its strength.
+                // Weak keys and old hashes are among the measured choices, so that nothing is refused for its
+                // strength.
                 (functions.SSL_CTX_set_security_level)(context.raw(), 0);
                 (functions.SSL_CTX_set_options)(context.raw(), OPTION_IGNORE_UNEXPECTED_END);
                 (functions.SSL_CTX_ctrl)(context.raw(), MODE, c_long::from(MODES), std::ptr::null_mut());
-                // Else every record takes two calls: one for its header, one for the rest.
+                // Otherwise every record takes two calls: one for its header, one for the rest.
                 (functions.SSL_CTX_ctrl)(context.raw(), SET_READ_AHEAD, 1, std::ptr::null_mut());
             },
             // SAFETY: the context is alive.
@@ -119,14 +121,14 @@ impl Dialect {
         }
     }
 
-    /// Options whose bits are the same in all of them.
+    /// Sets options whose bits are the same in all libraries.
     pub fn options(&self, context: &Owned, options: u32) {
         match self {
             // SAFETY: the context is alive.
             Dialect::OpenSsl(functions) => unsafe {
                 (functions.SSL_CTX_set_options)(context.raw(), u64::from(options));
             },
-            // SAFETY: as above.
+            // SAFETY: the context is alive.
             Dialect::Fork(functions) => unsafe {
                 (functions.SSL_CTX_set_options)(context.raw(), options);
             },
@@ -145,7 +147,8 @@ impl Dialect {
         }
     }
 
-    /// The first and the last protocol to speak, by their numbers on the wire; whether it has both.
+    /// Sets the first and the last protocol, by their numbers on the wire. Returns true if the library
+    /// supports both.
     pub fn protocols(&self, context: &Owned, least: u16, most: u16) -> bool {
         match self {
             Dialect::OpenSsl(functions) => [(SET_LEAST_PROTOCOL, least), (SET_MOST_PROTOCOL, most)]
@@ -185,8 +188,8 @@ impl Dialect {
         }
     }
 
-    /// Chooses the suite of TLS 1.3. Where a library leaves no choice, what comes out is up to the other side, and is
-    /// held against what was asked when it has.
+    /// Selects the suite of TLS 1.3. If the library offers no choice the other side decides, and the result
+    /// is compared with the request afterwards.
     pub fn suite_13(&self, context: &Owned, name: &CStr) -> bool {
         let set = match self {
             Dialect::OpenSsl(functions) => functions.SSL_CTX_set_ciphersuites,
@@ -199,10 +202,10 @@ impl Dialect {
         unsafe { set(context.raw(), name.as_ptr()) == 1 }
     }
 
-    /// Adds a certificate to the chain of the one that was added last; the context counts its own reference.
+    /// Adds a certificate to the chain of the one that was added last; the context takes its own reference.
     pub fn chain_certificate(&self, context: &Owned, certificate: &Owned) -> bool {
         match self {
-            // The number that makes the library count its own reference.
+            // With the number 1 the library takes its own reference.
             Dialect::OpenSsl(functions) => {
                 functions.control(context, CHAIN_CERTIFICATE, 1, certificate.raw()) == 1
             }
@@ -213,7 +216,7 @@ impl Dialect {
         }
     }
 
-    /// Names the server whose sessions these are.
+    /// Sets the name of the server whose sessions these are.
     pub fn sessions_of(&self, context: &Owned, name: &[u8]) -> bool {
         match self {
             // SAFETY: the context is alive, and the length is the name's.
@@ -221,14 +224,14 @@ impl Dialect {
                 let length = name.len() as c_uint;
                 (functions.SSL_CTX_set_session_id_context)(context.raw(), name.as_ptr(), length) == 1
             },
-            // SAFETY: as above.
+            // SAFETY: the context is alive, and the length is the name's.
             Dialect::Fork(functions) => unsafe {
                 (functions.SSL_CTX_set_session_id_context)(context.raw(), name.as_ptr(), name.len()) == 1
             },
         }
     }
 
-    /// The name that a connection sends of the server it means.
+    /// Sets the server's name that a connection sends.
     pub fn host_name(&self, connection: &Owned, name: &CStr) {
         match self {
             // SAFETY: the connection is alive, and the name ends with a zero.
@@ -236,14 +239,14 @@ impl Dialect {
                 let name = name.as_ptr().cast_mut().cast();
                 (functions.SSL_ctrl)(connection.raw(), SET_HOST_NAME, 0, name);
             },
-            // SAFETY: as above.
+            // SAFETY: the connection is alive, and the name ends with a zero.
             Dialect::Fork(functions) => unsafe {
                 (functions.SSL_set_tlsext_host_name)(connection.raw(), name.as_ptr());
             },
         }
     }
 
-    /// Has each extension of the peer's hello noted, where the library tells of them.
+    /// Passes each extension of the peer's hello to a function, if the library reports them.
     pub fn note_extensions(&self, connection: &Owned, note: NoteExtension) {
         let Dialect::OpenSsl(functions) = self else { return };
         // SAFETY: the connection is alive, and with this command the library calls a function of the type that `note` has.
@@ -253,7 +256,7 @@ impl Dialect {
         }
     }
 
-    /// The group that a connection agreed on, by its number on the wire, where the library says that one.
+    /// Returns the agreed group by its number on the wire, if the library reports that.
     pub fn group_on_the_wire(&self, connection: &Owned) -> Option<u16> {
         match self {
             Dialect::OpenSsl(_) => None,
@@ -262,10 +265,10 @@ impl Dialect {
         }
     }
 
-    /// The group by OpenSSL's own number; 0 where it has kept none.
+    /// Returns the group by OpenSSL's own number, 0 if it has kept none.
     pub fn group_number(&self, connection: &Owned) -> c_long {
         match self {
-            // SAFETY: the connection is alive, and the command takes nothing.
+            // SAFETY: the connection is alive, and the command takes no argument.
             Dialect::OpenSsl(functions) => unsafe {
                 (functions.SSL_ctrl)(connection.raw(), GET_GROUP, 0, std::ptr::null_mut())
             },
@@ -273,7 +276,7 @@ impl Dialect {
         }
     }
 
-    /// The ephemeral keys that a connection still has, the peer's first; each is the caller's to free.
+    /// Returns the ephemeral keys that a connection still has, the peer's first; the caller must free each.
     pub fn exchange_keys(&self, connection: &Owned) -> Vec<Handle> {
         let Dialect::OpenSsl(functions) = self else { return Vec::new() };
         let keys = [GET_PEER_EXCHANGE_KEY, GET_OWN_EXCHANGE_KEY].into_iter().filter_map(|which| {
@@ -287,8 +290,8 @@ impl Dialect {
         keys.collect()
     }
 
-    /// Gives a context parameters of finite-field exchanges, which it copies; their bits, or None where it takes none.
-    /// The forks have left these exchanges out of TLS.
+    /// Sets a context's parameters of finite-field exchanges, which it copies. Returns their bits, or None if
+    /// it refuses them. The forks do not support these exchanges in TLS.
     pub fn diffie_hellman(&self, context: &Owned, parameters: &Owned) -> Option<c_int> {
         let Dialect::OpenSsl(functions) = self else { return None };
         // SAFETY: the parameters are alive.
@@ -296,12 +299,12 @@ impl Dialect {
         (functions.control(context, SET_TMP_DH, 0, parameters.raw()) == 1).then_some(bits)
     }
 
-    /// How many are in a list.
+    /// Returns the length of a list.
     ///
     /// # Safety
     /// The list is alive, or null.
     pub unsafe fn count(&self, list: Handle) -> usize {
-        // SAFETY: the caller's promise; of null OpenSSL says -1.
+        // SAFETY: the caller's promise; for null OpenSSL returns -1.
         unsafe {
             match self {
                 Dialect::OpenSsl(functions) => {
@@ -312,12 +315,12 @@ impl Dialect {
         }
     }
 
-    /// All that are in a list.
+    /// Returns all elements of a list.
     ///
     /// # Safety
     /// The list is alive, or null.
     pub unsafe fn all_of(&self, list: Handle) -> Vec<Handle> {
-        // SAFETY: the caller's promise, and there are so many.
+        // SAFETY: the caller's promise, and the indices are below the length.
         unsafe {
             let each = (0..self.count(list)).map(|at| match self {
                 Dialect::OpenSsl(functions) => (functions.OPENSSL_sk_value)(list, at as c_int),
@@ -330,7 +333,7 @@ impl Dialect {
 
 impl OpenSsl {
     fn control(&self, context: &Owned, command: c_int, number: c_long, pointer: *const c_void) -> c_long {
-        // SAFETY: the context is alive, and callers give each command what it takes.
+        // SAFETY: the context is alive, and callers pass the arguments of each command.
         unsafe { (self.SSL_CTX_ctrl)(context.raw(), command, number, pointer.cast_mut()) }
     }
 }
@@ -351,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Else a libssl of the one could be bound by the other's table.
+    /// Otherwise the table of one dialect could bind a libssl of the other.
     #[test]
     fn neither_dialect_is_the_others() {
         let fork = OPENSSL.compare(&Fork::signatures(), &[]);

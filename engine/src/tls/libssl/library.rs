@@ -1,4 +1,4 @@
-//! Which libssl: the one beside the libcrypto that a task names, or the system's.
+//! Choice of a libssl: the one in the folder of the libcrypto that a task names, or the system's.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use super::api::Api;
 use crate::binding;
 use crate::failure::Failure;
 
-/// What the dynamic loader finds by itself, newest first.
+/// File names for the dynamic loader, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libssl.so.3", "libssl.so.1.1"];
 
 pub fn open(libcrypto: Option<&str>) -> Result<&'static Api, Failure> {
     match libcrypto {
-        // A bare name is the loader's to find.
+        // The loader finds a bare name.
         Some(path) if path.contains('/') => beside(Path::new(path)),
         _ => SYSTEM_NAMES
             .iter()
@@ -21,9 +21,10 @@ pub fn open(libcrypto: Option<&str>) -> Result<&'static Api, Failure> {
     }
 }
 
-/// The libssl in a libcrypto's folder that stands on this libcrypto and no other.
+/// Opens the libssl in a libcrypto's folder that uses this libcrypto and no other.
 fn beside(libcrypto: &Path) -> Result<&'static Api, Failure> {
-    // Loaded first, it is what the libssl's own reference finds by name, wherever the loader would look.
+    // The libcrypto is loaded first, so that the libssl's own reference finds it by name, wherever the loader
+    // would look.
     let first = binding::load(libcrypto).map_err(Failure::Failed)?;
     std::mem::forget(first);
     let wanted = std::fs::canonicalize(libcrypto).unwrap_or_else(|_| libcrypto.to_owned());
@@ -50,7 +51,8 @@ fn beside(libcrypto: &Path) -> Result<&'static Api, Failure> {
     Err(Failure::Unsupported(format!("no libssl beside {path} will do: {}", reasons.join("; "))))
 }
 
-/// Files named like a libssl, those of the same version first. (`libssl3.so` is another project's.)
+/// Returns the files whose names are those of a libssl, the same version first. (`libssl3.so` is another
+/// project's.)
 fn candidates(libcrypto: &Path) -> Vec<PathBuf> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let version = |name: &str| name.find(".so").map(|at| name[at..].to_owned());
@@ -73,13 +75,14 @@ fn candidates(libcrypto: &Path) -> Vec<PathBuf> {
 
 fn load(path: &Path) -> Result<&'static Api, String> {
     let api = binding::open(path, "libssl of OpenSSL 1.1.1 or later", Api::bind)?;
-    // OpenSSL writes to its socket in a way that a peer gone away ends the process, unless the process objects.
+    // OpenSSL writes to its socket such that a peer gone away raises SIGPIPE, which ends the process unless
+    // it is ignored.
     // SAFETY: no handler of this program's own is replaced.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     Ok(api)
 }
 
-/// The file that the libcrypto in use was loaded from.
+/// Returns the file of the libcrypto in use.
 fn loaded_from(api: &Api) -> Option<PathBuf> {
     binding::file_of(api.crypto.OpenSSL_version as *const c_void)
 }

@@ -1,5 +1,5 @@
-//! What a client makes before any byte is sent: a context, with the trust anchors that it verifies servers by, and
-//! connections of one that was made before.
+//! Objects that a client makes before it sends a byte: a context, with the trust anchors by which it verifies
+//! servers, and connections of an existing context.
 
 mod first;
 
@@ -16,7 +16,7 @@ use crate::provider::{Offers, Prepared, Primitive, Provider};
 
 pub use first::{FIRST, main};
 
-/// A libcrypto, and the clients that the libssl beside it makes.
+/// A libcrypto, and the clients of the libssl in its folder.
 pub struct WithClients(pub Libcrypto);
 
 const FAMILY: &str = "tls-client";
@@ -38,7 +38,7 @@ impl Provider for WithClients {
     }
 }
 
-/// Both, where there is a libssl beside this libcrypto.
+/// Returns both choices, if there is a libssl for this libcrypto.
 fn offers(crypto: &'static libcrypto::Api) -> Vec<&'static str> {
     let has = beside(crypto).is_ok();
     CHOICES.iter().filter(|_| has).map(|(choice, _)| *choice).collect()
@@ -58,13 +58,13 @@ fn prepare(crypto: &'static libcrypto::Api, task: &Task) -> Prepared {
     prepare(making)
 }
 
-/// The libssl that stands on a libcrypto.
+/// Opens the libssl that uses a libcrypto.
 fn beside(crypto: &libcrypto::Api) -> Result<&'static Api, Failure> {
     let path = binding::file_of(crypto.OpenSSL_version as *const c_void);
     library::open(path.as_deref().and_then(|path| path.to_str()))
 }
 
-/// Makes connections of one context, as a program does that keeps it, and frees them.
+/// Maker of connections of one context, as in a program that keeps it.
 struct Connections {
     making: Making,
     context: Owned,
@@ -73,7 +73,7 @@ struct Connections {
 impl Connections {
     fn connection(&self) -> Result<Owned, Failure> {
         let api = self.making.api;
-        // SAFETY: the context is alive, and the connection the caller's.
+        // SAFETY: the context is alive, and the caller owns the connection.
         unsafe {
             let connection = api.crypto.own((api.SSL_new)(self.context.raw()), api.SSL_free, "SSL_new")?;
             (api.SSL_set_connect_state)(connection.raw());

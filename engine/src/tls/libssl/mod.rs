@@ -1,4 +1,5 @@
-//! TLS by a libssl bound at run time: what rustls has left out, and whatever a task wants of OpenSSL itself.
+//! TLS by a libssl bound at run time: features that rustls does not have, and OpenSSL's own implementation if
+//! a task requests it.
 
 mod api;
 mod client;

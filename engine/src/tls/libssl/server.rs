@@ -1,4 +1,4 @@
-//! Servers.
+//! Servers of a libssl.
 
 use std::ffi::{c_int, c_ulong};
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::tls::spec::{KeyExchange, Protocol, Resumption, ServerSpec, TICKETS};
 
 const VERIFY_FAIL_WITHOUT: c_int = 2;
-/// Sessions are good for the server that granted them, and this names it. Any name will do.
+/// Name of the server for whose sessions the tickets are valid. Any name will do.
 const SESSIONS_OF: &[u8] = b"tollbar";
 
 pub struct Server {
@@ -46,7 +46,7 @@ impl Server {
                 let words = format!("{} remembers no sessions of TLS 1.3: it has tickets alone", api.name());
                 return Err(Failure::Unsupported(words));
             }
-            // In TLS 1.3 tickets are sent all the same, and this makes them names for what is remembered.
+            // In TLS 1.3 tickets are still sent, and this option makes them identifiers of stored sessions.
             Resumption::SessionId => {
                 context.session_cache(CACHE_SERVER);
                 context.option(OPTION_NO_TICKET);
@@ -74,20 +74,20 @@ impl Server {
     }
 }
 
-/// Requires a certificate of every client, signed by one of these.
+/// Requires a certificate of every client, signed by one of these authorities.
 fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
     let api = context.api;
     let authorities = api.certificates(authority_pem)?;
     if authorities.is_empty() {
         return Err(Failure::Failed("the clients' authority is no certificate in PEM".to_owned()));
     }
-    // SAFETY: the context is alive, and keeps its store.
+    // SAFETY: the context is alive, and owns its store.
     let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
     if store.is_null() {
         return Err(api.unsupported("a store for the clients' authority"));
     }
     for authority in authorities {
-        // SAFETY: all are alive, and store and context count their own references.
+        // SAFETY: all are alive, and store and context take their own references.
         let added = unsafe {
             (api.X509_STORE_add_cert)(store, authority.raw()) == 1
                 && (api.SSL_CTX_add_client_CA)(context.raw(), authority.raw()) == 1
@@ -102,7 +102,7 @@ fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses certificates of clients that are on these lists, and those of authorities that are without one.
+/// Refuses client certificates on these lists, and those of authorities without a list.
 fn revoke(context: &Context, revocations_pem: &str) -> Result<(), Failure> {
     const CHECK: c_ulong = 0x4;
     let api = context.api;
@@ -110,10 +110,10 @@ fn revoke(context: &Context, revocations_pem: &str) -> Result<(), Failure> {
     if lists.is_empty() {
         return Err(Failure::Failed("the clients' revocations are no list in PEM".to_owned()));
     }
-    // SAFETY: the context is alive, and keeps its store, which was there for the authority.
+    // SAFETY: the context is alive, and owns its store, which was checked for the authority.
     let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
     for list in lists {
-        // SAFETY: both are alive, and the store counts its own reference.
+        // SAFETY: both are alive, and the store takes its own reference.
         if unsafe { (api.X509_STORE_add_crl)(store, list.raw()) } != 1 {
             return Err(api.unsupported("the clients' revocations"));
         }

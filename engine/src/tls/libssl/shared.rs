@@ -1,4 +1,5 @@
-//! What the connections of a client share: its context, the sessions it keeps, and how a server's certificate is judged.
+//! Shared state of a client's connections: its context, its sessions, and the check of a server's
+//! certificate.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,15 +11,15 @@ use super::context::{Context, VERIFY_PEER};
 use crate::tls::certificate::Pin;
 use crate::tls::spec::Negotiated;
 
-/// What all connections of a client need for as long as any of them lives.
+/// State that must live as long as any connection of a client.
 pub struct Shared {
-    // Before what its callback is given, so that it goes first.
+    // Declared before its callback's argument, so that it is dropped first.
     pub context: Context,
     trust: Arc<Trust>,
     pub sessions: Option<Sessions>,
 }
 
-/// What the library's callback is given to judge a server by.
+/// Argument of the library's callback that checks a server.
 struct Trust {
     api: &'static Api,
     pin: Pin,
@@ -28,7 +29,8 @@ impl Shared {
     pub fn new(context: Context, pin: Pin, sessions: Option<Sessions>) -> Shared {
         let api = context.api;
         let trust = Arc::new(Trust { api, pin });
-        // SAFETY: the context goes before what its callback is given, and moving an `Arc` leaves pointers to its value valid.
+        // SAFETY: the context is dropped before the callback's argument, and moving an `Arc` keeps pointers
+        // to its value valid.
         unsafe {
             (api.SSL_CTX_set_cert_verify_callback)(context.raw(), judge, given_to_judge(&trust));
             (api.SSL_CTX_set_verify)(context.raw(), VERIFY_PEER, std::ptr::null_mut());
@@ -36,7 +38,7 @@ impl Shared {
         Shared { context, trust, sessions }
     }
 
-    /// Adds what is known of the server's certificate.
+    /// Adds the description of the server's certificate.
     pub fn describe(&self, negotiated: &mut Negotiated) {
         if let Some(leaf) = self.trust.pin.leaf() {
             negotiated.certificate.clone_from(&leaf.fingerprint);
@@ -45,7 +47,8 @@ impl Shared {
     }
 }
 
-/// The argument of `judge`: a pointer that stays valid wherever the `Arc` is moved to, and for as long as it lives.
+/// Returns the argument of `judge`: a pointer that stays valid wherever the `Arc` is moved, and for as long
+/// as it lives.
 fn given_to_judge<T>(trust: &Arc<T>) -> Handle {
     Arc::as_ptr(trust).cast_mut().cast()
 }
@@ -54,22 +57,22 @@ thread_local! {
     static REFUSAL: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Why the last server on this thread was refused, if it was.
+/// Returns the reason why the last server on this thread was refused, if it was.
 pub fn refusal() -> Option<String> {
     REFUSAL.take()
 }
 
-/// Notes why the server of the step under way is refused.
+/// Records the reason why the server of the current step is refused.
 pub fn refuse(words: String) {
     REFUSAL.set(Some(words));
 }
 
-/// What the library asks about a server's certificates, in place of building a chain to an authority. It
-/// verifies the signature in the handshake by itself.
+/// Checks a server's certificate for the library, instead of building a chain to an authority. The library
+/// itself verifies the signature in the handshake.
 unsafe extern "C" fn judge(verification: Handle, given: Handle) -> c_int {
-    // SAFETY: given in `Shared::new`, and alive while any connection is.
+    // SAFETY: the pointer was set in `Shared::new`, and is alive while any connection is.
     let trust = unsafe { &*given.cast::<Trust>() };
-    // SAFETY: the library's own, alive during this call.
+    // SAFETY: the library owns it, and it is alive during this call.
     let certificate = unsafe { (trust.api.X509_STORE_CTX_get0_cert)(verification) };
     let verdict = match der(trust.api, certificate) {
         None => Err("the server presented no certificate that can be read".to_owned()),
@@ -84,25 +87,25 @@ unsafe extern "C" fn judge(verification: Handle, given: Handle) -> c_int {
     }
 }
 
-/// The bytes of a certificate.
+/// Returns the bytes of a certificate.
 pub fn der(api: &Api, certificate: Handle) -> Option<Vec<u8>> {
     if certificate.is_null() {
         return None;
     }
-    // SAFETY: the certificate is alive; without a buffer its length alone is told.
+    // SAFETY: the certificate is alive; without a buffer the call only returns its length.
     let length = unsafe { (api.i2d_X509)(certificate, std::ptr::null_mut()) };
     let mut der = vec![0; usize::try_from(length).ok()?];
     let mut at = der.as_mut_ptr();
-    // SAFETY: there is as much room as the certificate takes.
+    // SAFETY: the buffer has the certificate's length.
     let written = unsafe { (api.i2d_X509)(certificate, &mut at) };
     (written == length && length > 0).then_some(der)
 }
 
-/// As many as rustls' are; each is used once.
+/// Limit of tickets, the same as that of rustls here; each is used once.
 const MOST_TICKETS: usize = 4096;
 const TLS_13: c_int = 0x0304;
 
-/// The sessions that a client keeps: of one server, for all its users.
+/// Sessions of a client, of one server, for all its users.
 pub struct Sessions {
     api: &'static Api,
     kept: Mutex<Kept>,
@@ -110,9 +113,9 @@ pub struct Sessions {
 
 #[derive(Default)]
 struct Kept {
-    /// May be resumed any number of times.
+    /// Session of TLS 1.2, which may be resumed any number of times.
     tls12: Option<Owned>,
-    /// Each may be resumed once.
+    /// Sessions of TLS 1.3, which may be resumed once each.
     tls13: VecDeque<Owned>,
 }
 
@@ -125,23 +128,23 @@ impl Sessions {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a new connection offer what is kept, if anything is.
+    /// Makes a new connection offer a kept session, if there is one.
     pub fn offer(&self, connection: Handle) {
         let mut kept = self.kept();
         let once = kept.tls13.pop_back();
         if let Some(session) = once.as_ref().or(kept.tls12.as_ref()) {
-            // SAFETY: both are alive, and the connection counts its own reference.
+            // SAFETY: both are alive, and the connection takes its own reference.
             unsafe { (self.api.SSL_set_session)(connection, session.raw()) };
         }
     }
 
-    /// Keeps what a finished handshake of TLS 1.2 leaves. When a server renews the ticket it was resumed by, OpenSSL
-    /// gives up the old session without granting the new one in the usual way.
+    /// Keeps the session of a finished handshake of TLS 1.2. If a server renews the ticket of a resumption,
+    /// OpenSSL discards the old session without granting the new one through the callback.
     pub fn finished(&self, connection: Handle) {
         if self.is_13(connection) {
             return;
         }
-        // SAFETY: the connection is alive, and what it gives is the caller's to free.
+        // SAFETY: the connection is alive, and the caller must free the result.
         let session =
             unsafe { Owned::new((self.api.SSL_get1_session)(connection), self.api.SSL_SESSION_free) };
         if let Some(session) = session {
@@ -176,18 +179,19 @@ impl Sessions {
 }
 
 thread_local! {
-    /// Who is being granted sessions on this thread. The library's callback is told the connection alone, and
-    /// which library's functions to ask it with is not to be seen from that.
+    /// Sessions to which this thread's current step adds. The library's callback only gets the connection,
+    /// which does not show the library whose functions must be called.
     static GRANTED_TO: Cell<*const Sessions> = const { Cell::new(std::ptr::null()) };
 }
 
-/// What the library calls with each session that a server grants. 1: the session is ours to free.
+/// Keeps a session that a server grants, as the library's callback. Returns 1 if this program must free the
+/// session.
 pub unsafe extern "C" fn granted(connection: Handle, session: Handle) -> c_int {
-    // SAFETY: set by `during`, whose borrow lasts as long as the step that calls this.
+    // SAFETY: `during` sets it, and its borrow lasts as long as the step that calls this.
     let Some(sessions) = (unsafe { GRANTED_TO.get().as_ref() }) else {
         return 0;
     };
-    // SAFETY: the library gives it to this function, which says that it has taken it.
+    // SAFETY: the library passes ownership to this function, which returns that it took it.
     let Some(session) = (unsafe { Owned::new(session, sessions.api.SSL_SESSION_free) }) else {
         return 0;
     };
@@ -199,7 +203,8 @@ pub unsafe extern "C" fn granted(connection: Handle, session: Handle) -> c_int {
 mod tests {
     use super::*;
 
-    /// A pointer made from a reference to a `Box` would end with the next move of the box. Miri finds that.
+    /// A pointer made from a reference to a `Box` would be invalid after a move of the box; Miri detects
+    /// that.
     #[test]
     fn what_a_callback_is_given_outlives_a_move() {
         let trust = Arc::new(7_u64);

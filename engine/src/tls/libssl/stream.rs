@@ -1,4 +1,4 @@
-//! One connection: the library reads and writes the socket by itself.
+//! A connection: the library reads and writes the socket by itself.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_uchar, c_void};
@@ -17,22 +17,22 @@ const ERROR_WANT_READ: c_int = 2;
 const ERROR_WANT_WRITE: c_int = 3;
 const ERROR_SYSCALL: c_int = 5;
 const ERROR_ZERO_RETURN: c_int = 6;
-/// Said and heard: both sides are done.
+/// Flag that the alert was sent and received: both sides are done.
 const SHUT_DOWN: c_int = 3;
 const TLS_12: c_int = 0x0303;
 
 pub struct Tls {
-    // Dropped in this order: the connection, the socket it uses, what its context's callbacks use.
+    // The drop order matters: the connection, the socket it uses, the state that its context's callbacks use.
     connection: Owned,
     socket: OwnedFd,
     api: &'static Api,
-    /// The last step stopped because the socket took no more.
+    /// True if the last step stopped because the socket accepted no more.
     wants_write: bool,
     client: Option<Arc<Shared>>,
-    /// What the context knows where a library has kept nothing.
+    /// Values of the context, for a library whose connection does not keep them.
     group_bits: c_int,
     only_group: Option<&'static str>,
-    /// MAC order of a client's connection; None: not noted.
+    /// MAC order of a client's connection; None: not recorded.
     mac_order: Option<MacOrder>,
 }
 
@@ -40,7 +40,7 @@ impl Tls {
     pub fn new(context: &Context, socket: OwnedFd, client: Option<Arc<Shared>>) -> Result<Tls, Failure> {
         let api = context.api;
         api.clear_errors();
-        // SAFETY: the context is alive, and the connection the caller's.
+        // SAFETY: the context is alive, and the caller owns the connection.
         let connection = unsafe { api.crypto.own((api.SSL_new)(context.raw()), api.SSL_free, "SSL_new")? };
         // SAFETY: the connection is alive, and the socket outlives it.
         let done = unsafe { (api.SSL_set_fd)(connection.raw(), socket.as_raw_fd()) };
@@ -61,12 +61,12 @@ impl Tls {
         self.connection.raw()
     }
 
-    /// Has it send the name of the server that is meant.
+    /// Makes the client send the server's name.
     pub fn names(&self, name: &CStr) {
         self.api.dialect.host_name(&self.connection, name);
     }
 
-    /// Has the order of MAC and encryption noted that the server agrees to.
+    /// Records the order of MAC and encryption that the server agrees to.
     pub fn note_mac_order(&mut self) {
         self.mac_order = Some(MacOrder::MacThenEncrypt);
         self.api.dialect.note_extensions(&self.connection, note_extension);
@@ -79,7 +79,7 @@ impl Tls {
     pub fn handshake(&mut self) -> io::Result<()> {
         let step = self.api.SSL_do_handshake;
         ENCRYPTS_THEN_MACS.set(false);
-        // SAFETY: a step is given this connection, which is alive.
+        // SAFETY: the step gets this connection, which is alive.
         let done = self.step("handshake", |connection| unsafe { step(connection) });
         if ENCRYPTS_THEN_MACS.get() {
             self.mac_order = Some(MacOrder::EncryptThenMac);
@@ -103,7 +103,7 @@ impl Tls {
             return Ok(0);
         }
         let (read, length) = (self.api.SSL_read, whole(into.len()));
-        // SAFETY: the connection is alive, and the length is the buffer's at the most.
+        // SAFETY: the connection is alive, and the length is at most the buffer's.
         self.step("reading", |connection| unsafe { read(connection, into.as_mut_ptr().cast(), length) })
     }
 
@@ -112,7 +112,7 @@ impl Tls {
             return Ok(0);
         }
         let (write, length) = (self.api.SSL_write, whole(from.len()));
-        // SAFETY: the connection is alive, and the length is the buffer's at the most.
+        // SAFETY: the connection is alive, and the length is at most the buffer's.
         match self.step("writing", |connection| unsafe { write(connection, from.as_ptr().cast(), length) })? {
             0 => Err(ErrorKind::BrokenPipe.into()),
             count => Ok(count),
@@ -123,13 +123,15 @@ impl Tls {
         self.wants_write
     }
 
-    /// What the library has taken is sent by the next step of any kind: it takes no more than it can send.
+    /// Clears the flag. The next step of any kind sends the library's bytes, of which it takes no more than
+    /// it can send.
     pub fn flush(&mut self) -> io::Result<()> {
         self.wants_write = false;
         Ok(())
     }
 
-    /// Returns whether the library holds bytes that it read ahead; true where it cannot tell, and has to be read until it waits.
+    /// Returns true if the library holds bytes that it read ahead, or cannot tell; in that case it must be
+    /// read until it waits.
     pub fn holds_more(&self) -> bool {
         // SAFETY: the connection is alive.
         self.api.SSL_has_pending.is_none_or(|has_pending| unsafe { has_pending(self.raw()) } == 1)
@@ -148,9 +150,9 @@ impl Tls {
         (unsafe { (self.api.SSL_is_init_finished)(self.raw()) }) == 1
     }
 
-    /// Performs a step and makes sense of its answer. Ok(0): the peer has ended the connection.
+    /// Performs a step and interprets its result. Ok(0): the peer has ended the connection.
     fn step(&mut self, what: &str, step: impl FnOnce(Handle) -> c_int) -> io::Result<usize> {
-        // What another connection on this thread has left would be told of this one.
+        // Errors of another connection on this thread must not be reported for this one.
         self.api.clear_errors();
         refusal();
         clear_errno();
@@ -163,7 +165,7 @@ impl Tls {
         if answer > 0 {
             return Ok(answer as usize);
         }
-        // Before anything else can change it.
+        // The error is read before anything else can change it.
         let system = io::Error::last_os_error();
         // SAFETY: the connection is alive.
         match unsafe { (self.api.SSL_get_error)(connection, answer) } {
@@ -185,7 +187,7 @@ impl Tls {
 
     pub fn peer_certificate(&self) -> Option<Vec<u8>> {
         let get = self.api.SSL_get1_peer_certificate.or(self.api.SSL_get_peer_certificate)?;
-        // SAFETY: the connection is alive, and gives a certificate that is the caller's to free, or null.
+        // SAFETY: the connection is alive, and returns a certificate that the caller must free, or null.
         let certificate = unsafe { Owned::new(get(self.raw()), self.api.X509_free)? };
         der(self.api, certificate.raw())
     }
@@ -213,7 +215,7 @@ impl Tls {
         };
         let mac_order = self.mac_order.filter(|_| suite.contains("_CBC_"));
         let (certificate, certificate_key) = Default::default();
-        // A server's peer may have shown some too.
+        // The peer of a server may have sent certificates too.
         let certificate_bytes = if self.client.is_some() && !resumed { self.shown_bytes() } else { 0 };
         let mut negotiated = Negotiated {
             version,
@@ -231,12 +233,13 @@ impl Tls {
         Some(negotiated)
     }
 
-    /// Bytes in DER of all certificates that the server has shown.
+    /// Returns the bytes in DER of all certificates that the server has sent.
     fn shown_bytes(&self) -> u64 {
         let api = self.api;
-        // SAFETY: the connection is alive, and has the chain, or null.
+        // SAFETY: the connection is alive, and owns the chain, or returns null.
         let chain = unsafe { api.dialect.all_of((api.SSL_get_peer_cert_chain)(self.raw())) };
-        // SAFETY: what is in the chain is alive as it is; without a buffer their lengths alone are told.
+        // SAFETY: the chain's certificates are alive while it is; without a buffer the call only returns the
+        // length.
         let bytes = |one| unsafe { (api.i2d_X509)(one, std::ptr::null_mut()) };
         chain.into_iter().map(|one| u64::try_from(bytes(one)).unwrap_or_default()).sum()
     }
@@ -249,7 +252,7 @@ impl Tls {
             return format!("DHE {} bits", self.exchange_key().map_or(self.group_bits, |(_, bits)| bits));
         }
         if let Some(name) = self.api.SSL_get0_group_name {
-            // SAFETY: the connection is alive, and gives a string of the library's own, or null.
+            // SAFETY: the connection is alive, and returns a string that the library owns, or null.
             if let Some(name) = unsafe { text(name(self.raw())) } {
                 return name;
             }
@@ -257,7 +260,7 @@ impl Tls {
         if let Some(number) = self.api.dialect.group_on_the_wire(&self.connection) {
             return crate::tls::names::group(number);
         }
-        // Numbers of the library's own, the same in every version.
+        // These are the library's own numbers, the same in every version.
         match (self.api.dialect.group_number(&self.connection), self.exchange_key()) {
             (415, _) | (_, Some((408, 256))) => "secp256r1".to_owned(),
             (715, _) | (_, Some((408, 384))) => "secp384r1".to_owned(),
@@ -269,13 +272,13 @@ impl Tls {
         }
     }
 
-    /// Kind and bits of the ephemeral key that the peer showed, or else one's own.
+    /// Returns kind and bits of the peer's ephemeral key, or else one's own.
     fn exchange_key(&self) -> Option<(c_int, c_int)> {
         let api = self.api;
         let kind = api.EVP_PKEY_get_id.or(api.EVP_PKEY_id)?;
         let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits)?;
         let keys = api.dialect.exchange_keys(&self.connection).into_iter();
-        // SAFETY: each is this one's to free.
+        // SAFETY: this owner must free each key.
         let keys: Vec<Owned> =
             keys.filter_map(|key| unsafe { Owned::new(key, api.crypto.EVP_PKEY_free) }).collect();
         // SAFETY: the key is alive.
@@ -285,22 +288,22 @@ impl Tls {
 
 impl Drop for Tls {
     fn drop(&mut self) {
-        // A connection freed without a farewell takes its session with it, on either side: it would never be
-        // resumed. Most clients of HTTP just close, and are resumed; so are these.
+        // A connection freed without a closing alert invalidates its session, on either side, so that it
+        // would never be resumed. Most HTTP clients just close and still resume; so must these.
         // SAFETY: the connection is alive until its field is dropped.
         unsafe { (self.api.SSL_set_shutdown)(self.raw(), SHUT_DOWN) };
     }
 }
 
 thread_local! {
-    /// True where the server of the step under way has accepted encrypt-then-MAC.
+    /// True if the server of the current step has accepted encrypt-then-MAC.
     static ENCRYPTS_THEN_MACS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The number of encrypt-then-MAC (RFC 7366) among the extensions of a hello.
+/// Number of the extension encrypt-then-MAC (RFC 7366) in a hello.
 const ENCRYPT_THEN_MAC: c_int = 22;
 
-/// The function that the library calls with each extension in the server's hello.
+/// Records encrypt-then-MAC; the library calls this with each extension in the server's hello.
 unsafe extern "C" fn note_extension(
     _connection: Handle,
     _is_servers: c_int,
@@ -314,9 +317,10 @@ unsafe extern "C" fn note_extension(
     }
 }
 
-/// Not every failure of the library sets it, and it says what the last call of any kind left.
+/// Clears the system's error. Not every failure of the library sets it, and it may be left from any earlier
+/// call.
 fn clear_errno() {
-    // SAFETY: it is this thread's own.
+    // SAFETY: the variable is this thread's own.
     unsafe { *libc::__errno_location() = 0 }
 }
 
@@ -337,7 +341,7 @@ mod tests {
 
     const ANYTHING: Asked = Asked { protocol: None, key_exchange: None, cipher: None, signer: None };
 
-    /// A client's connection, and the other end of its socket; None where there is no libssl.
+    /// Returns a client's connection, and the other end of its socket, or None without a libssl.
     fn connected() -> Option<(Tls, UnixStream)> {
         let api = library::open(None).ok()?;
         let context = Context::new(api, Method::Client, ANYTHING, true).expect("a context");
@@ -349,16 +353,17 @@ mod tests {
         Some((tls, far))
     }
 
-    /// A failure of the library without one of the system's is not told as what the system said of something else.
+    /// A failure of the library without a system error must not be reported with an earlier one.
     #[test]
     fn an_old_error_of_the_system_is_not_told_of_a_connection() {
         let Some((mut tls, _far)) = connected() else { return };
-        // SAFETY: it is this thread's own.
+        // SAFETY: the variable is this thread's own.
         unsafe { *libc::__errno_location() = libc::ECONNRESET };
         assert_eq!(0, tls.step("a step", |_| -1).expect("an end without a word"));
     }
 
-    /// Why another server was refused is not told of this one, nor is what the library last complained of.
+    /// Neither the refusal of another server nor an earlier error of the library is reported for this
+    /// connection.
     #[test]
     fn the_refusal_of_another_connection_is_not_told_of_this_one() {
         let Some((mut tls, mut far)) = connected() else { return };
@@ -369,7 +374,7 @@ mod tests {
         assert!(words.contains("handshake") && !words.contains("another"), "{words}");
     }
 
-    /// A library without memory for reading PEM, or without a protocol, is refused in words.
+    /// A library without memory for reading PEM, or without a protocol, is refused with a reason.
     #[test]
     fn what_a_library_does_not_give_is_a_reason() {
         let Ok(api) = library::open(None) else { return };

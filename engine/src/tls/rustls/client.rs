@@ -1,4 +1,4 @@
-//! Clients: how they make sure of a server, and the sessions that they keep.
+//! Clients: the verification of a server, and their sessions.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -54,7 +54,7 @@ impl Client {
             false => Resumption::disabled(),
         };
         config.enable_sni = spec.sends_name();
-        // An address costs no allocation for each connection; sent it is neither.
+        // An address needs no allocation for each connection, and is not sent.
         let name = match spec.sends_name() {
             true => ServerName::try_from(spec.name.clone())
                 .map_err(|error| Failure::Failed(format!("the name {:?}: {error}", spec.name)))?,
@@ -70,12 +70,12 @@ impl Client {
     }
 }
 
-/// How a client makes sure of a server: by the certificate it holds to and the signature in the handshake.
+/// Verification of a server: by the pinned certificate and the signature in the handshake.
 #[derive(Debug)]
 struct Verifier {
     pin: Arc<Pin>,
     algorithms: WebPkiSupportedAlgorithms,
-    /// What is offered; a server with several certificates chooses by this.
+    /// Offered schemes, by which a server with several certificates chooses one.
     schemes: Vec<SignatureScheme>,
 }
 
@@ -85,7 +85,7 @@ impl Verifier {
     }
 }
 
-/// SHA-256 first, as certificates have it on the web.
+/// Returns the schemes, SHA-256 first as with certificates on the web.
 fn schemes(signer: Option<Signer>) -> Vec<SignatureScheme> {
     use SignatureScheme as S;
     match signer {
@@ -144,11 +144,11 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// rustls' own store keeps eight tickets of a server, and each is used once: with more users than that at a
-/// time, full handshakes would be counted where resumed ones are asked for.
+/// Limit of tickets. rustls' own store keeps eight tickets of a server, and each is used once. With more
+/// users at a time, full handshakes would take the place of the requested resumptions.
 const MOST_TICKETS: usize = 4096;
 
-/// The sessions that a client keeps: of one server, for all its users.
+/// Sessions of a client, of one server, for all its users.
 #[derive(Debug, Default)]
 struct Sessions {
     kept: Mutex<Kept>,
@@ -156,9 +156,9 @@ struct Sessions {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// May be resumed any number of times.
+    /// Session of TLS 1.2, which may be resumed any number of times.
     tls12: Option<Tls12ClientSessionValue>,
-    /// Each may be resumed once.
+    /// Sessions of TLS 1.3, which may be resumed once each.
     tls13: VecDeque<Tls13ClientSessionValue>,
 }
 
@@ -172,7 +172,7 @@ impl ClientSessionStore for Sessions {
     fn set_kx_hint(&self, _server: ServerName<'static>, _group: NamedGroup) {}
 
     fn kx_hint(&self, _server: &ServerName<'_>) -> Option<NamedGroup> {
-        // The first group offered is the one asked for, whatever a server took before.
+        // The first offered group is the requested one, whatever a server accepted before.
         None
     }
 

@@ -1,4 +1,5 @@
-//! TLS by rustls on AWS-LC: all of today's protocol, at less cost to a client than any other library here.
+//! TLS by rustls on AWS-LC: the current protocol, at a lower cost for a client than with any other library
+//! here.
 
 mod client;
 mod provider;

@@ -1,4 +1,4 @@
-//! rustls with exactly what a task asks for and nothing to fall back on.
+//! rustls with exactly the requested parameters and no fallback.
 
 use ::rustls::crypto::aws_lc_rs::{self, kx_group};
 use ::rustls::crypto::{CryptoProvider, SupportedKxGroup};
@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use crate::provider::crates;
 use crate::tls::spec::{Asked, Cipher, KeyExchange, Protocol, Signer};
 
-/// Below this AWS-LC neither signs nor verifies with RSA.
+/// Least size of an RSA key with which AWS-LC signs or verifies.
 const LEAST_RSA_BITS: u32 = 2048;
 
-/// What rustls has left out on purpose, in words; None where it speaks what is asked.
+/// Returns the feature that rustls deliberately does not have, or None if it supports the request.
 pub fn lacks(asked: &Asked, rsa_bits: Option<u32>) -> Option<String> {
     match (asked.key_exchange, asked.cipher, rsa_bits) {
         (Some(KeyExchange::Rsa), ..) => Some("rustls has no RSA key exchange".to_owned()),
@@ -34,7 +34,7 @@ pub fn versions(protocol: Option<Protocol>) -> Vec<&'static SupportedProtocolVer
     }
 }
 
-/// The suites and groups asked for, in TLS 1.2 those for certificates of these kinds.
+/// Returns a provider with the requested suites and groups, in TLS 1.2 those for certificates of these kinds.
 pub fn exactly(asked: &Asked) -> Result<CryptoProvider, Failure> {
     let wanted = asked.suites();
     let suites = aws_lc_rs::ALL_CIPHER_SUITES.iter().copied();
@@ -58,8 +58,8 @@ fn groups(asked: &Asked) -> Vec<&'static dyn SupportedKxGroup> {
             vec![kx_group::X25519, kx_group::SECP256R1, kx_group::SECP384R1, kx_group::X25519MLKEM768]
         }
     };
-    // Before TLS 1.3 this one list also says which curves a certificate may be on, and OpenSSL holds to it.
-    // The curve asked for stays first; that it was taken is proved after the handshake.
+    // Before TLS 1.3 this list also limits the curves of a certificate, and OpenSSL enforces that. The
+    // requested curve stays first; its use is checked after the handshake.
     if asked.protocol != Some(Protocol::Tls13) && asked.signer.is_none_or(|signer| signer == Signer::Ecdsa) {
         for curve in [kx_group::SECP256R1, kx_group::SECP384R1] {
             if groups.iter().all(|group| group.name() != curve.name()) {
@@ -70,12 +70,12 @@ fn groups(asked: &Asked) -> Vec<&'static dyn SupportedKxGroup> {
     groups
 }
 
-/// The registered name; rustls marks those of TLS 1.3 in a way of its own.
+/// Returns the registered name; rustls has its own prefix for those of TLS 1.3.
 pub fn name(suite: SupportedCipherSuite) -> String {
     suite.suite().as_str().unwrap_or_default().replacen("TLS13_", "TLS_", 1)
 }
 
-/// `rustls 0.23.46 (aws-lc-rs 1.19.1)`
+/// Returns the name and version, for example `rustls 0.23.46 (aws-lc-rs 1.19.1)`.
 pub fn library() -> String {
     let version = |name| crates().find(|(found, _)| *found == name).map_or("", |(_, version)| version);
     format!("rustls {} (aws-lc-rs {})", version("rustls"), version("aws-lc-rs"))

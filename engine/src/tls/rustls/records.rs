@@ -1,4 +1,5 @@
-//! The two ends of a connection as one, and the records that rustls makes, into the buffer that they are sent from.
+//! Common interface of clients and servers, and the encoding of rustls' records into the buffer from which
+//! they are sent.
 
 use std::io::{self, ErrorKind};
 
@@ -9,7 +10,7 @@ use ::rustls::{CommonState, SideData};
 
 use crate::tls::socket::Buffer;
 
-/// What clients and servers share, though rustls gives them no name for it.
+/// Common part of clients and servers, which rustls does not have as a type.
 pub trait Side {
     type Data: SideData;
 
@@ -37,12 +38,12 @@ macro_rules! side {
 side!(UnbufferedClientConnection, ClientConnectionData);
 side!(UnbufferedServerConnection, ServerConnectionData);
 
-/// The largest plaintext of a record.
+/// Largest plaintext of a record.
 pub const RECORD: usize = 16 * 1024;
-/// What a record adds to its plaintext, rounded up: header, nonce, content type, tag.
+/// Bytes that a record adds to its plaintext, rounded up: header, nonce, content type, tag.
 pub const OVERHEAD: usize = 64;
 
-/// What is to be done with a connection that may be written to.
+/// Action on a connection that may be written to.
 pub enum Then<'a> {
     Rest,
     Seal(&'a [u8]),

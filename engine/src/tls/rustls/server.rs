@@ -1,4 +1,4 @@
-//! Servers.
+//! Servers of rustls.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::failure::Failure;
 use crate::tls::certificate;
 use crate::tls::spec::{Identity, Resumption, ServerSpec, TICKETS};
 
-/// As many as OpenSSL's servers remember unless told otherwise.
+/// Number of stored sessions, the default of OpenSSL's servers.
 const REMEMBERED: usize = 20 * 1024;
 
-/// The bytes that rustls keeps of a session of TLS 1.2 without a client's certificate, about.
+/// Approximate bytes that rustls stores for a session of TLS 1.2 without a client's certificate.
 const SESSION_BYTES: usize = 96;
 
 pub struct Server {
@@ -38,7 +38,7 @@ impl Server {
                 return Err(Failure::Unsupported(reason));
             }
         }
-        // Which suites of TLS 1.2 fit the certificates is rustls' to say.
+        // rustls selects the suites of TLS 1.2 that fit the certificates.
         let provider = provider::exactly(&spec.asked())?;
         let groups = if spec.key_exchange.is_some() { 1 } else { usize::MAX };
         let provider = Arc::new(CryptoProvider {
@@ -74,8 +74,8 @@ impl Server {
     }
 }
 
-/// A cache of sessions as it is in a server that has run for long: full, of sessions that no client resumes any more. An
-/// empty one would grow while it is measured, and never forget a session.
+/// Makes a cache of sessions as in a server that has run for long: full, with sessions that no client resumes
+/// any more. An empty one would grow while it is measured, and never evict a session.
 fn full_cache() -> Result<Arc<dyn StoresServerSessions>, Failure> {
     const ID_BYTES: usize = 32;
     let cache = ServerSessionMemoryCache::new(REMEMBERED);
@@ -101,14 +101,14 @@ fn client_verifier(
     }
     let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     if let Some(revocations) = &spec.client_revocations_pem {
-        // As OpenSSL does: a list that should have been renewed may lack what was revoked since.
+        // OpenSSL does the same: an expired list may not contain later revocations.
         verifier = verifier.with_crls(certificate::revocations(revocations)?).enforce_revocation_expiration();
     }
     let verifier = verifier.build();
     verifier.map_err(|error| Failure::Unsupported(format!("rustls: the clients' authority: {error}")))
 }
 
-/// A certificate with its key, and what it can sign with.
+/// A certificate with its key, and the signature schemes that it supports.
 #[derive(Debug)]
 struct Certified {
     key: Arc<CertifiedKey>,
@@ -127,7 +127,7 @@ impl Certified {
     }
 }
 
-/// Presents the certificate whose kind of signature the client asks for first.
+/// Resolver that presents the certificate whose kind of signature the client prefers.
 #[derive(Debug)]
 struct ByOffer(Vec<Certified>);
 
@@ -143,7 +143,8 @@ impl ResolvesServerCert for ByOffer {
 mod tests {
     use super::*;
 
-    /// A full cache forgets its oldest session for a new one: of as many as it holds none is left from before.
+    /// A full cache evicts its oldest session for a new one: after as many new ones as it holds, no earlier
+    /// session is left.
     #[test]
     fn a_cache_of_sessions_is_full_from_the_beginning() {
         let cache = full_cache().expect("a cache");

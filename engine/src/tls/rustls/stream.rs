@@ -1,4 +1,4 @@
-//! One connection: rustls turns bytes into bytes, this moves them through the socket.
+//! A connection: rustls converts bytes, and this module moves them through the socket.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,9 +16,9 @@ use crate::tls::names;
 use crate::tls::socket::{Buffer, receive, send};
 use crate::tls::spec::{Agreement, Negotiated, Protocol};
 
-/// Bytes taken at once from the writer; and how many may wait before no more are taken.
+/// Limit of bytes taken at once from the writer, and of waiting bytes beyond which no more are taken.
 const MOST_TAKEN: usize = 4 * RECORD;
-/// What a handshake may bring before it has to make sense: longer than any chain of certificates here.
+/// Limit of unparsed handshake bytes: longer than any chain of certificates here.
 const MOST_WAITING: usize = 256 * 1024;
 
 pub type ClientStream = Tls<UnbufferedClientConnection>;
@@ -27,19 +27,19 @@ pub type ServerStream = Tls<UnbufferedServerConnection>;
 pub struct Tls<S> {
     socket: OwnedFd,
     connection: S,
-    /// Records that came and were not opened yet.
+    /// Records that arrived and are not opened yet.
     incoming: Buffer,
-    /// Records that were sealed and not sent yet.
+    /// Records that were sealed and are not sent yet.
     outgoing: Buffer,
-    /// What was opened and did not fit where it was wanted.
+    /// Opened bytes that did not fit into the reader's buffer.
     plaintext: Buffer,
-    /// The last read found less than it had room for: nothing was left in the socket.
+    /// True if the last read did not fill its room: nothing was left in the socket.
     emptied: bool,
-    /// The peer said that nothing more comes.
+    /// True if the peer announced the end.
     ended: bool,
-    /// A fault has been reported; rustls must not be asked for more.
+    /// True if a fault was reported; rustls must not be called any more.
     broken: bool,
-    /// What a client's server was held to.
+    /// Pinned certificate of a client's server.
     pin: Option<Arc<Pin>>,
 }
 
@@ -59,7 +59,7 @@ impl<S: Side> Tls<S> {
         self.flush()
     }
 
-    /// Leaves the last message of the handshake in `outgoing`, for the write that follows.
+    /// Continues the handshake, and leaves its last message in `outgoing` for the write that follows.
     pub fn handshake_before_write(&mut self) -> io::Result<()> {
         loop {
             self.advance(&mut [], Then::Rest)?;
@@ -68,7 +68,7 @@ impl<S: Side> Tls<S> {
             }
             let has_spoken = self.wants_write();
             self.flush()?;
-            // The peer answers what was just sent, and not before: to read at once could only fail.
+            // The peer answers only after the bytes that were just sent: reading at once could only fail.
             if has_spoken && self.emptied {
                 return Err(ErrorKind::WouldBlock.into());
             }
@@ -93,7 +93,7 @@ impl<S: Side> Tls<S> {
             if !self.incoming.is_empty() {
                 let count = self.advance(into, Then::Rest)?;
                 if !self.outgoing.is_empty() {
-                    // An answer to the peer's protocol; what cannot go now goes with the next write.
+                    // The bytes answer the peer's protocol; the rest is sent with the next write.
                     let _ = self.flush();
                 }
                 if count > 0 {
@@ -161,7 +161,7 @@ impl<S: Side> Tls<S> {
             other => format!("{other:?}"),
         };
         let leaf = self.pin.as_ref().and_then(|pin| pin.leaf());
-        // A server's peer may have shown some too.
+        // The peer of a server may have sent certificates too.
         let shown =
             self.connection.state().peer_certificates().filter(|_| leaf.is_some() && !agreement.resumed);
         Some(Negotiated {
@@ -177,7 +177,7 @@ impl<S: Side> Tls<S> {
         })
     }
 
-    /// Receives what has come. Ok(0): the peer has closed its end.
+    /// Receives the bytes that have arrived. Ok(0): the peer has closed its end.
     fn fill(&mut self) -> io::Result<usize> {
         self.check_unbroken()?;
         if self.incoming.len() > MOST_WAITING {
@@ -198,7 +198,7 @@ impl<S: Side> Tls<S> {
         self.emptied && self.incoming.is_empty() && self.plaintext.is_empty()
     }
 
-    /// Returns whether bytes, or the peer's end, wait here that no event of the socket reports.
+    /// Returns true if bytes, or the peer's end, wait here that no event of the socket reports.
     pub fn holds_more(&self) -> bool {
         self.ended || !self.incoming.is_empty() || !self.plaintext.is_empty()
     }
@@ -214,8 +214,8 @@ impl<S: Side> Tls<S> {
         Ok(())
     }
 
-    /// Opens records that have come until `into` is as good as full or there are no more, and queues what is
-    /// to be sent. Says how much of `into` is filled.
+    /// Opens records until `into` is nearly full or there are no more, and queues bytes to send. Returns the
+    /// number of bytes written to `into`.
     fn advance(&mut self, into: &mut [u8], then: Then<'_>) -> io::Result<usize> {
         self.check_unbroken()?;
         let mut filled = 0;
@@ -237,8 +237,8 @@ impl<S: Side> Tls<S> {
                             self.plaintext.add(later.len());
                         }
                     }
-                    // A record that does not fit is copied twice: leave it sealed until there is room. Who only
-                    // wants to write has to get past it.
+                    // A record that does not fit is copied twice, so that it stays sealed until there is
+                    // room. A caller that only writes must get past it.
                     go_on = into.len() - filled >= RECORD || into.is_empty();
                 }
                 Ok(ConnectionState::EncodeTlsData(data)) => encode(data, &mut self.outgoing)?,
@@ -270,9 +270,9 @@ impl<S: Side> Tls<S> {
         }
     }
 
-    /// Tells the peer what went wrong, as far as the socket takes it at once.
+    /// Sends an alert for a fault, as far as the socket accepts it at once.
     fn send_alert(&mut self) {
-        // Asked for no more than it has to say, it does not look again at what it did not like.
+        // rustls only encodes its alert here, and does not parse the faulty bytes again.
         while self.connection.state().wants_write() {
             let UnbufferedStatus { discard, state, .. } = self.connection.records(self.incoming.waiting());
             let Ok(ConnectionState::EncodeTlsData(data)) = state else { break };

@@ -1,4 +1,4 @@
-//! What is asked for is what is negotiated, and data go both ways.
+//! Requested parameters are negotiated, and data arrive both ways.
 
 use super::*;
 use By::*;
@@ -6,21 +6,21 @@ use Cipher::*;
 use KeyExchange::*;
 use Protocol::*;
 
-/// Who speaks it.
+/// Libraries that support a row.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     All,
-    /// rustls has left it out.
+    /// Libssl only; rustls does not have it.
     Libssl,
-    /// OpenSSL before 3.5 does not have it.
+    /// All except OpenSSL before 3.5.
     Today,
-    /// Nor does rustls.
+    /// OpenSSL since 3.5 only; rustls does not have it.
     NewLibssl,
 }
 
 type Row = (Protocol, KeyExchange, Cipher, &'static str, By, &'static str, &'static str);
 
-/// Asked: protocol, exchange, cipher, certificate. Expected: library, suite, group.
+/// Rows of the request (protocol, exchange, cipher, certificate) and the expectation (library, suite, group).
 const TABLE: [Row; 26] = [
     (Tls12, EcdheP256, Aes128Gcm, "rsa-2048", All, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
     (Tls12, EcdheP384, Aes256Gcm, "rsa-2048", All, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "secp384r1"),
@@ -83,7 +83,7 @@ fn asked(row: &Row, near: &Subject, far: &Subject) -> (ClientSpec, ServerSpec) {
     (client, server)
 }
 
-/// Each combination is negotiated exactly as asked, by each library that speaks it with each other.
+/// Each combination is negotiated exactly as requested, by each library that supports it with each other.
 #[test]
 fn what_is_asked_is_negotiated() {
     for row in &TABLE {
@@ -100,7 +100,7 @@ fn what_is_asked_is_negotiated() {
             let expected = Negotiated {
                 version: protocol.name().to_owned(),
                 suite: suite.to_owned(),
-                // OpenSSL's own choice, on both sides.
+                // OpenSSL chooses this order, on both sides.
                 mac_order: (cipher == Aes128Cbc).then_some(MacOrder::EncryptThenMac),
                 group: group.to_owned(),
                 certificate: got.certificate.clone(),
@@ -125,7 +125,7 @@ fn what_is_asked_is_negotiated() {
     }
 }
 
-/// What a library does not configure it says before any connection is made; `auto` takes one that does.
+/// A library refuses an unsupported request before any connection; `auto` selects one that supports it.
 #[test]
 fn what_is_not_spoken_is_unsupported() {
     for row in &TABLE {
@@ -143,7 +143,7 @@ fn what_is_not_spoken_is_unsupported() {
                 let Err(Failure::Unsupported(_)) = server.map(drop) else { panic!("server {subject:?}") };
             }
         }
-        // Of libssl it is given the newest there is.
+        // `auto` gets the newest libssl there is.
         let newest = subjects().pop().expect("a library");
         let automatic = Subject { library: Library::Auto, ..newest };
         if by == NewLibssl && !automatic.today {
@@ -156,7 +156,7 @@ fn what_is_not_spoken_is_unsupported() {
     }
 }
 
-/// Data of every size around a record's arrive whole, both ways.
+/// Data of each size around a record's arrive completely, both ways.
 #[test]
 fn data_arrive_whole() {
     let everything: Vec<u8> =
@@ -175,7 +175,7 @@ fn data_arrive_whole() {
     }
 }
 
-/// An end is an end, whether it was announced or not.
+/// An end is detected, whether it was announced or not.
 #[test]
 fn an_end_is_seen() {
     for (near, far) in pairs() {
@@ -189,8 +189,8 @@ fn an_end_is_seen() {
             drop(leaves);
             let mut buffer = [0; 100];
             let mut read = || {
-                // A process that another test is starting holds a copy of every descriptor for an instant,
-                // and with it the end back.
+                // A process that another test is starting has a copy of every descriptor for an instant, and
+                // delays the end.
                 wait_for(&stays);
                 stays.read(&mut buffer).map_err(|error| error.to_string())
             };
@@ -199,7 +199,7 @@ fn an_end_is_seen() {
     }
 }
 
-/// Of two certificates on one server, a client gets the one whose signatures it asks for.
+/// A server with two certificates presents the one whose signatures the client requests.
 #[test]
 fn a_client_gets_the_certificate_it_can_verify() {
     for (near, far) in pairs() {
@@ -217,7 +217,7 @@ fn a_client_gets_the_certificate_it_can_verify() {
     }
 }
 
-/// The bytes of the server's certificates are those of the whole chain that it shows.
+/// The bytes of the server's certificates are those of the whole chain that it sends.
 #[test]
 fn a_chain_is_counted_whole() {
     let (mut shown, authority) = (identity("ecdsa-p256"), identity("rsa-2048"));
@@ -233,7 +233,7 @@ fn a_chain_is_counted_whole() {
     }
 }
 
-/// A client that asks for nothing in particular gets what the server has.
+/// A client without requests gets the server's parameters.
 #[test]
 fn anything_will_do_where_nothing_is_asked() {
     for (near, far) in pairs() {
@@ -248,11 +248,12 @@ fn anything_will_do_where_nothing_is_asked() {
     }
 }
 
-/// A CBC suite is two constructions of one name. Which one it is shows in the length of a record too.
+/// A CBC suite is two constructions with one name. The length of a record shows which one it is.
 #[test]
 fn the_order_of_a_cbc_suite_is_negotiated_as_asked() {
     use MacOrder::{EncryptThenMac, MacThenEncrypt};
-    // 4,096 bytes: a header of 5, a vector of 16, a MAC of 20 before or after padding to blocks of 16.
+    // The plaintext has 4,096 bytes. A record has a header of 5, a vector of 16, and a MAC of 20 before or
+    // after padding to blocks of 16.
     let lengths = [(MacThenEncrypt, 5 + 16 + 4128), (EncryptThenMac, 5 + 16 + 4112 + 20)];
     let libraries = || subjects().into_iter().filter(|subject| subject.speaks(Libssl));
     for (near, far) in libraries().flat_map(|near| libraries().map(move |far| (near.clone(), far))) {
@@ -270,7 +271,8 @@ fn the_order_of_a_cbc_suite_is_negotiated_as_asked() {
                 assert_eq!(Ok(length), rustix::io::ioctl_fionread(&met.client), "{order:?} of {near:?}");
             }
         }
-        // A client that offers what its server does not accept gets the other, and is not content with it.
+        // A client whose offer the server does not accept gets the other order, and reports that as a
+        // difference.
         let spec = ClientSpec { mac_order: Some(EncryptThenMac), ..asks.clone() };
         let far = server(&ServerSpec { mac_order: Some(MacThenEncrypt), ..answers.clone() });
         let met = meet(&client(&spec), &far).expect("a connection");

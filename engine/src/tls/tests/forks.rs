@@ -1,5 +1,5 @@
-//! A libssl of AWS-LC or BoringSSL against rustls, OpenSSL and itself, where `TOLLBAR_LIBCRYPTO` names the libcrypto beside
-//! it. It is not among the others: which suite of TLS 1.3 it speaks may be the other side's to choose.
+//! A libssl of AWS-LC or BoringSSL with rustls, OpenSSL and itself, if `TOLLBAR_LIBCRYPTO` names its
+//! libcrypto. These tests are separate, because the other side may choose its suite of TLS 1.3.
 
 use super::*;
 use Cipher::*;
@@ -12,10 +12,10 @@ fn fork() -> Option<Subject> {
     (!name.starts_with("openssl")).then_some(subject)
 }
 
-/// The client's side and the server's, of which one at least is the fork; and whether both are.
+/// Returns pairs of client and server, of which at least one is the fork; true if both are.
 fn fork_pairs() -> Vec<(Subject, Subject, bool)> {
     let Some(fork) = fork() else {
-        // No machine has to have one.
+        // No machine is required to have one.
         crate::skipped("TOLLBAR_LIBCRYPTO names no libcrypto of AWS-LC or BoringSSL");
         return Vec::new();
     };
@@ -88,7 +88,7 @@ fn a_fork_refuses_another_certificate_and_clients_without_one() {
             let careful = server(&ServerSpec { client_authority_pem, ..far.server(protocol) });
             for (shows, is_let_in) in [(Some("client"), true), (None, false)] {
                 let spec = ClientSpec { identity: shows.map(identity), ..near.client(protocol) };
-                // In TLS 1.3 a client is done before the server has seen what it shows.
+                // In TLS 1.3 a client is done before the server has seen its certificate.
                 let done = meet(&client(&spec), &careful)
                     .is_ok_and(|mut met| carry(&mut met.client, &mut met.server, b"x").is_ok());
                 assert_eq!(is_let_in, done, "{shows:?} {protocol:?} {near:?} {far:?}");
@@ -120,7 +120,7 @@ fn sessions_of_a_fork_are_resumed_or_it_says_why_not() {
     }
 }
 
-/// A fork has one order, and says so where the other is asked for.
+/// A fork has one order, and refuses the other.
 #[test]
 fn a_fork_does_not_encrypt_before_it_authenticates() {
     for (near, far, _) in fork_pairs() {

@@ -1,4 +1,4 @@
-//! Every library against every other, over socket pairs, both ends driven by one thread.
+//! Every library with every other, over socket pairs, both ends driven by one thread.
 
 mod agreement;
 mod forks;
@@ -28,7 +28,7 @@ pub const REVOCATIONS: &str = fixture!("revocations");
 const STALE_AUTHORITY: &str = fixture!("stale-authority");
 const STALE_REVOCATIONS: &str = fixture!("stale-revocations");
 
-/// A certificate of `fixtures/` with its key.
+/// Returns a certificate of `fixtures/` with its key.
 pub fn identity(name: &str) -> Identity {
     let (chain, key) = match name {
         "rsa-2048" => (fixture!("rsa-2048"), fixture!("rsa-2048.key")),
@@ -46,23 +46,23 @@ pub fn identity(name: &str) -> Identity {
     Identity { chain_pem: chain.to_owned(), key_pem: key.to_owned() }
 }
 
-/// How long all certificates of a chain are together, in DER.
+/// Returns the length of all certificates of a chain, in DER.
 pub fn der_bytes(identity: &Identity) -> u64 {
     let chain = certificate::chain(&identity.chain_pem).expect("a chain");
     chain.iter().map(|one| one.len() as u64).sum()
 }
 
-/// A library to test, and how a spec names it.
+/// A library to test, and its name in a spec.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub library: Library,
     pub libcrypto: Option<String>,
-    /// Whether it has what is newer than OpenSSL 3.0: ML-KEM and ML-DSA.
+    /// True if it has the features since OpenSSL 3.5: ML-KEM and ML-DSA.
     pub today: bool,
 }
 
-/// rustls, the system's libssl, and another: the one that is named, or one from the environment's wheels where there is
-/// one.
+/// Returns rustls, the system's libssl, and another if there is one: the named one, or one from the
+/// environment's wheels.
 pub fn subjects() -> Vec<Subject> {
     let mut subjects = vec![
         Subject { library: Library::Rustls, libcrypto: None, today: true },
@@ -76,12 +76,13 @@ pub fn subjects() -> Vec<Subject> {
     subjects
 }
 
-/// The libcrypto that is to be tried, beside which there has to be a libssl.
+/// Returns the libcrypto to test, whose folder must have a libssl.
 fn named() -> Option<String> {
     std::env::var("TOLLBAR_LIBCRYPTO").ok()
 }
 
-/// None: it is a fork's, which has tests of its own. What is there and does not load is a failure.
+/// Returns a subject, or None for a fork's, which has its own tests. A file that exists but does not load is
+/// a failure.
 fn libssl(libcrypto: Option<String>) -> Option<Subject> {
     let mut subject = Subject { library: Library::Libssl, libcrypto, today: false };
     let name = client(&subject.client(Protocol::Tls13)).library();
@@ -91,7 +92,7 @@ fn libssl(libcrypto: Option<String>) -> Option<Subject> {
     Some(subject)
 }
 
-/// The libcrypto in a package of Tollbar's environment, where there is one: newer than the system's.
+/// Returns the libcrypto in a package of Tollbar's environment, if there is one: newer than the system's.
 pub fn wheel() -> Option<String> {
     let below = |folder: &Path, start: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -139,7 +140,7 @@ impl Subject {
     }
 }
 
-/// Each pair of libraries: the client's and the server's.
+/// Returns each pair of libraries: the client's and the server's.
 pub fn pairs() -> Vec<(Subject, Subject)> {
     let all = subjects();
     all.iter().flat_map(|client| all.iter().map(|server| (client.clone(), server.clone()))).collect()
@@ -152,7 +153,7 @@ pub struct Met {
     pub server: Stream,
 }
 
-/// The words with which either end gave up.
+/// Messages with which either end gave up.
 #[derive(Debug)]
 pub struct Broken {
     pub client: Option<String>,
@@ -165,7 +166,7 @@ impl std::fmt::Debug for Stream {
     }
 }
 
-/// Works that cannot be done without are told apart by what they were.
+/// Makes a client, or panics with its spec.
 pub fn client(spec: &ClientSpec) -> Client {
     Client::new(spec).unwrap_or_else(|failure| panic!("{failure:?} of {spec:?}"))
 }
@@ -179,7 +180,7 @@ pub fn meet(client: &Client, server: &Server) -> Result<Met, Broken> {
     let mut client = client.open(near).expect("a client's connection");
     let mut server = server.accept(far).expect("a server's connection");
     let mut broken = Broken { client: None, server: None };
-    // More turns than any handshake needs; one that is stuck ends in words too.
+    // The limit exceeds the turns of any handshake, so that a stuck one ends with a message too.
     for _ in 0..20 {
         let (near, far) = (client.handshake(), server.handshake());
         if near.is_ok() && far.is_ok() {
@@ -194,7 +195,7 @@ pub fn meet(client: &Client, server: &Server) -> Result<Met, Broken> {
     Err(broken)
 }
 
-/// Sends all of it and receives all of it, or says what went wrong.
+/// Sends and receives all bytes, or returns the error.
 pub fn carry(from: &mut Stream, to: &mut Stream, data: &[u8]) -> Result<Vec<u8>, String> {
     let (mut sent, mut received) = (0, Vec::new());
     let mut buffer = vec![0; 20_000];
@@ -219,7 +220,7 @@ pub fn carry(from: &mut Stream, to: &mut Stream, data: &[u8]) -> Result<Vec<u8>,
     Err(format!("{} of {} bytes arrived", received.len(), data.len()))
 }
 
-/// Waits for bytes or an end, and not for ever.
+/// Waits for bytes or an end, with a limit.
 pub fn wait_for(stream: &Stream) {
     let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
     assert_eq!(Ok(1), poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)), "nothing came");

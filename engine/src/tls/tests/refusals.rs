@@ -1,8 +1,8 @@
-//! What is not as asked is refused, in words that say so.
+//! A difference from the request is refused, and the message describes it.
 
 use super::*;
 
-/// A server with another certificate than the one expected is refused, and so is one that changes its own.
+/// A server with another certificate than the expected one is refused, and so is one that changes its own.
 #[test]
 fn another_certificate_is_refused() {
     for (near, far) in pairs() {
@@ -21,20 +21,20 @@ fn another_certificate_is_refused() {
     }
 }
 
-/// A server that holds the certificate but not its key is refused: the handshake's signature is verified.
+/// A server that has the certificate but not its key is refused: the handshake's signature is verified.
 #[test]
 fn a_certificate_without_its_key_is_refused() {
     for (near, far) in pairs() {
         let stolen = Identity { key_pem: identity("client").key_pem, ..identity("ecdsa-p256") };
         let spec = ServerSpec { identities: vec![stolen], ..far.server(Protocol::Tls13) };
-        // A library may notice before there is a connection.
+        // A library may detect it before there is a connection.
         if let Ok(server) = Server::new(&spec) {
             meet(&client(&near.client(Protocol::Tls13)), &server).expect_err("a stolen certificate");
         }
     }
 }
 
-/// Two ends that have no protocol, group, or suite in common do not meet half-way.
+/// Two ends without a common protocol, group, or suite do not connect.
 #[test]
 fn nothing_is_fallen_back_on() {
     for (near, far) in pairs() {
@@ -55,7 +55,7 @@ fn nothing_is_fallen_back_on() {
     }
 }
 
-/// Under mutual TLS a client needs a certificate, and of the right authority.
+/// Under mutual TLS a client needs a certificate of the right authority.
 #[test]
 fn clients_show_themselves() {
     for (near, far) in pairs() {
@@ -100,7 +100,7 @@ fn a_revoked_certificate_is_refused() {
     }
 }
 
-/// A list that should have been renewed may lack what was revoked since: no library takes a certificate by it.
+/// An expired list may not contain later revocations: no library accepts a certificate with it.
 #[test]
 fn a_list_that_has_expired_lets_no_client_in() {
     for (near, far) in pairs() {
@@ -117,13 +117,13 @@ fn a_list_that_has_expired_lets_no_client_in() {
             shows(None).unwrap_or_else(|broken| panic!("{broken:?} {near:?} {far:?}"));
             let broken = shows(Some(STALE_REVOCATIONS)).expect_err("a list that has expired");
             assert!(broken.server.is_some(), "{broken:?} {near:?} {far:?}");
-            // One of another authority says nothing of this one's certificates.
+            // The list of another authority does not cover this one's certificates.
             assert!(shows(Some(REVOCATIONS)).is_err(), "{near:?} {far:?}");
         }
     }
 }
 
-/// A server that is to look certificates up in a list, and has none, does not start.
+/// A server that must check a list, and has none, does not start.
 #[test]
 fn a_missing_list_is_refused() {
     for subject in subjects() {
@@ -139,7 +139,7 @@ fn a_missing_list_is_refused() {
     }
 }
 
-/// A peer that speaks something else, or nothing and goes, is an error of the connection.
+/// A peer with another protocol, or one that goes without a byte, is an error of the connection.
 #[test]
 fn garbage_and_silence_are_errors() {
     for subject in subjects() {
@@ -165,7 +165,7 @@ fn garbage_and_silence_are_errors() {
     }
 }
 
-/// A mismatch is said in words that name both sides of it.
+/// The message of a mismatch names both sides of it.
 #[test]
 fn a_mismatch_is_put_into_words() {
     let subject = Subject { library: Library::Auto, libcrypto: None, today: true };
@@ -196,7 +196,7 @@ fn a_mismatch_is_put_into_words() {
     }
 }
 
-/// A libcrypto without a libssl beside it is refused with the folder that was searched.
+/// A libcrypto without a libssl in its folder is refused with the folder that was searched.
 #[test]
 fn a_libcrypto_alone_is_unsupported() {
     let Some(system) =
@@ -219,7 +219,7 @@ fn a_libcrypto_alone_is_unsupported() {
     assert_eq!(format!("there is no libssl beside {}", alone.display()), reason);
 }
 
-/// A byte changed on the way, wherever in the handshake, breaks it in words; no library falls over it.
+/// A byte changed on the way, wherever in the handshake, breaks it with a message; no library crashes.
 #[test]
 fn a_changed_byte_is_an_error() {
     for (near, far) in pairs() {
@@ -232,7 +232,7 @@ fn a_changed_byte_is_an_error() {
                     let (passed, met) = meet_with_change(&client, &server, to_client, *at);
                     met && passed > *at
                 });
-                // The version in a record's header is there for old middleboxes, and TLS 1.3 ignores it.
+                // TLS 1.3 ignores the version in a record's header, which is there for old middleboxes.
                 let unnoticed: Vec<usize> = unnoticed.collect();
                 assert!(unnoticed.len() <= 3, "{near:?} {far:?} {protocol:?} {to_client} {unnoticed:?}");
             }
@@ -240,8 +240,8 @@ fn a_changed_byte_is_an_error() {
     }
 }
 
-/// Lets two ends shake hands through a relay that inverts one byte. Says how many bytes went that way, and
-/// whether both thought that all was well.
+/// Runs a handshake through a relay that inverts one byte. Returns the bytes that went that way, and whether
+/// both ends succeeded.
 fn meet_with_change(client: &Client, server: &Server, to_client: bool, at: usize) -> (usize, bool) {
     let ((near, near_relay), (far, far_relay)) = (socket_pair(), socket_pair());
     let mut client = client.open(near).expect("a client's connection");

@@ -1,10 +1,11 @@
-//! Sessions are resumed where that is asked for, by all who could, and never where it is not.
+//! Sessions are resumed if that is requested, by all that can, and never otherwise.
 
 use super::*;
 
 pub const USERS: usize = 20;
 
-/// How many of some connections at a time were resumed, after as many before them that could not be.
+/// Returns the number of resumed connections among some parallel ones, and before that among as many first
+/// ones.
 pub fn resumed(client: &Client, server: &Server) -> (usize, usize) {
     let meet_all = || {
         let mut met: Vec<Met> = (0..USERS).map(|_| meet(client, server).expect("a connection")).collect();
@@ -25,7 +26,7 @@ pub fn resumed(client: &Client, server: &Server) -> (usize, usize) {
     (meet_all(), meet_all())
 }
 
-/// As asked of the server and the client: by name, by ticket, or not at all.
+/// The server's and the client's settings decide: by name, by ticket, or not at all.
 #[test]
 fn sessions_are_resumed_where_both_sides_mean_to() {
     for (near, far) in pairs() {
@@ -47,7 +48,7 @@ fn sessions_are_resumed_where_both_sides_mean_to() {
     }
 }
 
-/// Sealing a ticket costs, so every server gives as many: one, to a full handshake and to a resumed one.
+/// Sealing a ticket costs CPU time, so that every server gives one, to a full handshake and to a resumed one.
 #[test]
 fn every_server_gives_as_many_tickets() {
     for (near, far) in pairs() {
@@ -55,7 +56,7 @@ fn every_server_gives_as_many_tickets() {
             let client = client(&ClientSpec { resume: true, ..near.client(Protocol::Tls13) });
             let server = server(&ServerSpec { resumption, ..far.server(Protocol::Tls13) });
             assert_eq!((0, USERS), resumed(&client, &server));
-            // Nothing is carried over these, so that no further ticket is taken.
+            // No data are carried over these, so that no further ticket is received.
             let met: Vec<Met> =
                 (0..2 * USERS).map(|_| meet(&client, &server).expect("a connection")).collect();
             let resumed = met.iter().filter(|one| one.client.negotiated().is_some_and(|got| got.resumed));
@@ -64,7 +65,7 @@ fn every_server_gives_as_many_tickets() {
     }
 }
 
-/// A resumed session of TLS 1.3 has a key exchange of its own, one of TLS 1.2 has none; both are as asked.
+/// A resumed session of TLS 1.3 has its own key exchange, one of TLS 1.2 has none; both are as requested.
 #[test]
 fn a_resumed_session_is_as_asked() {
     for (near, far) in pairs() {

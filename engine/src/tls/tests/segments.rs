@@ -4,8 +4,8 @@ use rustix::net::{RecvFlags, recv};
 
 use super::*;
 
-/// A client of TLS 1.3 that has something to say sends its last handshake message with it: its server has one turn for
-/// both, however quickly it is woken.
+/// A client of TLS 1.3 that has data sends its last handshake message with them: its server has one turn for
+/// both, however quickly it wakes.
 #[test]
 fn the_end_of_a_handshake_goes_with_the_first_write() {
     let rustls = &subjects()[0];

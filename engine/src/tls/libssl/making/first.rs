@@ -1,7 +1,7 @@
-//! What a short-lived client pays: a fresh process that loads a library, makes a context, and connects once.
+//! Cost of a short-lived client: a fresh process that loads a library, makes a context, and connects once.
 //!
-//! The server is in the process that starts it, of the same library; what it takes is in no account. Of the fresh process
-//! all is: the kernel says what it used when it has ended.
+//! The server is in the process that starts it, and uses the same library; its cost is in no account. The
+//! whole fresh process is counted: the kernel reports its usage when it has ended.
 
 use std::ffi::c_int;
 use std::io::Read;
@@ -21,10 +21,10 @@ use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive};
 use crate::tls::spec::{Asked, Identity};
 
-/// The operation.
+/// Name of the operation.
 pub const FIRST: &str = "first";
 
-/// How far a fresh process goes, and what it says when it is there.
+/// Last step of a fresh process, which reports it.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 enum Step {
     Nothing,
@@ -36,10 +36,10 @@ enum Step {
 const STEPS: &[(&str, Step)] =
     &[("handshake", Step::Handshake), ("library", Step::Library), ("context", Step::Context)];
 
-/// A client that has sent nothing for so long is stuck.
+/// Time without bytes after which a client counts as stuck.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What stands for a file where there is none.
+/// Word for a missing file.
 const NONE: &str = "-";
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
@@ -61,14 +61,14 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     }))
 }
 
-/// The server of a handshake, and the certificate of the authority that it is verified by.
+/// Server of a handshake, and the certificate of the authority by which it is verified.
 struct Served {
     context: Context,
     authority_pem: String,
 }
 
 impl Served {
-    /// Of a PEM text of the server's key, its certificate, and that of the authority that signed it.
+    /// Reads a PEM text of the server's key, its certificate, and that of the authority that signed it.
     fn of(api: &'static Api, pem: &str) -> Result<Served, Failure> {
         const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
         let parts: Vec<&str> = pem.split(BEGIN).collect();
@@ -83,7 +83,7 @@ impl Served {
         Ok(Served { context, authority_pem: format!("{BEGIN}{authority}") })
     }
 
-    /// Answers one client, which is given up where it is silent for longer than the limit.
+    /// Answers one client. Fails if the client is silent for longer than the limit.
     fn answer(&self, socket: &OwnedFd, limit: Duration) -> Result<(), Failure> {
         let api = self.context.api;
         api.clear_errors();
@@ -91,7 +91,7 @@ impl Served {
             let set = set_socket_timeout(socket, wait, Some(limit));
             set.map_err(|error| Failure::Failed(format!("a limit for a client: {error}")))?;
         }
-        // SAFETY: the context is alive, the connection the caller's, and the socket outlives it.
+        // SAFETY: the context is alive, the caller owns the connection, and the socket outlives it.
         unsafe {
             let connection = api.crypto.own((api.SSL_new)(self.context.raw()), api.SSL_free, "SSL_new")?;
             (api.SSL_set_accept_state)(connection.raw());
@@ -102,18 +102,18 @@ impl Served {
     }
 }
 
-/// Starts a fresh process for each operation.
+/// Operation that starts a fresh process each time.
 struct First {
     step: Step,
     libcrypto: Option<String>,
     bundle: Option<Bundle>,
     server: Option<Served>,
-    /// CPU time of all of them, with their start by `exec`.
+    /// CPU time of all processes, including their start by `exec`.
     used_ns: u64,
 }
 
 impl First {
-    /// What a process says that goes so far, and its CPU time.
+    /// Runs a process up to its step. Returns its output and its CPU time.
     fn start(&self, libcrypto: Option<&str>, authority: Option<&str>) -> Result<(String, u64), Failure> {
         let failed = |doing: &str, error: std::io::Error| Failure::Failed(format!("{doing}: {error}"));
         let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
@@ -125,10 +125,10 @@ impl First {
             .stdin(theirs)
             .stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| failed("a process", error))?;
-        // Without this process's own copy of its socket, the server hears when it ends.
+        // The command's copy of the process's socket is closed, so that the server notices the process's end.
         drop(command);
         let served = self.server.as_ref().map(|server| server.answer(&own, LIMIT)).transpose();
-        // A server that has given up on it closes its end.
+        // The socket is closed for a process whose server has given up.
         drop(own);
         let (said, status, used_ns) = ended(child)?;
         if status != 0 {
@@ -144,7 +144,7 @@ impl First {
         self.start(self.libcrypto.as_deref(), authority)
     }
 
-    /// What a process says that did all that it should.
+    /// Returns the output of a process that did everything.
     fn expected(&self) -> String {
         let own = usize::from(self.server.is_some());
         let anchors = self.bundle.as_ref().map_or(0, |bundle| bundle.anchors) + own;
@@ -190,12 +190,12 @@ fn word(step: Step) -> &'static str {
     STEPS.iter().find(|(_, one)| *one == step).map_or("nothing", |(word, _)| word)
 }
 
-/// All that a child prints, its status and its CPU time. The child is waited for, whatever becomes of its output.
+/// Returns a child's output, status and CPU time. The child is waited for even if its output cannot be read.
 fn ended(mut child: Child) -> Result<(String, c_int, u64), Failure> {
     let mut said = Vec::new();
     let read = child.stdout.take().map_or(Ok(0), |mut output| output.read_to_end(&mut said));
     if read.is_err() {
-        // It may not end by itself; one that has ended is not hurt.
+        // The child may not end by itself; if it has ended the signal has no effect.
         let _ = child.kill();
     }
     let (status, used_ns) = waited_for(child.id())?;
@@ -203,13 +203,13 @@ fn ended(mut child: Child) -> Result<(String, c_int, u64), Failure> {
     Ok((String::from_utf8_lossy(&said).into_owned(), status, used_ns))
 }
 
-/// The status with which a child ended, and its CPU time, user and system.
+/// Returns the exit status of a child, and its CPU time, user and system.
 fn waited_for(pid: u32) -> Result<(c_int, u64), Failure> {
     let mut status = 0;
-    // SAFETY: zeros are a `rusage`.
+    // SAFETY: zeros are a valid `rusage`.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: the child is this process's own, and both are written by the kernel.
+        // SAFETY: the child is this process's own, and the kernel writes both.
         let found = unsafe { libc::wait4(pid as libc::pid_t, &mut status, 0, &mut used) };
         if found == pid as libc::pid_t {
             break;
@@ -225,8 +225,8 @@ fn waited_for(pid: u32) -> Result<(c_int, u64), Failure> {
     Ok((ended, ns(used.ru_utime) + ns(used.ru_stime)))
 }
 
-/// The fresh process: `STEP LIBCRYPTO ANCHORS AUTHORITY`, the server on standard input. What it says goes to standard
-/// output: how far it came, and how many trust anchors it had.
+/// Runs the fresh process: `STEP LIBCRYPTO ANCHORS AUTHORITY`, with the server on standard input. It prints
+/// on standard output the step that it reached, and its number of trust anchors.
 pub fn main(arguments: &[String]) -> i32 {
     match go(arguments) {
         Ok(said) => {
@@ -264,11 +264,11 @@ fn go(arguments: &[String]) -> Result<String, Failure> {
     Ok(format!("{word} {}", making.anchors(&context)))
 }
 
-/// Adds the authority of the server to a context's trust anchors, as an application does that has one of its own.
+/// Adds the server's authority to a context's trust anchors, like an application with its own authority.
 fn trust(making: &Making, context: &Owned, pem: &str) -> Result<(), Failure> {
     let api = making.api;
     for certificate in api.certificates(pem)? {
-        // SAFETY: context, store and certificate are alive; the store counts its own reference.
+        // SAFETY: context, store and certificate are alive; the store takes its own reference.
         let done = unsafe {
             (api.X509_STORE_add_cert)((api.SSL_CTX_get_cert_store)(context.raw()), certificate.raw())
         };
@@ -278,7 +278,7 @@ fn trust(making: &Making, context: &Owned, pem: &str) -> Result<(), Failure> {
 }
 
 fn shake_hands(api: &Api, context: &Owned) -> Result<(), Failure> {
-    // SAFETY: the context is alive, the connection this one's to free; standard input stays open.
+    // SAFETY: the context is alive, this owner must free the connection, and standard input stays open.
     unsafe {
         let connection = api.crypto.own((api.SSL_new)(context.raw()), api.SSL_free, "SSL_new")?;
         (api.SSL_set_connect_state)(connection.raw());
@@ -292,12 +292,12 @@ mod tests {
     use super::*;
     use crate::tls::tests::identity;
 
-    /// A child that nobody waits for stays until its parent ends.
+    /// A child without a wait remains until its parent ends.
     #[test]
     fn a_child_is_waited_for_whatever_it_prints() {
         for (output, expected) in [
             (Stdio::piped(), Some("\u{fffd} 7")),
-            // A folder can be opened, and not be read.
+            // A folder can be opened but not read.
             (Stdio::null(), None),
         ] {
             let script = ["-c", "printf '\\377 7'; exit 3"];
@@ -309,7 +309,7 @@ mod tests {
             let pid = child.id();
             let said = ended(child).map(|(said, status, _)| (said, status)).ok();
             assert_eq!(expected.map(|words| (words.to_owned(), 3)), said);
-            // SAFETY: no status is asked for.
+            // SAFETY: null means that no status is requested.
             let again = unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), libc::WNOHANG) };
             assert_eq!(-1, again, "the child was left");
         }
