@@ -1,4 +1,4 @@
-//! The guard around a runner: what passes through it, and what it leaves behind.
+//! The guard of a runner: its inputs, outputs, signals, and the processes it leaves.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, test_kill_process};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_tollbar-engine");
-/// Long enough for a machine that is busy with other things; reached only by what hangs.
+/// Time limit, long enough for a busy machine; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn started(program: &str, arguments: &[&str]) -> Child {
@@ -16,7 +16,7 @@ fn started(program: &str, arguments: &[&str]) -> Child {
     command.spawn().expect(program)
 }
 
-/// A runner that starts a process in a session of its own, says its number, and repeats the line it is told.
+/// A runner that starts a process in its own session, prints its id, and repeats the line it receives.
 const RUNNER: &str = "setsid sleep 1234 & echo $!; read line; echo \"told $line\"; exit 7";
 
 fn line(from: &mut impl BufRead) -> String {
@@ -57,14 +57,14 @@ fn a_runner_is_spoken_to_through_the_guard_and_its_grandchildren_end_with_it() {
 fn a_runner_and_its_grandchildren_end_with_the_guards_parent() {
     let script = format!("{ENGINE} guard --tree --child-of $$ -- sh -c '{RUNNER}'; true");
     let mut parent = started("sh", &["-c", &script]);
-    // Held open: the runner must not end for want of input.
+    // The input stays open, so that the runner does not end because of it.
     let _input = parent.stdin.take();
     let mut said = BufReader::new(parent.stdout.take().expect("its output"));
     let grandchild: i32 = line(&mut said).parse().expect("a process id");
     parent.kill().expect("killed");
     parent.wait().expect("its end");
     assert!(is_gone(grandchild));
-    // Ends only when the guard and the runner, who hold it too, have ended.
+    // The output ends only after the guard and the runner have ended, which both have it open.
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("the end of the output");
     assert_eq!("", rest);

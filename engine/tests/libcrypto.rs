@@ -1,4 +1,4 @@
-//! The libcryptos of this machine, each in a process of its own.
+//! Libcryptos of this machine, each in its own process.
 
 mod skips;
 
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// The system's library, which names itself so; the copy names itself otherwise.
+/// SONAME of the system's library; the copy gets the other.
 const SONAME: &[u8] = b"libcrypto.so.3\0";
 const OTHER_SONAME: &[u8] = b"libcrypto.so.X\0";
 
@@ -38,7 +38,7 @@ fn key(name: &str) -> String {
     std::fs::read_to_string(format!("{keys}/{name}.pem")).expect(name)
 }
 
-/// A file in a folder of its own that goes with it.
+/// A file in its own folder, which is removed with it.
 struct Copy(PathBuf);
 
 impl Copy {
@@ -57,7 +57,7 @@ impl Drop for Copy {
     }
 }
 
-/// The system's OpenSSL 3 with its legacy module, as a receipt names it; None where there is none.
+/// Returns the record of the system's OpenSSL 3 with its legacy module, or None without one.
 fn with_legacy() -> Option<Value> {
     let record = encrypt("des-cbc", None);
     let is_here = record["receipt"]["parts"]["module legacy"].is_string();
@@ -67,7 +67,7 @@ fn with_legacy() -> Option<Value> {
     is_here.then_some(record)
 }
 
-/// Modules stand in the receipt of what uses them, and of nothing else.
+/// A receipt names the modules that its operation uses, and no others.
 #[test]
 fn a_module_stands_in_the_receipt() {
     let Some(record) = with_legacy() else { return };
@@ -76,7 +76,8 @@ fn a_module_stands_in_the_receipt() {
     assert!(encrypt("aes-128-cbc", None)["receipt"]["parts"]["module legacy"].is_null());
 }
 
-/// A library by another name finds the system's module, which brings the system's library along: not its own code.
+/// A library with another SONAME finds the system's module, which loads the system's library instead of the
+/// library's own code.
 #[test]
 fn a_module_of_another_library_is_unsupported() {
     let Some(record) = with_legacy() else { return };
@@ -102,14 +103,14 @@ fn a_module_of_another_library_is_unsupported() {
     };
     assert!(offers("aes-128-cbc") && offers("3des-cbc") && !offers("des-cbc") && !offers("rc4"), "{list}");
 
-    // A copy that keeps its name is what the module finds, wherever it lies.
+    // The module finds a copy that keeps its SONAME, wherever the copy is.
     let moved = Copy::new("moved", &bytes);
     let record = encrypt("des-cbc", Some(&moved.0));
     assert_eq!("ok", record["outcome"], "{record}");
     assert_eq!(json!(moved.0.canonicalize().expect("a path")), record["receipt"]["path"]);
 }
 
-/// A signature has as many bytes as its key, on every route: also more than any key of the families.
+/// A signature is as long as its key on every route, also for keys longer than those of the families.
 #[test]
 fn a_signature_may_be_longer_than_any_of_the_families() {
     let long = include_str!("rsa-5120.pem").to_owned();

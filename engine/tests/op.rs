@@ -1,4 +1,4 @@
-//! `op` as the lab meets it: a process that is told lines and answers lines.
+//! `op` as the lab uses it: a process that reads and writes lines.
 
 mod skips;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_tollbar-engine");
 
-/// A task of contract 2, with these fields instead of its own.
+/// Returns a task of contract 2 with these fields replaced.
 fn task(change: Value) -> Value {
     let mut task = json!({"contract": 2, "mode": "measure", "provider": {"kind": "rustcrypto"},
         "family": "digest", "op": "hash", "choice": "sha-256", "setting": {"bytes": 64}, "seed": 7});
@@ -51,7 +51,7 @@ impl Session {
         self.line()
     }
 
-    /// Ends the input: the last line, after which it ends with status 0 and has said no more.
+    /// Ends the input, and returns the last line. The process then ends with status 0 and no further output.
     fn last(mut self) -> Value {
         drop(self.process.stdin.take());
         let last = self.line();
@@ -61,7 +61,7 @@ impl Session {
     }
 }
 
-/// The one line that answers this task.
+/// Returns the only line that answers this task.
 fn answer(task: &Value) -> Value {
     Session::new(task).last()
 }
@@ -71,7 +71,7 @@ fn scrypt(log2: u32) -> Value {
         "setting": {"algorithm": "scrypt", "n": 1_u64 << log2, "r": 8, "p": 1}})
 }
 
-/// A session is ready with its receipt, answers each `advance` with one chunk at least as long, and says that it was ok.
+/// A session sends its receipt, answers each `advance` with one chunk at least as long, and ends with `ok`.
 #[test]
 fn a_session_is_advanced_chunk_by_chunk() {
     let mut session = Session::new(&task(json!({})));
@@ -83,7 +83,8 @@ fn a_session_is_advanced_chunk_by_chunk() {
         let chunk = session.advance(seconds, operations);
         assert!(chunk["wall_ns"].as_f64().expect("nanoseconds") >= seconds * 1e9, "{chunk}");
         assert!(chunk["operations"].as_u64().expect("a count") >= operations.max(1), "{chunk}");
-        // Other tests use the other core; this thread is one, and its two clocks were read one inside the other.
+        // Other tests use the other core; this process has one thread, whose CPU time is read within its
+        // elapsed time.
         assert!(chunk["cpu_ns"].as_u64() <= chunk["wall_ns"].as_u64(), "{chunk}");
         assert!(chunk["cpu_ns"].as_u64().expect("nanoseconds") > 0, "{chunk}");
         assert_eq!(json!({}), chunk["observed"]);
@@ -91,7 +92,7 @@ fn a_session_is_advanced_chunk_by_chunk() {
     assert_eq!(json!({"outcome": "ok"}), session.last());
 }
 
-/// A chunk is what was asked for and little more: at most one operation where that alone takes longer.
+/// A chunk exceeds the request by at most one operation, if that alone takes longer.
 #[test]
 fn a_slow_operation_is_done_once_a_chunk() {
     let mut session = Session::new(&task(scrypt(15)));
@@ -103,7 +104,7 @@ fn a_slow_operation_is_done_once_a_chunk() {
     session.last();
 }
 
-/// The lead is not in the account: with and without it a chunk of so many operations counts these.
+/// The lead-in is not counted: a chunk counts its own operations with and without it.
 #[test]
 fn a_session_without_a_lead_is_one_too() {
     for lead in [true, false] {
@@ -114,7 +115,7 @@ fn a_session_without_a_lead_is_one_too() {
     }
 }
 
-/// Threads that are asked for answer in one chunk, with an account each, whose sums are the chunk's.
+/// Several threads answer in one chunk, with an account each; the sums are those of the chunk.
 #[test]
 fn threads_answer_in_one_chunk() {
     for threads in [1, 2] {
@@ -147,8 +148,9 @@ fn threads_answer_in_one_chunk() {
     }
 }
 
-/// Memory is what the first operation needs, between once and one and a half times what its parameters say (the kernel
-/// counts pages in batches, so a little less passes too); a digest needs next to nothing, whatever its data take.
+/// Memory is that of the first operation, between once and one and a half times its parameters' value. The
+/// kernel counts pages in batches, so that slightly less passes too. A digest needs next to no memory,
+/// whatever the size of its data.
 #[test]
 fn memory_is_the_operations_own() {
     const MIB: f64 = 1024.0 * 1024.0;
@@ -167,7 +169,7 @@ fn memory_is_the_operations_own() {
     }
 }
 
-/// What cannot be done is refused in one line, with words, and status 0.
+/// An impossible task is refused in one line with a reason, and status 0.
 #[test]
 fn what_is_no_task_is_refused_in_words() {
     let mut missing = task(json!({}));
@@ -191,7 +193,7 @@ fn what_is_no_task_is_refused_in_words() {
     }
 }
 
-/// A line that is none ends the session with a failure, and nothing more is answered.
+/// An invalid line ends the session with a failure, and no further answer.
 #[test]
 fn a_wrong_line_ends_the_session() {
     let ahead = r#"{"advance": {"seconds": -1, "operations": 1}}"#;
@@ -205,7 +207,7 @@ fn a_wrong_line_ends_the_session() {
     }
 }
 
-/// A known answer that comes without its inputs is a failure and not a proof.
+/// A known answer without its inputs is a failure, not a proof.
 #[test]
 fn a_known_answer_is_given_or_the_proof_fails() {
     let change = json!({"mode": "verify", "inputs": {"expected_hex": "00"}});

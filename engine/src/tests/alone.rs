@@ -1,4 +1,4 @@
-//! Tests of what a whole process has, its memory, its signals or its variables: each of them is the only one of a process.
+//! Tests that need a process of their own, because they use its memory, signals or variables.
 
 use std::io::Write;
 use std::process::Command;
@@ -7,8 +7,8 @@ use crate::guard;
 
 const ALONE: &str = "TOLLBAR_TEST_ALONE";
 
-/// None where this test is alone in its process. Else it has been tried in another one, with these variables set, and what that
-/// said on standard error is told.
+/// Returns None if this test is alone in its process. Otherwise runs it alone in another process with these
+/// variables, and returns that process's standard error.
 #[track_caller]
 pub fn tried_alone(test: &str, variables: &[(&str, &str)]) -> Option<String> {
     if std::env::var_os(ALONE).is_some() {
@@ -24,7 +24,7 @@ pub fn tried_alone(test: &str, variables: &[(&str, &str)]) -> Option<String> {
         .expect("another process");
     let (said, found) = (String::from_utf8_lossy(&other.stderr), String::from_utf8_lossy(&other.stdout));
     assert!(other.status.success() && found.contains("1 passed"), "{test}: {found}{said}");
-    // What was kept back for this process: a skip is to be seen.
+    // The captured skips must be visible in this process's output.
     for line in said.lines().filter(|line| line.starts_with("SKIPPED: ")) {
         let _ = writeln!(std::io::stderr(), "{line}");
     }

@@ -1,11 +1,10 @@
-//! Skips that are seen: libtest keeps back what a test that passes prints, and not what is written to standard error
-//! itself.
+//! Visible skips: libtest captures the output of a passing test, except direct writes to standard error.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// A skip that can be seen; where everything must be there, a failure. As the Python tests have it.
+/// Reports a skip, or fails if every requirement must be installed, like the Python tests.
 pub fn lacking(what: &str) {
     let required = std::env::var_os("CI").is_some()
         || std::env::var("TOLLBAR_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
@@ -13,7 +12,7 @@ pub fn lacking(what: &str) {
     skipped(what);
 }
 
-/// A skip that can be seen, once for each test, of what no machine has to have.
+/// Reports a skip, once for each test, of something that no machine needs.
 pub fn skipped(what: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let line = format!("SKIPPED: {}: {what}\n", std::thread::current().name().unwrap_or_default());
