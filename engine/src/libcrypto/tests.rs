@@ -107,7 +107,8 @@ fn library() -> Option<&'static Api> {
 }
 
 fn task([family, op, choice]: [&str; 3], setting: &Value, mut inputs: Value) -> Task {
-    inputs["private_key_pem"] = json!(include_str!("../../../src/tollbar/catalog/families/keys/rsa-2048.pem"));
+    inputs["private_key_pem"] =
+        json!(include_str!("../../../src/tollbar/catalog/families/keys/rsa-2048.pem"));
     let task = json!({"mode": "verify", "provider": {"kind": "libcrypto"}, "family": family, "op": op,
         "choice": choice, "setting": setting, "inputs": inputs, "seed": 7});
     serde_json::from_value(task).expect("a task")
