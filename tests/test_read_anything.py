@@ -33,6 +33,7 @@ from tollbar.results import database
 
 HERE = Path(__file__).parent
 PACKAGE = Path(study.__file__).parents[1]
+POLICIES = PACKAGE / "catalog/policies"
 # On demand more of them, and none of them for longer than a second.
 EXAMPLES = int(os.environ.get("TOLLBAR_EXAMPLES", share.of(8, 40)))
 DEADLINE_MS = 1000 if "TOLLBAR_EXAMPLES" in os.environ else None
