@@ -94,7 +94,8 @@ impl Pace {
     pub fn lead(&self, asked: Advance) -> u64 {
         let asked_ns = asked.seconds * 1e9;
         if asked_ns == 0.0 {
-            return self.whole((LEAD * asked.operations as f64) as u64);
+            // One of two or more: where fewer than ten fill a chunk, a tenth of them is none, and the caches stay cold.
+            return self.whole(((LEAD * asked.operations as f64) as u64).max((asked.operations > 1).into()));
         }
         let is_long = self.each_ns * self.step as f64 > LONG * asked_ns;
         if is_long { 0 } else { self.filling(LEAD * asked_ns) }
@@ -183,6 +184,8 @@ mod tests {
         // A chunk given by operations has a share of them, whatever they cost.
         assert_eq!(25, pace(2_000_000, 1).lead(asked(0.0, 250)));
         assert_eq!(50, pace(2_000_000, 50).lead(asked(0.0, 250)));
+        assert_eq!(1, pace(700_000, 1).lead(asked(0.0, 8)));
+        assert_eq!(1, pace(2_000_000, 1).lead(asked(0.0, 2)));
         assert_eq!(0, pace(2_000_000, 1).lead(asked(0.0, 1)));
     }
 

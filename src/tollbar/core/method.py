@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tollbar.core.errors import TollbarError
 
-VERSION = 4
+VERSION = 5
 """METHOD.md has a line for each under "Versions"."""
 FIRST = 1
 """The version of runs that state none."""

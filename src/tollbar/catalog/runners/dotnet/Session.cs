@@ -72,7 +72,7 @@ sealed class Session
         ReadAdvance(line, out double askedNs, out long asked);
         if (askedNs == 0)
         {
-            Batch((long)(Lead * asked));
+            Batch(Math.Max((long)(Lead * asked), asked > 1 ? 1 : 0));
         }
         else if (eachNs <= Long * askedNs)
         {

@@ -72,10 +72,8 @@ func measure(op operation, lines *bufio.Reader) error {
 			return err
 		}
 		askedNS := asked.Seconds * 1e9
-		if eachNS <= long*askedNS {
-			if err := batch(op, filling(lead*askedNS, eachNS)); err != nil {
-				return err
-			}
+		if err := batch(op, leading(asked, eachNS)); err != nil {
+			return err
 		}
 		operations := 0
 		start, startCPU := time.Now(), cpuNS()
@@ -165,6 +163,23 @@ func batch(op operation, count int) error {
 		sink ^= folded
 	}
 	return nil
+}
+
+// leading is how many operations come before the clocks start. Where a number of them is asked for, a tenth: the same
+// in all sessions of a round, whatever an operation takes. One of two to nine, so that no chunk begins cold.
+func leading(asked advance, eachNS float64) int {
+	askedNS := asked.Seconds * 1e9
+	if askedNS == 0 {
+		tenth := int(lead * float64(asked.Operations))
+		if tenth == 0 && asked.Operations > 1 {
+			return 1
+		}
+		return tenth
+	}
+	if eachNS > long*askedNS {
+		return 0
+	}
+	return filling(lead*askedNS, eachNS)
 }
 
 // filling is how many operations of this length fill the time: at least one.

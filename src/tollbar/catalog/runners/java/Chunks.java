@@ -114,7 +114,7 @@ final class Chunks {
         // chunk was warming up.
         long backgroundNs = othersAtEndNs < 0 ? 0 : Math.max(othersNs() - othersAtEndNs, 0);
         if (askedNs == 0) {
-            batch((long) (LEAD * operations));
+            batch(Math.max((long) (LEAD * operations), operations > 1 ? 1 : 0));
         } else if (eachNs <= LONG * askedNs) {
             batch(filling(LEAD * askedNs, eachNs));
         }

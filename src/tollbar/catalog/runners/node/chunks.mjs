@@ -108,7 +108,7 @@ export class Chunks {
     // the main thread did was reading and answering lines; what went on before the first chunk was warming up.
     const others = this.#others.cpuNs();
     const background = others - (this.#othersAtEnd ?? others);
-    if (askedNs === 0) batch(this.#perform, Math.floor(LEAD * operations));
+    if (askedNs === 0) batch(this.#perform, Math.max(Math.floor(LEAD * operations), operations > 1 ? 1 : 0));
     else if (this.eachNs <= LONG * askedNs) batch(this.#perform, filling(LEAD * askedNs, this.eachNs));
     const wall = wallNs();
     const cpu = cpuNs();

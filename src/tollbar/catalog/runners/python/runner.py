@@ -70,7 +70,7 @@ def measure(perform, receipt):
         asked = json.loads(line)["advance"]
         asked_ns = asked["seconds"] * 1e9
         if asked_ns == 0:
-            perform_so_often(perform, int(LEAD * asked["operations"]))
+            perform_so_often(perform, max(int(LEAD * asked["operations"]), int(asked["operations"] > 1)))
         elif each_ns <= LONG * asked_ns:
             perform_so_often(perform, filling(LEAD * asked_ns, each_ns))
         operations, wall_ns, wall, cpu = 0, 0, time.monotonic_ns(), time.process_time_ns()
