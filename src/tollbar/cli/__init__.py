@@ -63,7 +63,8 @@ ABOUT = (
 )
 EXIT_STATUSES = (
     "Exit status: 0 done, 1 done but some cell failed, none could be measured or a check said no, 2 unusable arguments "
-    "or files, 3 a check that could not tell, 130 interrupted. Data go to standard output, messages to standard error."
+    "or files, 3 a check that could not tell, 130 interrupted. Data go to standard output, messages to standard error. "
+    "`--verbose` works with every command: it prints how the question was read, the plan, and every note."
 )
 
 # What any call of the system may find none of, and no command can do without.
@@ -78,6 +79,7 @@ SHORTAGES = {
 }
 
 COMPLETION = "--install-completion"
+VERBOSE = "--verbose"
 
 # Of how many objects more than before it is looked whether some are a cycle. Modules and what a run keeps are tens of
 # thousands, none of them in one, and to look after each 700, as Python does, takes a tenth of a command's time.
@@ -96,7 +98,7 @@ def main() -> NoReturn:
     with suppress(KeyboardInterrupt):
         try:
             with interrupts_kept():
-                status = _status_of(sys.argv[1:] or ["--help"])
+                status = _status_of(_details_taken(sys.argv[1:]) or ["--help"])
         except Exception as error:
             # Pydantic makes an error of its own of what is raised while it builds a model, as where one is imported.
             if not ended or KeyboardInterrupt.__name__ not in str(error):
@@ -111,6 +113,14 @@ def main() -> NoReturn:
             sys.stdout.flush()
         os.kill(os.getpid(), signal.SIGTERM)
     sys.exit(ExitStatus.INTERRUPTED)
+
+
+def _details_taken(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments without `--verbose`, which every command has, and note that it was there."""
+    if VERBOSE not in arguments:
+        return arguments
+    os.environ["TOLLBAR_VERBOSE"] = "1"
+    return [one for one in arguments if one != VERBOSE]
 
 
 def _interrupt(ended: list[int], number: int) -> NoReturn:

@@ -35,7 +35,6 @@ from tollbar.core.words import enumeration
 from tollbar.lab.measure import schedule
 from tollbar.lab.workloads.operation import beyond_memory
 from tollbar.report import terminal
-from tollbar.report.sections.against import first_sentences
 from tollbar.study import Question, Study, asking, plan
 from tollbar.study.plan import Plan
 
@@ -112,19 +111,20 @@ def ask(
         needed_s = schedule.of_plan(planned)
         if needed_s > ABOUT * within_s:
             about = units.show_seconds(needed_s)
-            terminal.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
+            terminal.say(f"  {FEWEST_BLOCKS} blocks are the fewest for an interval: about {about}")
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
         planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
         try:
-            judged = measuring.carry_out(planned, store, report=report, within_s=within_s)
+            judged = measuring.carry_out(planned, store, report=report, within_s=within_s, briefly=True)
         finally:
             # As many as were measured: how long an operation takes was not known before it was proved.
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])
     if save is not None:
         terminal.say(f"  study      {save}")
-    show(judged, as_json=json)
-    if not json:
-        _print(first_sentences(judged.studies[0]))
+    if json:
+        show(judged, as_json=True)
+    else:
+        terminal.show_judgement(judged, asked=True)
     return status_of(judged)
 
 
@@ -170,11 +170,11 @@ def _read(question: Question, blocks: int) -> Study:
 
 
 def _say(question: Question, planned: Plan) -> None:
-    """How the words were understood, each coordinate with its values."""
+    """Print how the words were understood, each coordinate with its values, where the user wants details."""
     names = ", ".join(dict.fromkeys(str(receipt["name"]) for receipt in planned.receipts.values()))
-    terminal.say(f"  question   {planned.studies[0].study.question}")
+    terminal.say_detail(f"  question   {planned.studies[0].study.question}")
     for name, values in {**question.echo, "provider": names}.items():
-        terminal.say(f"  {name:<10} {values}")
+        terminal.say_detail(f"  {name:<10} {values}")
 
 
 def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
@@ -191,9 +191,3 @@ def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
         are = "is" if len(alone) == 1 else "are"
         what = f"{enumeration(alone)} {are} not in {usual}, so that all are performed by {spec}"
         yield f"{what}; `provider={usual}` asks for the others where they usually are"
-
-
-def _print(sentences_: list[str]) -> None:
-    terminal.stdout().print()
-    for sentence in sentences_:
-        terminal.stdout().print(sentence, markup=False)

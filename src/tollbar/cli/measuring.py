@@ -71,15 +71,17 @@ def carry_out(
     until_s: float | None = None,
     exactly: bool = False,
     places: Sequence[RoleMachine] = (),
+    briefly: bool = False,
 ) -> Judgement:
     """Measures, judges and reports a plan into its store, and closes that.
 
     `within_s` has each study take about so many seconds, by as many blocks as that needs; `until_s` has one study be
-    done at about that moment of the monotonic clock; `exactly`: just as many blocks as were said. What interrupts it
+    done at about that moment of the monotonic clock; `exactly`: just as many blocks as were said. `briefly`: the
+    plan is shown with `--verbose` only, because an answer follows in seconds. What interrupts it
     (KeyboardInterrupt) is handed on, once it is said how to go on.
     """
     try:
-        _say_plan(planned, store)
+        _say_plan(planned, store, terminal.say_detail if briefly else terminal.say)
         _measure(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places)
         # While no other process may write the run: what is judged is what the look is noted for.
         store.note_interim_look()
@@ -160,6 +162,8 @@ def _measure(
                 found = machine.fingerprint()
                 quiet_ns = analysis.by_chain_ns(found, event.chain_ns)
                 moments.keep_best(lab.probed_machine(found), event.readings, quiet_ns)
+            elif isinstance(event, Estimated):
+                terminal.say_detail(_words_of_estimate(event))
             elif (words := _words(event)) is not None:
                 terminal.say(words)
 
@@ -171,11 +175,14 @@ def _steps(events: Iterator[Event]) -> Iterator[Event]:
         yield event
 
 
+def _words_of_estimate(event: Estimated) -> str:
+    about = units.show_seconds(event.about_s)
+    return f"  measure    {event.batches} batches, about {about} (estimated from the proofs)"
+
+
 def _words(event: Event) -> str | None:
     """Return the line for an event; None where it has none."""
     match event:
-        case Estimated(batches, about_s):
-            return f"  measure    {batches} batches, about {units.show_seconds(about_s)} by what the proofs took"
         case NothingCompared(name, asked):
             return f"  precision  {name}: nothing was compared, so that {percent(asked)} means nothing"
         case PrecisionReached(name, asked, blocks):
@@ -192,10 +199,10 @@ def _known(widest: WidestToll) -> str:
     return f"the widest toll, of {widest.title}, is {known}"
 
 
-def _say_plan(planned: Plan, store: Store) -> None:
+def _say_plan(planned: Plan, store: Store, say: Callable[[str], None]) -> None:
     about = units.show_seconds(schedule.of_plan(planned))
-    terminal.say(f"  plan       {len(planned.cells)} cells, about {about}")
-    terminal.say(f"  data       {store.directory}/")
+    say(f"  plan       {len(planned.cells)} cells, about {about}")
+    say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         terminal.say(f"warning: {where} is passed over: {reason}", "yellow")
     fewest = FEWEST_BLOCKS

@@ -61,6 +61,7 @@ from tollbar.report.sections.uses import uses_listing
 from tollbar.report.sections.waits import waits_listing
 from tollbar.report.sections.warnings import warnings
 from tollbar.results import Run
+from tollbar.study import ASKED
 from tollbar.study.definition import QUICK_CHUNK_S, QUICK_ROUNDS
 
 # More findings than these would keep the chart from the first screen.
@@ -301,7 +302,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
                 scaling_listing(study, judgement.run.fingerprint),
                 roles_listing(study, judgement.run),
                 negotiated_listing(study),
-                None if told_apart(study) else uses_listing(study),
+                None if told_apart(study) or study.about.name == ASKED else uses_listing(study),
                 waits_listing(study),
             ],
         ),

@@ -4,13 +4,25 @@
 """
 
 from tollbar.report.terminal.markdown import show_brief_markdown, show_comparison_markdown, show_markdown
-from tollbar.report.terminal.streams import print_json, print_plain, say, say_error, say_log, stderr, stdout
+from tollbar.report.terminal.streams import (
+    be_verbose,
+    print_json,
+    print_plain,
+    say,
+    say_detail,
+    say_error,
+    say_log,
+    stderr,
+    stdout,
+)
 from tollbar.report.terminal.tables import show_brief, show_comparison, show_judgement, show_published, show_rows
 
 __all__ = [
+    "be_verbose",
     "print_json",
     "print_plain",
     "say",
+    "say_detail",
     "say_error",
     "say_log",
     "show_brief",

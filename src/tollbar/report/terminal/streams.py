@@ -19,6 +19,8 @@ from tollbar.core.errors import TollbarError, printable
 
 # What a log is read in.
 WIDTH_UNKNOWN = 120
+# `--verbose` sets it, so that all parts of a command see it.
+VERBOSE = "TOLLBAR_VERBOSE"
 
 
 class _Console(Console):
@@ -76,6 +78,22 @@ def print_plain(text: str) -> None:
 def print_json(value: object) -> None:
     """Prints one document, and nothing else, to standard output."""
     print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def be_verbose() -> None:
+    """Print details from now on: how a question was read, the plan, and every note."""
+    os.environ[VERBOSE] = "1"
+
+
+def is_verbose() -> bool:
+    """Return whether the user asked for details."""
+    return VERBOSE in os.environ
+
+
+def say_detail(text: str) -> None:
+    """Print a message that only `--verbose` shows."""
+    if is_verbose():
+        say(text)
 
 
 def say(text: str, style: str | None = None) -> None:

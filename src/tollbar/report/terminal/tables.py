@@ -11,9 +11,13 @@ from rich.markup import escape
 from rich.text import Text
 
 from tollbar.core.errors import one_line
+from tollbar.core.words import left_out
 from tollbar.report.blocks import Brief, Listing, Table
 from tollbar.report.terminal import layout
-from tollbar.report.terminal.streams import stdout, table_width
+from tollbar.report.terminal.streams import is_verbose, stdout, table_width
+
+# More would keep the answer from the screen; the report has them all.
+MOST_NOTES = 3
 
 if TYPE_CHECKING:
     # What takes long to import is imported by what needs it: a check of policies needs no judge.
@@ -21,33 +25,43 @@ if TYPE_CHECKING:
     from tollbar.report.sections.published import Published
 
 
-def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
-    """Prints what was published and what became of it, then every study's answer, as wide as there is room."""
+def show_judgement(judgement: Judgement, *, everything: bool = False, asked: bool = False) -> None:
+    """Print published figures next to measured ones, then every study's answer, as wide as there is room.
+
+    `asked`: the user typed the question, which is not repeated.
+    """
     from tollbar.report.page import briefs
     from tollbar.report.sections.published import together
 
     for part in together(judgement):
         show_published(part)
     for brief in briefs(judgement, everything=everything):
-        show_brief(brief)
+        show_brief(replace(brief, question="") if asked else brief, everything=everything)
 
 
-def show_brief(brief: Brief) -> None:
-    """Prints what is said of a study, or in answer to a decision, as wide as there is room."""
+def show_brief(brief: Brief, *, everything: bool = False) -> None:
+    """Print a study, or the answer of a decision, as wide as there is room: the answer, its tables, then notes."""
     width = table_width()
     _print([Text("")])
-    _say(brief.question, width, "bold", indent="")
-    _say(brief.headline, width, indent="")
-    for line in brief.how:
-        _say(line, width, "dim", indent="")
+    if brief.question:
+        _say(brief.question, width, "dim", indent="")
+    _say(brief.headline, width, "bold", indent="")
     for listing in brief.listings:
         _show_listing(listing, width)
-    for fact in brief.missing:
-        _say(fact, width)
-    for note in brief.notes:
-        _say(note, width, "dim")
-    for warning in brief.warnings:
-        _say(f"warning: {warning}", width, "yellow")
+    if brief.how:
+        _print([Text("")])
+    for line in brief.how:
+        _say(line, width, "dim", indent="")
+    notes = [
+        *((fact, "") for fact in brief.missing),
+        *((f"warning: {warning}", "yellow") for warning in brief.warnings),
+        *((note, "dim") for note in brief.notes),
+    ]
+    shown = notes if everything or is_verbose() else notes[:MOST_NOTES]
+    for text, style in shown:
+        _say(text, width, style)
+    for line in left_out(len(notes) - len(shown), "note", "`--verbose`, or the report"):
+        _say(line, width, "dim")
 
 
 def show_published(part: Published) -> None:
