@@ -73,7 +73,7 @@ READERS: Mapping[str, Reader] = {
     "server": Reader("toy/server.toml", lambda path: servers.read(path.parent), [
         HERE / "toy/servers/toy/server.toml", PACKAGE / "catalog/servers/nginx/server.toml"]),
     "policy": Reader("ours.toml", lambda path: policies.policy(str(path)), [
-        PACKAGE / "catalog/policies" / f"{name}.toml" for name in ("tlsref-modern-6.0", "owasp-password-storage-2026-06")]),
+        POLICIES / f"{name}.toml" for name in ("tlsref-modern-6.0", "owasp-password-storage-2026-06")]),
     "project": Reader("tollbar.toml", policies.read_project, [HERE / "readers/tollbar.toml"]),
     "mix": Reader("mix.toml", mix.read, [HERE.parent / "docs/mix.toml"]),
     "inventory": Reader("cbom.json", price.read, sorted((HERE / "inventories").glob("*.json"))),
