@@ -1,6 +1,6 @@
-"""The judge: what a run's trials say, and what they cannot say.
+"""Judge of a run: tolls, contrasts and verdicts on published claims, made from its trials.
 
-Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on published claims.
+Reads a `Run` and measures nothing.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ __all__ = [
 
 
 def judge(run: Run) -> Judgement:
-    """All that a run's trials say, study by study. Reads nothing else, and says the same each time."""
+    """Return the judgement of a run, study by study, made from its trials alone; equal runs give equal judgements."""
     known = quickness(run)
     return Judgement(run, tuple(judge_study(study_run, known) for study_run in run.studies))
 
 
 def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJudgement:
-    """All that one study's trials say; `known` is what its run's probes say of quiet moments, by default its own."""
+    """Return the judgement of one study; `known` is its run's quickness, by default that of the study's own probes."""
     study = study_run.study
     terms = Terms.of(study_run)
     ledger = Ledger(study_run.rows, terms, study.measure.cost, study.family, known)

@@ -1,4 +1,4 @@
-"""From which share of hits on what costs something to fill pays: where its cost meets that of doing without it."""
+"""Break-even points: the share of hits at which a way that must be filled first costs the same as doing without it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from tollbar.results import Row
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """From which share on a way that has to be filled first costs less than doing without it."""
+    """Share from which a way that has to be filled first costs less than doing without it."""
 
     setting: str
     row: Row
-    """What does without it."""
+    """Cell that does without it."""
     line: tuple[Row, ...]
-    """What was measured with it, at several shares."""
+    """Cells that were measured with it, at several shares."""
     tolls: tuple[Toll, ...]
-    """What is judged of each of these beside that, the least share first."""
+    """Tolls of these cells against `row`, the least share first."""
     at: Interval | None
-    """In the setting's unit, and beyond what there is of it where it never pays, or always; None: its cost does not
-    fall with the share, or nothing was measured of both."""
+    """Share in the setting's unit; beyond the possible values if the way never pays, or always. None: its cost does not
+    fall with the share, or one side was not measured.
+    """
 
 
 def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
-    """One for each cell that a family's settings say is done without, and each line of cells beside it."""
+    """Return one result for each cell without the way (the setting's `breaks_even_with`) and each line of cells
+    compared with it.
+    """
     return tuple(
         BreakEven(
             name,
@@ -45,7 +48,9 @@ def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
 
 
 def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tuple[Row, tuple[Row, ...]]]:
-    """Each measured cell at these values, and those that differ from it in them and among each other in the setting."""
+    """Yield each measured cell at these values, with the cells that differ from it only in them and from each other
+    only in the setting.
+    """
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
     for row in rows:
         if any(row.coordinates.get(other) != value for other, value in without.items()):

@@ -1,4 +1,4 @@
-"""Claims: a published comparison, tried again here."""
+"""Claims: published comparisons, tested again here."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tollbar.results import Row, StudyRun
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 from tollbar.study.plan.pairs import claimed, matching
 
-# Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
-# claim says, which is how much more than the other one has. Of ×1.12 that is a hundredth, and not a tenth. The study's
-# own margin is the least of it: a claim that two are alike holds where a toll between them would be free.
+# Published figures are rounded and often read off a chart, to about a tenth. The tolerance is a tenth of the claimed
+# excess over the other side: for ×1.12 a hundredth, not a tenth. It is at least the study's margin, so that a claim of
+# equality holds where a toll would be free.
 _TOLERANCE = 0.10
 
 
 class ClaimVerdict(StrEnum):
-    """What became of a published ratio."""
+    """Outcome of testing a published ratio."""
 
     STILL_TRUE = "still true"
     SMALLER = "smaller"
@@ -33,34 +33,34 @@ class ClaimVerdict(StrEnum):
     INVERTED = "inverted"
     CANNOT_TELL = "cannot tell"
     NOT_TESTABLE = "not testable here"
-    """Nothing here can try it; the reason says why."""
+    """Claim that cannot be tested here; the reason is given."""
     NOT_JUDGED = "not judged"
-    """An absolute figure, beside today's: another machine's says nothing of this one."""
+    """Absolute figure, printed next to today's: a figure of another machine proves nothing about this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What was published beside the same of this machine."""
+    """Published claim with the same quantity measured on this machine."""
 
     claim: Claim
     at: Mapping[str, Value]
-    """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
+    """Coordinates that both cells share: the provider, and the settings that the claim does not fix."""
     ratio: Interval | None = None
-    """In the claim's own direction and metric: the one's capacity over the other's, for example."""
+    """Ratio in the claim's own direction and metric, for example one capacity over the other."""
     all_samples: Interval | None = None
-    """The same, noisy."""
+    """Ratio over all samples, noisy ones included."""
     verdict: ClaimVerdict = ClaimVerdict.CANNOT_TELL
     reason: str | None = None
     values: tuple[tuple[float, str], ...] = ()
-    """The claim's metric of the one cell, and of the other where it compares two, each with its unit."""
+    """Claim's metric of the first cell, and of the second if the claim compares two, each with its unit."""
     rates: tuple[float, float] | None = None
-    """Requests a second that both sides were measured at."""
+    """Requests a second at which both sides were measured."""
     by_source: BySource | None = None
-    """The claim's first cell by the statistic that its source prints."""
+    """Claim's first cell by the statistic that its source prints."""
 
 
 BySourceOf = Callable[[Row, Row], BySource | None]
-"""A source's statistic of one cell, and its ratio to another; None where too little was measured for it."""
+"""Source's statistic of one cell, and its ratio to another; None if too little was measured for it."""
 
 _STATISTICS: Mapping[Statistic, BySourceOf] = {
     "mean-error-deviation": mean_error_deviation,
@@ -69,7 +69,7 @@ _STATISTICS: Mapping[Statistic, BySourceOf] = {
 
 
 def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[ClaimResult, ...]:
-    """One result for each place where a claim can be tried, and one that says why where there is none."""
+    """Return one result for each place where a claim can be tested, or one with the reason if there is none."""
     study = study_run.study
     return tuple(
         result
@@ -79,18 +79,18 @@ def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Cl
 
 
 def _by_source(claim: Claim, statistic: Statistic | None) -> BySourceOf | None:
-    """The statistic, for a claim that is of the same metric."""
+    """Return the source's statistic if it is of the claim's metric."""
     return _STATISTICS[statistic] if statistic and STATISTIC_OF[statistic] == claim.metric else None
 
 
 def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) -> ClaimVerdict:
-    """What becomes of what was published, the least and the most of it; `ratio` is measured in the same direction.
+    """Return the verdict on a published range of ratios (least, most); `ratio` is measured in the same direction.
 
-    Within `margin` of one there is no difference worth the name, and so none to be inverted.
+    A ratio within `margin` of one is no relevant difference, and cannot be inverted.
     """
     least, most = published
-    # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
-    # that both are equal has no side to be inverted from, and any difference is more than it says.
+    # Ratios below one, such as ×0.5, are judged by their inverse, by the same rules. A claim that both are equal has no
+    # side to be inverted from: any difference is larger than it claims.
     if most < 1 or least < 1 == most or (least <= 1 and ratio.estimate < 1):
         ratio, least, most = ratio.inverse, 1 / most, 1 / least
     low, high = _tolerated(least, margin)[0], _tolerated(most, margin)[1]
@@ -104,9 +104,10 @@ def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) 
 
 
 def _tolerated(published: float, margin: float) -> tuple[float, float]:
-    """The ratios that are still the published one: the excess a tenth more or less, or `margin` where that is wider.
+    """Return the range that counts as the published ratio: its excess a tenth more or less, or `margin` if that is
+    wider.
 
-    Both ends move with what was published, without a jump; of the reciprocal ratio they are the reciprocals.
+    Both ends change with the published ratio without a jump; for the reciprocal ratio they are the reciprocals.
     """
     if published < 1:
         low, high = _tolerated(1 / published, margin)
@@ -117,10 +118,9 @@ def _tolerated(published: float, margin: float) -> tuple[float, float]:
 
 
 def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
-    """What becomes of a claim that says only which of the two has `more` or `less`.
+    """Return the verdict on a claim that gives only an order: which of the two has `more` or `less`.
 
-    By how much was not said, so that any more is still more; but within `margin` of one there is no difference worth
-    the name, and that is less than was said.
+    The claim gives no amount, so any interval beyond one is *still true*. A ratio within `margin` of one is *smaller*.
     """
     if order == "less":
         ratio = ratio.inverse
@@ -143,7 +143,7 @@ def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf |
 
 
 def _figures(claim: Claim, ledger: Ledger, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
-    """What was published of one cell, and what is measured of it."""
+    """Yield the published figure of one cell with the measured value of each matching cell."""
     rows = matching(ledger.rows, claim.of)
     if not rows:
         yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_JUDGED, reason=_why_no_pair(claim, ledger.rows))
@@ -172,7 +172,9 @@ def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf 
 
 
 def _grown(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
-    """Of the ratio at the second value of what grows over that at the first, in each place that has both."""
+    """Yield the ratio at the second value of the growing coordinate over that at the first, for each place that has
+    both.
+    """
     places: dict[tuple[tuple[str, Value], ...], dict[int, tuple[Row, Row]]] = {}
     for of, over, at in claimed(claim, ledger.rows):
         elsewhere = tuple(sorted((name, value) for name, value in at.items() if name not in claim.grows))
@@ -192,10 +194,10 @@ def _grown(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
 def _between(
     untried: ClaimResult, before: tuple[Row, Row], now: tuple[Row, Row], ledger: Ledger, terms: Terms
 ) -> ClaimResult:
-    """How a ratio has changed from the first of two places to the second."""
+    """Return the change of a ratio from the first of two places to the second."""
     claim, what, ends = untried.claim, _quantity(untried.claim), (before, now)
     found = [ledger.compare(*end, what) for end in ends]
-    # What was not measured is said before what limited the rest.
+    # Reasons why something was not measured come before limits on the rest.
     for reason in (*(toll.reason for toll in found), *(_limited(what, end) for end in ends)):
         if reason is not None:
             return replace(untried, reason=reason)
@@ -206,7 +208,7 @@ def _between(
     if noises[0] is None or noises[1] is None:
         return replace(untried, reason="its noise is not known")
     if Moments.ALL in (first.moments, second.moments):
-        # A ratio of quiet moments and one of all moments would differ by the machine.
+        # A quotient of a quiet and a noisy ratio would contain the machine's noise: take all samples on both sides.
         first, second = first_all, second_all
     sides = first, second, first_all, second_all
     if claim.order == "wider":
@@ -218,7 +220,7 @@ def _between(
         if first.estimate < 1:
             first, second, first_all, second_all = (side.inverse for side in sides)
     ratio, all_samples = quotient(second, first), quotient(second_all, first_all)
-    # Noise may have taken either of both ratios so far, and away from the other.
+    # Noise may have moved the two ratios in opposite directions, so their reaches multiply.
     verdict = _judge(claim, widened(ratio, reach(noises[0]) * reach(noises[1])), terms)
     why = "the interval or the noise reaches across a border: add blocks"
     return replace(
@@ -277,19 +279,21 @@ def _quantity(claim: Claim) -> Quantity:
 
 
 def _limited(what: Quantity, rows: Sequence[Row]) -> str | None:
-    """Why what a load's users noticed says little of the servers; None where it does not, or they noticed nothing."""
+    """Return why the metric of a load's users reflects little of the servers; None if it reflects them, or is another
+    metric.
+    """
     if not what.is_noticed:
         return None
     for row in rows:
         limit = limit_of([trial for trial in row.trials if trial.outcome is Outcome.OK])
-        # A server that has time to spare could answer more, and is no slower to answer for it.
+        # A server with idle time could answer more requests, but answers no slower because of it.
         if limit is not None and (limit is not Limit.NOT_SATURATED or what.metric == "throughput"):
             return f"{row.title}: {limit}, so that its {METRICS[what.metric].title} says little of the server"
     return None
 
 
 def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
-    """Why a ratio has no interval: how many blocks there are, and how many were needed if there are fewer."""
+    """Return why a ratio has no interval: the number of blocks, and the number needed if there are fewer."""
     own, others = ledger.sides(of, over)
     both = {visit.block for visit in own} & {visit.block for visit in others}
     carry = f", and {ratio.n} carry the ratio" if ratio.n < len(both) else ""
@@ -299,7 +303,7 @@ def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
 
 
 def widened(ratio: Interval, floor: float) -> Interval:
-    """The interval that a claim's verdict is made from: never narrower than the noise floor, either way.
+    """Return the interval for a claim's verdict: never narrower than the noise floor on either side of the estimate.
 
     A border nearer to the estimate than the A/A pairs came to one cannot be distinguished from it.
     """
@@ -310,7 +314,7 @@ def widened(ratio: Interval, floor: float) -> Interval:
 def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
     if claim.ratio is not None:
         return judge_ratio(ratio, claim.ratio, terms.margin)
-    # Of what is wider the ratio is one of differences: there is more of it.
+    # For `wider` the ratio is one of differences, which must be more.
     return judge_order(ratio, "less" if claim.order == "less" else "more", terms.margin)
 
 

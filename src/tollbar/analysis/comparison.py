@@ -1,4 +1,4 @@
-"""Two runs side by side: what has changed from one to the other, beyond what either interval leaves open?"""
+"""Comparison of two runs: changes that exceed what either interval leaves open."""
 
 from __future__ import annotations
 
@@ -27,73 +27,73 @@ At = frozenset[tuple[str, Value]]
 """Coordinates, in no order."""
 
 Changed = Literal["cost", "ratio"]
-"""What has changed: CPU time per operation, or its ratio to the baseline of the same run."""
+"""Changed quantity: CPU time per operation, or its ratio to the baseline of the same run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One row as two runs found it."""
+    """One row as measured in two runs."""
 
     row: Row
-    """In the first run."""
+    """Row in the first run."""
     other_row: Row
     one: Interval | None
-    """Its ratio to its baseline; None for a baseline."""
+    """Ratio to its baseline in the first run; None for a baseline."""
     other: Interval | None
     cost: Interval | None = None
     """Nanoseconds per operation, quiet."""
     other_cost: Interval | None = None
     trusts: tuple[Trust, ...] = ()
-    """Those of its study in both runs."""
+    """Trust of its study in both runs."""
 
     @property
     def ratio_change(self) -> Interval | None:
-        """The second ratio over the first, with what both intervals leave open."""
+        """Second ratio over the first, with the uncertainty of both intervals."""
         return quotient(self.other, self.one) if self.one and self.other else None
 
     @property
     def cost_change(self) -> Interval | None:
-        """The second cost over the first, with what both intervals leave open."""
+        """Second cost over the first, with the uncertainty of both intervals."""
         return quotient(self.other_cost, self.cost) if self.cost and self.other_cost else None
 
     @property
     def changes(self) -> Mapping[Changed, Interval | None]:
-        """Both changes by what has changed."""
+        """Both changes by the quantity that has changed."""
         return {"cost": self.cost_change, "ratio": self.ratio_change}
 
     @property
     def relative_difference(self) -> float | None:
-        """How far the second ratio is from the first, as a share of the first."""
+        """Distance of the second ratio from the first, as a share of the first."""
         return abs(self.other.estimate / self.one.estimate - 1) if self.one and self.other else None
 
     @property
     def overlap(self) -> bool | None:
-        """Whether the two ratios' intervals have anything in common."""
+        """True if the two ratios' intervals overlap; None if a run has no ratio."""
         if not self.one or not self.other:
             return None
         return self.one.low <= self.other.high and self.other.low <= self.one.high
 
     def is_near(self, of: Changed, above: float) -> bool:
-        """Whether a steady neighbour that a run cannot exclude may have moved a change across this share."""
+        """Return whether a steady neighbour that a run cannot exclude may have moved a change across this share."""
         change = self.changes[of]
         return change is not None and is_near(change, 1 + above, *self.trusts)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What has the same name in both runs and is not the same thing, so that it is not compared."""
+    """Rows with the same name in both runs that differ in definition, and are not compared."""
 
     study: str
     reason: str
-    """In what the two differ, the first run's before the second's."""
+    """Difference of the two, the first run's value before the second's."""
     rows: int
     of: tuple[Changed, ...] = ("cost", "ratio")
-    """What of them is not compared."""
+    """Quantities that are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Increase:
-    """A row that became dearer, by more than was asked for with the whole interval."""
+    """Row whose cost or ratio rose by more than the requested share, with its whole interval."""
 
     study: str
     pair: RowChange
@@ -112,13 +112,13 @@ class Comparison:
     """Libraries and servers that have another version in the second run: `openssl 3.0.19 → 3.0.20`."""
     studies: Mapping[str, tuple[RowChange, ...]]
     unmatched: Mapping[str, tuple[tuple[Row, ...], tuple[Row, ...]]]
-    """For each study of either run, the rows that were measured in that run and not in the other."""
+    """Rows of each study of either run that were measured in that run and not in the other."""
     families: Mapping[str, Family] = field(default_factory=dict)
-    """Each study's, by which its rows are named."""
+    """Family of each study, by which its rows are named."""
     left_out: tuple[LeftOut, ...] = ()
-    """What both have by name and is not alike, and why."""
+    """Rows that both runs have by name but with different definitions, with the reason."""
     failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Of rows that were measured in the first run and failed in the second: why, by study and key."""
+    """Reasons of failure, by study and key, for rows that were measured in the first run and failed in the second."""
 
     @property
     def pairs(self) -> tuple[RowChange, ...]:
@@ -126,44 +126,45 @@ class Comparison:
 
     @property
     def alone(self) -> Mapping[str, tuple[int, int]]:
-        """For each study, how many rows each run has that the other has not."""
+        """Number of rows in each study that only the first run has, and that only the second has."""
         return {study: (len(one), len(other)) for study, (one, other) in self.unmatched.items()}
 
     @property
     def without_partner(self) -> tuple[int, int]:
-        """How many rows each run has, in all studies, that the other has not."""
+        """Number of rows in all studies that only the first run has, and that only the second has."""
         return sum(one for one, _ in self.alone.values()), sum(other for _, other in self.alone.values())
 
     @property
     def median_difference(self) -> float | None:
-        """The median relative difference of the ratios; None where there are none to be compared."""
+        """Median relative difference of the ratios; None if there are no ratios to compare."""
         found = [d for pair in self.pairs if (d := pair.relative_difference) is not None]
         return median(found) if found else None
 
     @property
     def noisy(self) -> int:
-        """How many ratios are compared noisy, because a core was not quiet enough in one of the runs."""
+        """Number of ratios compared noisy, because a core was not quiet enough in one of the runs."""
         return sum(pair.one is not None and pair.one.moments is Moments.ALL for pair in self.pairs)
 
     @property
     def overlapping(self) -> float | None:
-        """The share of ratios whose intervals overlap; None where there are none to be compared."""
+        """Share of ratios whose intervals overlap; None if there are no ratios to compare."""
         found = [pair.overlap for pair in self.pairs if pair.overlap is not None]
         return sum(found) / len(found) if found else None
 
     @property
     def gone(self) -> Mapping[str, tuple[Row, ...]]:
-        """The rows that were measured in the first run and not in the second: they failed there, or are not in it."""
+        """Rows that were measured in the first run and not in the second: they failed there, or are not in it."""
         return {study: one for study, (one, _) in self.unmatched.items() if one}
 
     def unjudged(self, of: Changed = "ratio") -> int:
-        """How many rows both runs have of which nothing can be said, because they are not alike."""
+        """Return the number of rows in both runs that cannot be compared, because their definitions differ."""
         return sum(left.rows for left in self.left_out if of in left.of)
 
     def tellable(self, of: Changed = "ratio", above: float = math.inf) -> int:
-        """How many rows would show a rise by some more than this share: the interval of their change is narrower.
+        """Return the number of rows in which a rise above this share would show: the interval of their change is
+        narrower.
 
-        By any at all, where the share is nought: those that have an interval.
+        With a share of 0, every row with an interval counts.
         """
         changes = (pair.changes[of] for pair in self.pairs if not pair.is_near(of, above))
         return sum(
@@ -171,10 +172,10 @@ class Comparison:
         )
 
     def increases(self, above: float, of: Changed = "ratio") -> tuple[Increase, ...]:
-        """What became dearer by more than this share, its whole interval beyond it.
+        """Return the rows that became more expensive by more than this share, with their whole interval.
 
-        By ratios to baselines unless costs are asked for: these move with the machine from one run to the next, by more
-        than the intervals of either run know of.
+        Uses ratios to baselines unless costs are requested: costs move with the machine from one run to the next, by
+        more than the intervals of either run account for.
         """
         return tuple(
             Increase(study, pair, of, change)
@@ -190,11 +191,11 @@ class Comparison:
 def compare(
     one: Judgement, other: Judgement, *, across_machines: bool = False, across_methods: bool = False
 ) -> Comparison:
-    """The rows that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
+    """Return the rows that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
 
-    Like is set beside like: studies of one question, family, cost and load, choices with the same parameters, and
-    ratios to the same baseline. Raises TollbarError if there is no such row in both, or they were not measured alike; a
-    row that one run has and could not measure is in both.
+    Only equal things are compared: studies of one question, family, cost and load, choices with the same parameters,
+    and ratios to the same baseline. Raises TollbarError if no row of both runs can be compared, or if they were not
+    measured in the same way. A row that one run has and could not measure counts as in both.
     """
     method.refuse_mixed((one.run.method, other.run.method), across_methods=across_methods)
     mine_at, theirs_at = one.run.nodes, other.run.nodes
@@ -250,7 +251,7 @@ def compare(
 
 
 def _unlike(one: Study, other: Study) -> str | None:
-    """In what two studies of one name are not the same; None: they are."""
+    """Return the difference between two studies of one name; None if they are the same."""
     if one.family.name != other.family.name:
         return f"another family: {one.family.name} / {other.family.name}"
     if one.measure.cost != other.measure.cost:
@@ -266,7 +267,7 @@ def _unlike(one: Study, other: Study) -> str | None:
 def _paired(
     name: str, own: Mapping[At, _Measured], others: Mapping[At, _Measured], families: tuple[Family, Family] | None
 ) -> tuple[tuple[RowChange, ...], list[LeftOut]]:
-    """The rows that are alike, and what is not: choices with other parameters, ratios to another baseline."""
+    """Return the rows that can be compared, and those with other parameters or ratios to another baseline."""
     pairs: list[RowChange] = []
     reasons: Counter[tuple[str, tuple[Changed, ...]]] = Counter()
     for at, seen in own.items():
@@ -290,7 +291,7 @@ def _paired(
 
 
 def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | None:
-    """What a choice does otherwise in the second run: `another scrypt: n 16384 / 32768`."""
+    """Return the change of a choice's parameters in the second run: `another scrypt: n 16384 / 32768`."""
     found = [family.choices[choice].setting for family in families if choice in family.choices]
     if len(found) < len(families) or found[0] == found[1]:
         return None
@@ -300,20 +301,22 @@ def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | Non
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What one run found of a row."""
+    """Measurement of a row in one run."""
 
     row: Row
     cost: Interval
     ratio: Interval | None
     all_cost: Interval | None
-    """Noisy, which both runs have: of unlike work a quiet one and this differ by what neighbours did."""
+    """Cost over all samples: compared if only one run's cost is quiet, because quiet and noisy costs differ by the
+    neighbours' load.
+    """
     all_samples: Interval | None
     against: At | None
-    """What its baseline is; None where it has none."""
+    """Coordinates of its baseline; None without one."""
 
 
 def _found(study: StudyJudgement) -> Mapping[At, _Measured]:
-    """The rows that were measured, by what each is."""
+    """Return the measured rows by their coordinates."""
     tolls = {t.row.key: t for t in study.tolls if t.row.key != t.against.key}
     all_samples = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + ALL_SAMPLES}
     at = {row.key: _at(row) for row in study.rows}
@@ -336,13 +339,13 @@ def _interval(m: Measurement, confidence: float) -> Interval:
 
 
 def _at(row: Row) -> At:
-    """What a row is: `libcrypto` and `libcrypto:system` are one provider, and a version is none."""
+    """Return a row's coordinates: `libcrypto` and `libcrypto:system` are one provider, and versions do not count."""
     at = {**row.coordinates, "provider": libraries.normal(str(row.coordinates["provider"]))}
     return frozenset(at.items())
 
 
 def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
-    """What has another version in the second of two rows that stand for the same, once each."""
+    """Return the libraries and servers with another version in the second of two paired rows, once each."""
     found: dict[str, None] = {}
     for one, other in rows:
         for mine, theirs in ((one.provider, other.provider), (one.server_version, other.server_version)):
@@ -352,6 +355,6 @@ def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
 
 
 def upgrade(one: str, other: str) -> str:
-    """`openssl 3.0.19 → 3.0.20`: the name once, where it is the same."""
+    """Return `openssl 3.0.19 → 3.0.20`, with the name once if both have the same."""
     name, _, version = other.partition(" ")
     return f"{one} → {version if version and one.partition(' ')[0] == name else other}"

@@ -1,4 +1,4 @@
-"""Contrasts: what one value of a setting costs beside another, all else equal."""
+"""Contrasts: the cost of one value of a setting compared with another, all else equal."""
 
 from __future__ import annotations
 
@@ -20,36 +20,39 @@ Where = Mapping[str, tuple[Value, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """One value of a setting for another, over pairs of cells that differ in nothing else and have one verdict."""
+    """One value of a setting compared with another, over pairs of cells that differ in nothing else and have one
+    verdict.
+    """
 
     setting: str
     value: Value
     for_value: Value
     where: Mapping[str, tuple[Value, ...]]
-    """What the pairs have in common, where pairs that disagreed were split; empty when they agree."""
+    """Coordinates that the pairs have in common, if pairs that disagreed were split; empty if they agree."""
     pairs: int
     low: float
-    """The least of the pairs' intervals."""
+    """Smallest lower end of the pairs' intervals."""
     high: float
-    """The most of them."""
+    """Largest upper end of the pairs' intervals."""
     least: float
-    """The least of the pairs' estimates."""
+    """Smallest of the pairs' estimates."""
     most: float
     verdict: Verdict
     more_blocks: int | None
     members: tuple[Toll, ...] = ()
-    """The pairs themselves."""
+    """Pairs of cells, one toll each."""
     are_alike: bool = False
-    """Whether verdicts differ although the pairs' ratios do not. No place is named then: one that is searched for after
-    the verdicts are known is found by chance in up to half of all studies."""
+    """True if verdicts differ although the pairs' ratios do not. No place is named then: a place searched for after the
+    verdicts are known is found by chance in up to half of all studies.
+    """
 
 
 def contrasts(study_run: StudyRun, ledger: Ledger) -> tuple[Contrast, ...]:
-    """For each setting, the server and the provider: each value against the first one it can be compared with.
+    """Compare each value of each setting, of the server and of the provider with the first one it can be compared with.
 
-    Every two cells that differ in nothing else are a pair with a verdict of its own. Pairs that have the same verdict
-    are gathered, and what is shown is their range: pairs that disagree are never averaged. See `pairs.contrasted` for
-    which values are compared: there are too many to set each beside every other.
+    Every two cells that differ in nothing else are a pair with a verdict of its own. Pairs with the same verdict are
+    grouped, and their range is reported: pairs that disagree are never averaged. `pairs.contrasted` selects the values
+    to compare, because there are too many to compare each with every other.
     """
     study = study_run.study
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
@@ -97,13 +100,14 @@ def _of_values(name: str, value: Value, for_value: Value, members: Sequence[Toll
 
 
 def _where(setting: str, group: Sequence[Toll], others: Sequence[Toll]) -> Where:
-    """What pairs of one verdict have in common that no other pair has: one coordinate, or two together.
+    """Return the coordinates that pairs of one verdict share and no other pair has: one coordinate, or two together.
 
-    Of several the one with the fewest values. Empty where all pairs agree, and where nothing so simple divides them.
+    If several qualify, returns the one with the fewest values. Empty if all pairs agree, or nothing that simple divides
+    them.
     """
     if not others:
         return {}
-    # But for the setting, both cells of a pair stand alike.
+    # Both cells of a pair have equal coordinates except for the setting.
     own_at, others_at = ([member.row.coordinates for member in of] for of in (group, others))
     names = [n for n in own_at[0] if n != setting and all(n in at for at in (*own_at, *others_at))]
     own = {name: tuple(dict.fromkeys(at[name] for at in own_at)) for name in names}

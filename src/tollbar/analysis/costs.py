@@ -16,7 +16,7 @@ from tollbar.results import Row
 
 
 class Costs(Visited):
-    """What every cell of a study cost, worked out once."""
+    """Cost of every cell of a study, computed once."""
 
     def __init__(
         self,
@@ -28,50 +28,53 @@ class Costs(Visited):
     ) -> None:
         super().__init__(rows, terms, metric, family, quickness)
         self.repeated = tuple(row for row in rows if row.repeats)
-        """Those that were measured beside themselves: the baselines, and one cell of each other kind of work."""
+        """Cells with A/A pairs: the baselines, and one cell of each other kind of work."""
         self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
         self._spreads: dict[Moments, Spread | None] = {}
 
     def best_cost(self, row: Row) -> Interval | None:
-        """Nanoseconds per operation while the core is quiet, as far as it was; None where nothing was measured."""
+        """Return nanoseconds per operation over quiet samples, or over all if too few are quiet; None if nothing was
+        measured.
+        """
         return self._best((row,), self._cost, row)
 
     def all_samples(self, row: Row) -> Interval | None:
-        """Nanoseconds per operation over all samples; None where nothing was measured."""
+        """Return nanoseconds per operation over all samples; None if nothing was measured."""
         return self._cost(Moments.ALL, row)
 
     def best_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
-        """One cell's quiet cost over another's; a baseline's over itself is its repeat's over its own.
+        """Return one cell's quiet cost over another's; for a baseline over itself, its repeat's cost over its own.
 
-        None where no block has both. Where the core was not quiet in blocks enough, or probes miss more of one
-        side than of the other, it is the ratio of all samples, and says so.
+        None if no block has both. If the core was not quiet in enough blocks, or probes miss more of one side than of
+        the other, it is the ratio of all samples, and marked as such.
         """
         return self._best((row, against), self._ratio, row, against, confidence or self.confidence)
 
     def crossing(self, at: Sequence[float], line: Sequence[Row], level: Row) -> Interval | None:
-        """Where the line through the costs of cells that stand `at` these places falls to that of `level`."""
+        """Return where the line through the costs of cells at the places `at` falls to the cost of `level`."""
         visits = [self.visits(row) for row in line]
         found = partial(stats.crossing, at, visits, self.visits(level), confidence=self.confidence)
         return self._best((*line, level), found)
 
     def added(self, rows: Sequence[Row], weights: Sequence[float], moments: Moments | None = None) -> Interval | None:
-        """The sum of these cells' costs, each times its weight: nanoseconds per operation.
+        """Return the sum of these cells' costs, each times its weight: nanoseconds per operation.
 
-        Of these moments; quiet where it was, if none are said. None where no block holds all of them.
+        Uses samples of these `moments`; without them the quiet ones, if there are enough. None if no block holds all
+        cells.
         """
         of = [self.visits(row) for row in rows]
         found = partial(stats.added, of, weights, confidence=self.confidence)
         return self._best(rows, found) if moments is None else found(moments)
 
     def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
-        """One weighted sum of these cells' costs over another; None as `added`."""
+        """Return one weighted sum of these cells' costs over another; None as for `added`."""
         of = [self.visits(row) for row in rows]
         found = partial(stats.ratio_of_sums, of, above, below, confidence=self.confidence)
         return self._best(rows, found)
 
     def _best(self, rows: Sequence[Row], of: Callable[..., Interval | None], *what: object) -> Interval | None:
-        """Quiet, where the core of these cells was quiet in blocks enough; else noisy."""
+        """Return the quiet result if the core of these cells was quiet in enough blocks, else the noisy one."""
         is_quiet = self.quickness.was_ever_quiet and self.is_even(rows)
         quiet = of(Moments.QUIET, *what) if is_quiet else None
         if quiet is not None and quiet.is_bounded:
@@ -85,10 +88,10 @@ class Costs(Visited):
         return self._costs[key]
 
     def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
-        """The ratio with an interval by its own variance and the shared one.
+        """Return the ratio with an interval by its own variance and the shared one.
 
-        Disturbed work suffers from neighbours' states that outlast a run, unlike work unequally: blocks of one run do
-        not show how that varies. So the wider interval counts there; A/A pairs suffer alike.
+        Neighbours' states that outlast a run disturb unlike work unequally, and blocks of one run do not show how that
+        varies. So the wider interval counts for all samples, except for A/A pairs, whose sides suffer equally.
         """
         ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
         if ratio is None or spread is None:
@@ -98,7 +101,7 @@ class Costs(Visited):
         return ratio if moments is Moments.ALL and row.key != against.key and is_own_wider else moderated
 
     def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
-        """The ratio with an interval by its own variance alone."""
+        """Return the ratio with an interval by its own variance alone."""
         key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
             is_told = moments is Moments.ALL or self.is_even((row, against))
@@ -107,7 +110,7 @@ class Costs(Visited):
         return self._ratios[key]
 
     def _spread(self, moments: Moments) -> Spread | None:
-        """The variance that ratios to baselines and of A/A pairs share in these moments."""
+        """Return the variance that ratios to baselines and those of A/A pairs share in these moments."""
         if moments not in self._spreads:
             against = [(row, self.by_key.get(row.against or "")) for row in self.rows]
             pairs = [(row, other) for row, other in against if other is not None and other.key != row.key]
@@ -121,5 +124,5 @@ class Costs(Visited):
 
 
 def _by_design(row: Row, against: Row) -> float:
-    """The variance of a ratio's logarithm, in those of one trial: a baseline measured twice has half of it."""
+    """Return the variance of a ratio's logarithm in one trial's; a baseline measured twice adds half of one."""
     return 1.5 if against.repeats and row.key != against.key else 2.0

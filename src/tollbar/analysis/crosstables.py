@@ -1,4 +1,4 @@
-"""Tables that a study asks for: what each cell of them costs, by itself or beside the one that the table names."""
+"""Tables that a study requests: the cost of each cell, alone or compared with the cell that the table names."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tollbar.study.plan.pairs import tabled
 
 @dataclass(frozen=True, slots=True)
 class CrossCell:
-    """One cell of a table that a study asks for."""
+    """One cell of a table that a study requests."""
 
     row: Row
     cost: Interval | None
-    """Nanoseconds per operation, quiet; in a table of another metric, what was observed of that."""
+    """Nanoseconds per operation, quiet; in a table of another metric, the observed value."""
     over: Row | None
-    """What the table compares it with: itself, where it is that."""
+    """Cell that the table compares it with; the cell itself if it is that one."""
     toll: Toll | None = None
-    """Against that; None in a table of costs, of the cell that others are compared with, and where it has no ratio."""
+    """Toll against `over`; None in a table of costs, for the `over` cell itself, and without a ratio."""
     unit: str = "ns/op"
     reason: str | None = None
-    """Why there is no cost, or no ratio where the table has ratios."""
+    """Reason why there is no cost, or no ratio in a table of ratios."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it is the cell that the table compares others with."""
+        """True for the cell that the table compares others with."""
         return self.over is not None and self.over.key == self.row.key
 
     @property
@@ -48,31 +48,31 @@ class CrossCell:
 
 @dataclass(frozen=True, slots=True)
 class CrossTableResult:
-    """A table that a study asks for."""
+    """Table that a study requests."""
 
     table: CrossTable
     cells: tuple[CrossCell, ...]
-    """Those that were planned, one at most in each place."""
+    """Planned cells, at most one in each place."""
 
     @property
     def rows(self) -> tuple[Value, ...]:
-        """The values that its rows are for."""
+        """Values of the table's rows."""
         return tuple(dict.fromkeys(cell.row.coordinates[self.table.rows] for cell in self.cells))
 
     @property
     def columns(self) -> tuple[Value, ...]:
-        """The values that its columns are for."""
+        """Values of the table's columns."""
         return tuple(dict.fromkeys(cell.row.coordinates[self.table.columns] for cell in self.cells))
 
     def at(self, row: Value, column: Value) -> CrossCell | None:
-        """The cell in this place; None where none was planned."""
+        """Return the cell in this place; None if none was planned."""
         place = row, column
         names = self.table.rows, self.table.columns
         return next((c for c in self.cells if tuple(c.row.coordinates[name] for name in names) == place), None)
 
 
 def crosstables(study_run: StudyRun, ledger: Ledger) -> tuple[CrossTableResult, ...]:
-    """One result for each table, with every cell that was planned for it; none where claims' cells alone were."""
+    """Return one result for each table, with every cell planned for it; none if only the claims' cells were planned."""
     if study_run.study.measure.cells == "claimed":
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""Decisions: from an interval to a verdict, and how far an unclear one is from its verdict."""
+"""Decisions: from an interval to a verdict, and the distance of an unclear interval from its verdict."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from tollbar.results import StudyRun
 
 # A study of fifty times the length to settle one row is not worth running: that row is too near the margin.
 _HOPELESS = 50
-# Of the error that all looks together may make, so much is for the first, which is the only one as a rule: six blocks
-# can carry it, as they can 95 %, and its intervals are a twentieth wider.
-# Of a look: from the fiftieth on a double cannot tell less of it from none, and all of them together are no 1e-10.
+# Least error of one look: from the fiftieth on a double cannot distinguish a smaller error from zero, and all such
+# looks together spend less than 1e-10.
 _LEAST_ERROR = 2.0**-52
+# The first look, as a rule the only one, gets this share of the error of all looks: six blocks support it as they do
+# 95 %, and its intervals are a twentieth wider.
 _FIRST_LOOK = 0.80
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a study's verdicts are held to."""
+    """Rules for a study's verdicts: the threshold and the confidence."""
 
     threshold: float
-    """The smallest difference that matters, as a share."""
+    """Smallest difference that matters, as a share."""
     interim_looks: int
-    """How many times the run was judged, this time included."""
+    """Number of times the run was judged, this time included."""
 
     @classmethod
     def of(cls, study_run: StudyRun) -> Terms:
@@ -35,29 +36,29 @@ class Terms:
 
     @property
     def margin(self) -> float:
-        """Ratios between one over this and this are too small to matter."""
+        """Ratio 1 + `threshold`: ratios between its inverse and itself are too small to matter."""
         return 1 + self.threshold
 
     @property
     def confidence(self) -> float:
-        """What every interval of this study has.
+        """Confidence of every interval of this study.
 
-        A run that is judged, found unclear and given more blocks has a second chance to be wrong. The first look may
-        be wrong in 4 of 100, and each later one spends half of what is left of 5: 0.5, 0.25, 0.125 … However many
-        looks there are, the chance that the interval at *any* of them misses, on either side, stays below 0.05.
+        A run that is judged, found unclear and given more blocks has a second chance to be wrong. The first look may be
+        wrong in 4 of 100, and each later one spends half of what is left of 5: 0.5, 0.25, 0.125 … For any number of
+        looks, the chance that the interval at *any* of them misses, on either side, stays below 0.05.
         """
         return _confidence(self.interim_looks)
 
     @property
     def next_confidence(self) -> float:
-        """What every interval would have if blocks were added now."""
+        """Confidence of every interval if blocks were added now."""
         return _confidence(self.interim_looks + 1)
 
 
 def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
-    """The verdict on a ratio of costs, where noise alone may make ratios of up to `floor`: see `reach`.
+    """Return the verdict on a ratio of costs, where noise alone may make ratios of up to `floor`: see `reach`.
 
-    Without a floor (the baseline had no repeat, or too few) nothing is known of the noise, nor decided.
+    Without a floor (the baseline had no repeat, or too few) the noise is unknown, and the verdict is unclear.
     """
     if floor is None:
         return Verdict.UNCLEAR
@@ -72,23 +73,23 @@ def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
 
 
 def apart(noise: Interval) -> float:
-    """How far A/A pairs came out from one, as a ratio above it."""
+    """Return the distance of A/A pairs from one, as a ratio above it."""
     return max(noise.estimate, 1 / noise.estimate)
 
 
 def reach(noise: Interval) -> float:
-    """How far from one noise alone may have taken a ratio: the far end of the A/A pairs' interval.
+    """Return the largest ratio that noise alone may make: the far end of the A/A pairs' interval, as a ratio above one.
 
-    Not their estimate: A/A pairs at ×1.000 whose interval reaches to ×1.02 leave it open that this lab makes ×1.02 of
-    what is equal.
+    The estimate would be too small: A/A pairs at ×1.000 whose interval reaches to ×1.02 do not exclude that this lab
+    measures equal costs as ×1.02.
     """
     return max(noise.high, 1 / noise.low if noise.low > 0 else math.inf)
 
 
 def suffers(ratio: Interval, all_samples: Interval | None, terms: Terms) -> Literal["more", "less"] | None:
-    """Whether what disturbs the machine makes one cell dearer by more, or less, than the other.
+    """Return whether disturbance raises one cell's cost `more` or `less` than the other's; None if neither.
 
-    The two ratios are apart by more than the threshold, and each is outside the other's interval.
+    The two ratios differ by more than the threshold, and each is outside the other's interval.
     """
     if all_samples is None or ratio.moments is Moments.ALL or not (ratio.is_bounded and all_samples.is_bounded):
         return None
@@ -101,10 +102,11 @@ def suffers(ratio: Interval, all_samples: Interval | None, terms: Terms) -> Lite
 
 
 def jointly(ratio: Interval, comparisons: int) -> Interval:
-    """The interval of a ratio that is one of so many compared at once: together they miss no oftener than one did.
+    """Return the interval of a ratio that is one of `comparisons` made at once: jointly they miss no oftener than one
+    did.
 
-    Bonferroni: each has the error that is allowed, divided by their number. Intervals are Student's over blocks, in
-    logarithms, so that it is wider by the ratio of the two quantiles.
+    Bonferroni: each has the allowed error divided by their number. Intervals are Student's over blocks, in logarithms,
+    so that it is wider by the ratio of the two quantiles.
     """
     if comparisons < 2 or not ratio.is_bounded:
         return ratio
@@ -116,10 +118,10 @@ def jointly(ratio: Interval, comparisons: int) -> Interval:
 
 
 def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | None:
-    """About how many further blocks would decide an unclear ratio; None where it is hopeless.
+    """Return the approximate number of further blocks that would decide an unclear ratio; None if it is hopeless.
 
-    If the estimate is the truth, the interval's width and the noise floor shrink as one over the square
-    root of the blocks, and start a little wider because the next look must be paid for.
+    If the estimate is the truth, the interval's width and the noise floor shrink as one over the square root of the
+    blocks, and start a little wider because the next look must be paid for.
     """
     fewest = FEWEST_BLOCKS
     if not ratio.is_bounded:
@@ -131,7 +133,7 @@ def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | Non
     noise = wider * math.log(floor)
     margin = math.log(terms.margin)
     effect = abs(math.log(ratio.estimate))
-    # Each pair: how much room there is, and what must shrink until it fits in.
+    # Each pair: the available room, and the width that must shrink to fit into it.
     to_be_free = ((margin - effect, half_width), (margin, noise))
     to_be_found = ((effect - margin, half_width), (effect, half_width + noise))
     shrink = min(

@@ -1,4 +1,4 @@
-"""What each factor of a study costs, and whether what they cost together is the sum of that."""
+"""Factors: the cost of each factor of a study, and whether the costs of several add up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tollbar.study.plan.pairs import factored
 
 
 class Together(StrEnum):
-    """Whether choices that are made together cost the sum of what each costs by itself."""
+    """Verdict on whether choices made together cost the sum of their single costs."""
 
     ADDS_UP = "adds up"
     CHEAPER = "cheaper together"
@@ -26,27 +26,27 @@ class Together(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FactorPart:
-    """What factors add to the cost: one by itself, or several beyond what fewer of them add."""
+    """Cost that factors add: one alone, or several beyond what fewer of them add."""
 
     factors: tuple[str, ...]
     added: Interval
-    """Nanoseconds per operation, perhaps below nought."""
+    """Nanoseconds per operation, possibly negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What the first of two factors changes, as ratios to the cost without either: less one, the parts add up."""
+    """Changes by the first of two factors, as ratios to the cost without either; minus one, the parts add up."""
 
     whole: Interval
-    """All that it changes, without the second factor."""
+    """Whole change by the first factor, without the second."""
     alike: Interval
-    """What it changes where the second factor holds."""
+    """Change by the first factor where the second factor holds."""
     rest: Interval
-    """The whole, less that."""
+    """Whole change minus the change with the second factor."""
     verdicts: tuple[Verdict, Verdict, Verdict]
-    """On the three, in this order."""
+    """Verdicts on `whole`, `alike` and `rest`, in this order."""
     floor: float | None = None
-    """How far from one noise alone may take a ratio of these cells."""
+    """Largest ratio that noise alone may make of these cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +54,31 @@ class FactorsResult:
     """All combinations of a study's factors in one place, taken apart."""
 
     rows: tuple[Row, ...]
-    """That without any factor first, then that with the first, with the second, with these two, …, with all."""
+    """Cells in order: without any factor, with the first, with the second, with these two, …, with all."""
     costs: tuple[Interval, ...] = ()
-    """Nanoseconds per operation of each, over the blocks that all have."""
+    """Nanoseconds per operation of each cell, over the blocks that all have."""
     parts: tuple[FactorPart, ...] = ()
-    """Each factor's own, then of each two, then of all three: with the cost of the first cell they add up to that of
-    the last one."""
+    """Part of each factor, then of each two, then of all three: with the first cell's cost they add up to the last
+    cell's.
+    """
     beyond: Interval | None = None
-    """Nanoseconds per operation: the cost with all of them, less the sum of each one's own on top of the first's."""
+    """Nanoseconds per operation: the cost with all factors, minus the sum of each one's own and the first cell's."""
     ratio: Interval | None = None
-    """The same as a share: the cost with all of them over that sum."""
+    """Cost with all factors over that sum."""
     verdict: Together = Together.CANNOT_TELL
     reason: str | None = None
-    """Why there is none."""
+    """Reason why there is no result."""
     split: Split | None = None
-    """Of two factors; None of three."""
+    """Split of two factors; None for three."""
 
     @property
     def reckoned(self) -> tuple[tuple[Row, Interval], ...]:
-        """Each cell with its cost; none where they could not be taken apart."""
+        """Cells with their costs; empty if they could not be taken apart."""
         return tuple(zip(self.rows, self.costs, strict=False))
 
     @property
     def own(self) -> tuple[FactorPart, ...]:
-        """Of each factor by itself, in the study's order."""
+        """Part of each factor alone, in the study's order."""
         return tuple(part for part in self.parts if len(part.factors) == 1)
 
 
@@ -90,13 +91,13 @@ _TOGETHER = {
 
 
 def factors(study_run: StudyRun, ledger: Ledger) -> tuple[FactorsResult, ...]:
-    """One result for each place in which all combinations of the study's factors were planned."""
+    """Return one result for each place in which all combinations of the study's factors were planned."""
     names = tuple(study_run.study.factors)
     return tuple(_result(names, rows, ledger) for rows in factored(study_run.study, ledger.rows))
 
 
 def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> FactorsResult:
-    """Cells are numbered by their factors: bit by bit, in the order of the names."""
+    """Return the result of one place; bit n of a cell's number tells whether it has the n-th factor."""
     for row in rows:
         why = ledger.why_unmeasured(row)
         if why is not None:
@@ -104,7 +105,7 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
     singles = [1 << bit for bit in range(len(names))]
     together = [bits for some in range(1, len(names) + 1) for bits in combinations(range(len(names)), some)]
     whole = _weights(len(rows), {len(rows) - 1: 1.0})
-    # The sum of what each costs by itself, on top of what is there without any.
+    # Sum of the single costs of the factors on top of the cost without any.
     summed = _weights(len(rows), {0: 1.0 - len(names), **dict.fromkeys(singles, 1.0)})
     costs = [ledger.added(rows, _weights(len(rows), {cell: 1.0})) for cell in range(len(rows))]
     effects = [ledger.added(rows, _effect(sum(1 << bit for bit in bits), len(rows))) for bits in together]
@@ -118,7 +119,7 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
     floor = reach(noise) if noise else None
     return FactorsResult(
         rows,
-        # All are of the same blocks: where one is known, so are the others.
+        # All costs are of the same blocks: if one is known, so are the others.
         tuple(cost for cost in costs if cost is not None),
         tuple(
             FactorPart(tuple(names[bit] for bit in bits), added)
@@ -133,7 +134,7 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
 
 
 def _split(rows: Sequence[Row], ledger: Ledger, floor: float | None) -> Split | None:
-    """What the first factor changes without the second, with it, and the one less the other."""
+    """Return the first factor's change without the second, its change with it, and the difference."""
     without, both = (0.0, 1.0, 0.0, 0.0), (1.0, 0.0, -1.0, 1.0)
     rest = [one - other for one, other in zip((1.0, 1.0, 0.0, 0.0), both, strict=True)]
     found = [ledger.ratio_of_sums(rows, above, (1.0, 0.0, 0.0, 0.0)) for above in (without, both, rest)]
@@ -145,14 +146,14 @@ def _split(rows: Sequence[Row], ledger: Ledger, floor: float | None) -> Split | 
 
 
 def split_as_one_of(among: int, split: Split, terms: Terms) -> Split:
-    """The same with intervals that hold together with so many others, and with the verdicts that these carry."""
+    """Return the split with intervals that hold jointly among this number, and the verdicts that these support."""
     whole, alike, rest = (jointly(ratio, among) for ratio in (split.whole, split.alike, split.rest))
     first, second, third = (decide(ratio, split.floor, terms) for ratio in (whole, alike, rest))
     return replace(split, whole=whole, alike=alike, rest=rest, verdicts=(first, second, third))
 
 
 def _effect(of: int, cells: int) -> list[float]:
-    """Weights that make of the cells' costs what these factors cost together, beyond what fewer of them cost."""
+    """Return weights that make of the cells' costs the joint cost of these factors beyond that of fewer of them."""
     within = [cell for cell in range(cells) if cell & of == cell]
     return _weights(cells, {cell: (-1.0) ** (of.bit_count() - cell.bit_count()) for cell in within})
 

@@ -1,7 +1,7 @@
-"""Grain: how long a chunk or a slice lasts between its probes, and how much of a neighbour these miss.
+"""Grain: the time between the probes of a chunk or slice, and the share of a neighbour that they miss.
 
-Where quiet lasts a millisecond, most chunks of 5 ms between two quick probes met a neighbour in between, and few slices
-of 0.5 ms did. A ratio of the one to the other has that neighbour on one side alone.
+If quiet lasts a millisecond, most chunks of 5 ms between two quick probes met a neighbour in between, and few slices of
+0.5 ms did. In a ratio of the two, that neighbour is on one side only.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from tollbar.analysis.probes import probes_of
 from tollbar.core.arrays import grouped, np
 from tollbar.core.records import Chunks, Outcome, Trial
 
-# Fewer windows tell no share.
+# Fewer windows give no reliable share.
 _ENOUGH = 20
 
 
-# A chunk of long operations has few slices, and few probes within it: those with fewer than this share of the most that
-# a chunk has tell nothing.
+# A chunk of long operations has few slices, and few probes within it: chunks with fewer slices than this share of the
+# maximum are ignored.
 _FINE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """How much of a neighbour two quick probes miss, by the time between them."""
+    """Share of a neighbour that two quick probes miss, by the time between them."""
 
     lasts_ns: Sequence[float] = (0.0,)
     missed: Sequence[float] = (0.0,)
-    """As a share of the cost of work that suffers as the probe does."""
+    """Missed share of the cost of work that suffers as the probe does."""
     slice_ns: float = 0.0
-    """Duration of a slice, in the middle; 0: the run has none."""
+    """Median duration of a slice; 0: the run has none."""
 
     def missed_in(self, lasts_ns: np.ndarray, operations: np.ndarray) -> float:
-        """Return how much is missed in chunks of these durations, over all operations; 0 if the run has no slices.
+        """Return the share missed in chunks of these durations, over all operations; 0 if the run has no slices.
 
-        A chunk shorter than two slices has a part in proportion, and one longer than all chunks with slices as much as
-        those.
+        For a chunk shorter than two slices the share is proportional; for one longer than all chunks with slices it is
+        that of the longest.
         """
         if not len(lasts_ns):
             return 0.0
@@ -45,15 +45,15 @@ class Grain:
 
     @property
     def missed_in_slice(self) -> float:
-        """Return how much is missed in a slice."""
+        """Share missed in a slice."""
         return self.missed_in(np.array([self.slice_ns]), np.ones(1))
 
 
 def grain_of(trials: Iterable[Trial], longest_quick_ns: float) -> Grain:
-    """Learn from chunks with slices how much their first and last probes miss of what the probes in between tell.
+    """Estimate the share that chunks' first and last probes miss, from the probes between their slices.
 
-    Only probes decide, so that this is no look at costs. The share of inner probes that are not quick is multiplied by
-    how much longer these take in the middle.
+    Uses probes only, so that it does not look at costs. The share of inner probes that are not quick is multiplied by
+    their median slowdown.
     """
     block, chunk, wall_ns, before_ns, after_ns = _slices(trials).T
     if not len(chunk):
@@ -72,19 +72,19 @@ def grain_of(trials: Iterable[Trial], longest_quick_ns: float) -> Grain:
         within = (chunk[first] == chunk[last]) & begins[first] & ends[last]
         first, last = first[within], last[within]
         if len(first) < _ENOUGH:
-            # Quiet is so rare that two quick probes so far apart tell nothing of the time between them.
+            # Quiet is so rare that two quick probes this far apart give no information about the time between them.
             lasts_ns.append(max(slices * apart_ns, lasts_ns[-1] + 1))
             missed.append(anywhere)
             continue
         lasts_ns.append(float((time_by[last + 1] - time_by[first] - after_ns[last]).mean()))
         slow = _at_least(slow_by[last] - slow_by[first], in_block[first])
-        # A parabola through two quick ends: the sum of its inner points is so many times its mean.
+        # Assumes a parabola through two quick ends: the sum of its inner points is its mean × (slices - 1 / slices).
         missed.append(slower * slow / (slices - 1 / slices))
     return Grain(lasts_ns, missed, float(np.median(wall_ns)))
 
 
 def _at_least(values: np.ndarray, of_block: np.ndarray) -> float:
-    """The mean of these values less its standard error over blocks, or 0 if that is more."""
+    """Return the mean of these values minus its standard error over blocks, at least 0."""
     windows, sums = np.bincount(of_block), np.bincount(of_block, values)
     mean, blocks = float(sums.sum() / windows.sum()), int((windows > 0).sum())
     apart = float(((sums - mean * windows) ** 2).sum()) * blocks / max(blocks - 1, 1)
@@ -92,7 +92,7 @@ def _at_least(values: np.ndarray, of_block: np.ndarray) -> float:
 
 
 def _slices(trials: Iterable[Trial]) -> np.ndarray:
-    """(slice, 5): its block, the number of its chunk, how long it lasts, and the probes before and after it."""
+    """Return an array (slice, 5): block, chunk number, duration, probe before and probe after."""
     tables, slices, number = [], [], 0
     for trial in trials:
         chunks = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ())

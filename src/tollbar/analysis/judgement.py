@@ -1,4 +1,4 @@
-"""What the judge hands on: all that is judged of a study, and of all studies of a run."""
+"""Judgement: the values that the judge returns for a study, and for all studies of a run."""
 
 from __future__ import annotations
 
@@ -22,38 +22,40 @@ from tollbar.study import Study
 
 @dataclass(frozen=True, slots=True)
 class StudyJudgement:
-    """All that one study's trials say."""
+    """Judgement of one study by its trials."""
 
     study: StudyRun
     confidence: float
-    """Of every interval of this study: each further look leaves less error to spend."""
+    """Confidence of every interval of this study: each further look leaves less error to spend."""
     noise_floor: float | None
-    """How far from one A/A pairs came out, as a ratio above one: of the baseline where that was furthest."""
+    """Distance of the A/A pairs from one, as a ratio above one, at the baseline where it was largest."""
     noise: Interval | None
-    """The ratio of these A/A pairs: what a true ×1.00 came out as."""
+    """Ratio of these A/A pairs: the measured value of a true ×1.00."""
     measurements: tuple[Measurement, ...]
     tolls: tuple[Toll, ...]
     contrasts: tuple[Contrast, ...]
     claims: tuple[ClaimResult, ...]
     drift: float | None
-    """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
+    """Median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
     trust: Trust
     tables: tuple[CrossTableResult, ...] = ()
     factors: tuple[FactorsResult, ...] = ()
     scaling: tuple[ScalingResult, ...] = ()
-    """Each cell of several threads beside the same of one."""
+    """Cells with several threads compared with the same cells with one."""
     repeats: tuple[tuple[Row, Interval], ...] = ()
-    """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
+    """Cells that were measured twice, with the ratio of the two costs: each baseline, and a cell of each other kind."""
     break_evens: tuple[BreakEven, ...] = ()
     compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
-    """What is judged of any two cells; None where only what stands above is known."""
+    """Comparison of any two cells; None if only the values above are known."""
 
     view: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
-    """What is derived of all this for showing, by what makes it. A study with other rows or tolls has another view."""
+    """Cache of what the report derives from this judgement, by its maker. A study with other rows or tolls has another
+    view.
+    """
 
     @property
     def about(self) -> Study:
-        """The question, and all that was planned to answer it."""
+        """Study with its question, and all that was planned to answer it."""
         return self.study.study
 
     @property
@@ -63,7 +65,7 @@ class StudyJudgement:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All that a run says."""
+    """Judgement of a run, study by study."""
 
     run: Run
     studies: tuple[StudyJudgement, ...]

@@ -1,4 +1,4 @@
-"""What was judged of a run, kept in its directory as `judged.json`: its tolls, and how far to believe them."""
+"""Stored judgement: a run's tolls and the evidence for trusting them, as `judged.json` in its directory."""
 
 from __future__ import annotations
 
@@ -27,111 +27,113 @@ from tollbar.results.directory import JUDGED, MOST_BYTES, RESULTS, RESULTS_FILES
 from tollbar.study import Study
 
 FILE = JUDGED
-# Of a digest: as many hexadecimal digits as tell two states apart for certain.
+# Hexadecimal digits of a digest: enough to distinguish any two states.
 _DIGITS = 32
 NUMBERS = 1
-"""Version of the judged numbers: raised by hand by every change that gives the same run other numbers or verdicts."""
-# Bytes of a database's first page that SQLite changes where only a look is noted, or a copy is made: whether it has a
-# log, how often it and its schema were changed, and by which version. See "The Database Header" in its file format.
+"""Version of the judged numbers; must be raised by hand by every change that gives the same run other numbers or
+verdicts.
+"""
+# Bytes of a database's first page that SQLite changes when only a look is noted, or a copy is made: its log mode, the
+# change counters of the file and of the schema, and the writer's version. See "The Database Header" in its file format.
 _HEAD, _OF_THE_LAST_WRITER = 100, (slice(18, 20), slice(24, 28), slice(40, 44), slice(92, 100))
 _READ = 1 << 20
 
 
-# Twenty times those of a run of a thousand cells.
+# Twenty times the number for a run of a thousand cells.
 MOST_VALUES = 400_000
 MOST_TOLLS = 12_000
 """Limit of the tolls of a judgement, because each takes some 10 kB in a document: ten times those of a large run."""
 MOST_LETTERS = 8 << 20
 """Limit of the letters of a judgement's tolls with their cells: many tolls may name one long cell."""
-# A sender may write any number: one that no cost has, and that no text shows, is refused.
+# A sender may write any number: numbers beyond any cost, which no report can show, are refused.
 _MOST = 1e15
 Finite = Annotated[float, Field(ge=0, lt=_MOST, allow_inf_nan=False)]
 Freedom = Annotated[float, Field(ge=0.1, lt=_MOST, allow_inf_nan=False)]
 Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
-"""A coordinate, or a fact of a machine."""
-# In JSON's text: what may be a character that is checked for.
+"""Coordinate, or fact of a machine."""
+# Marks in JSON's text of characters that must be checked.
 _SPACES = str.maketrans("\n\u00a0", "  ")
 _ESCAPED = re.compile(r"\\[ubfr]")
 
 
 class NotCurrent(TollbarError):
-    """A run keeps no judgement of its results by the present judge; `tollbar report RUN` makes one."""
+    """Error: the run keeps no judgement of its results by the present judge; `tollbar report RUN` makes one."""
 
 
 class Kept(Strict, BaseModel):
-    """A table of the file."""
+    """Table of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class KeptCell(NamedTuple):
-    """A planned cell."""
+    """Planned cell."""
 
     coordinates: dict[str, Scalar]
-    """Its provider without a version, as studies name it."""
+    """Coordinates, with the provider without a version, as studies name it."""
     provider: str
-    """With its version."""
+    """Provider with its version."""
     server_version: str | None
     standing: Standing
 
 
 class KeptNoise(NamedTuple):
-    """The ratio of two measurements of one thing."""
+    """Ratio of two measurements of the same cell."""
 
     ratio: Finite
     low: Finite
     high: Finite
     freedom: Freedom | None
-    """None: as many as its blocks have."""
+    """Degrees of freedom; None: as many as its blocks have."""
     blocks: int
 
 
 class KeptToll(NamedTuple):
-    """A cell beside its baseline."""
+    """Cell compared with its baseline."""
 
     cell: int
     over: int
-    """Both by their places among the study's cells."""
+    """Place of the baseline among the study's cells; `cell` is the place of the cell."""
     ratio: Finite | None
     low: Finite | None
-    """None, as its high end: too few blocks for an interval."""
+    """Low end of the interval; None, like its high end, with too few blocks for an interval."""
     high: Finite | None
     verdict: Verdict
     blocks: int
     reason: str | None
-    """Why there is no ratio."""
+    """Reason why there is no ratio."""
     is_noisy: bool
-    """Whether the ratio is noisy: the core was quiet too seldom, or nothing probed it."""
+    """True if the ratio is noisy: the core was quiet too seldom, or nothing probed it."""
     freedom: Freedom | None = None
     """Degrees of freedom of its interval; None: as many as its blocks have."""
     noise: int | None = None
-    """Its repeats' ratio, by its place among the study's `noises`; None: it had no A/A pairs, or in too few blocks."""
+    """Place of its A/A pairs' ratio among the study's `noises`; None: it had no A/A pairs, or in too few blocks."""
 
 
 class KeptStudy(Kept):
-    """A study's tolls, and what tells whether to believe them."""
+    """Tolls of a study, with the evidence for trusting them."""
 
     name: str
     question: str
     family: str
     cost: str
     load: str
-    """A digest of what users ask of a server; empty where there is none."""
+    """Digest of the requests that users send to a server; empty without a load."""
     threshold: Finite
     confidence: Finite
     noise_floor: Finite | None
-    """How far from one A/A pairs came out, as a ratio above one."""
+    """Distance of the A/A pairs from one, as a ratio above one."""
     quiet_share: Finite | None
-    """The share of unselected moments in which the core was quiet; None: no core was probed."""
+    """Share of unselected moments in which the core was quiet; None: no core was probed."""
     cells_measured: int
     never_quiet: int
-    """Of these: those whose core was quiet in too few blocks."""
+    """Number of measured cells whose core was quiet in too few blocks."""
     wrong_claims: list[str]
-    """Of a self-test: what is known of its work and was found otherwise."""
+    """Claims about a self-test's known work that the measurement contradicts."""
     parameters: dict[str, dict[str, Scalar]]
-    """What each choice is performed with."""
+    """Parameters of each choice."""
     noises: list[KeptNoise] = []
-    """The ratios of what was measured twice, each once."""
+    """Ratios of the A/A pairs, each once."""
     cells: list[KeptCell]
     tolls: list[KeptToll]
 
@@ -145,7 +147,7 @@ class KeptStudy(Kept):
 
     @property
     def letters(self) -> int:
-        """The number of letters of its tolls as they are printed, each with its two cells and their parameters."""
+        """Number of letters of its tolls as printed, each with its two cells and their parameters."""
         own = len(self.name) + len(self.family) + len(self.cost) + len(self.load)
         settings = {name: len(repr(setting)) for name, setting in self.parameters.items()}
         cells = [
@@ -155,30 +157,30 @@ class KeptStudy(Kept):
 
     @property
     def agrees(self) -> bool:
-        """Whether no toll contradicts itself or the threshold."""
+        """True if no toll contradicts itself or the threshold."""
         return all(0 < one.low <= one.ratio <= one.high for one in self.noises) and all(
             _agrees(toll, 1 + self.threshold, has_repeats=self.noise_floor is not None) for toll in self.tolls
         )
 
 
 class KeptJudgement(Kept):
-    """The file."""
+    """The file `judged.json`."""
 
     numbers: int
-    """The version of the judged numbers."""
+    """Version of the judged numbers."""
     of: str
-    """A digest of what was judged."""
+    """Digest of the judged results."""
     method: int
-    """The version of the method that measured it."""
+    """Version of the method that measured them."""
     began_s: Finite | None
-    """Seconds since the epoch, of its first trial."""
+    """Start of its first trial, in seconds since the epoch."""
     studies: list[KeptStudy]
 
 
 def keep(judged: Judgement) -> KeptJudgement:
-    """Keeps in its directory what was judged of a run, where that can be written, and hands it on.
+    """Write the judgement of a run into its directory if that is writable, and return it.
 
-    Raises TollbarError where a number of it is none of a run.
+    Raises TollbarError if a number of it cannot be from a run.
     """
     trials = [trial for one in judged.studies for row in one.rows for trial in row.all_trials]
     try:
@@ -196,20 +198,20 @@ def keep(judged: Judgement) -> KeptJudgement:
         raise TollbarError(what, where=str(judged.run.directory)) from error
     except OSError as error:
         raise TollbarError(f"cannot be read: {error.strerror}", where=str(judged.run.directory)) from error
-    # What is no text of Unicode, such as a file's name, is in no judgement that is kept.
+    # A judgement with text that is not valid Unicode, such as a file's name, is not kept.
     with suppress(OSError, ValueError):
         text = kept.model_dump_json() + "\n"
-        # A run with a larger one is refused, by those who judge it too.
+        # A run with a larger judgement is refused, also by commands that judge it themselves.
         if len(text.encode()) <= MOST_BYTES[FILE]:
             write_atomically(judged.run.directory / FILE, text)
     return kept
 
 
 def read_kept(directory: Path) -> KeptJudgement:
-    """Return the judgement that a run keeps, if it is one of all its results by the present judge.
+    """Return the judgement that a run keeps, if it covers all its results and is by the present judge.
 
-    Raises NotCurrent where it is missing or another one, OSError where a file cannot be read, and TollbarError where it
-    has too many tolls, or a text in it would steer a terminal.
+    Raises NotCurrent if it is missing or outdated, OSError if a file cannot be read, and TollbarError if it has too
+    many tolls, or contains a text that would control a terminal.
     """
     try:
         text = read_text(directory / FILE)
@@ -225,7 +227,7 @@ def read_kept(directory: Path) -> KeptJudgement:
         # No command makes a smaller one.
         limit = f"{MOST_TOLLS:,} tolls and {units.show_bytes(MOST_LETTERS)} of their names"
         raise TollbarError(f"`{FILE}` has more than a comparison reads: at most {limit}", where=str(directory))
-    # As text it is seen at once that there is none.
+    # Fast check on the whole text: most files have no such character.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(said, str(directory / FILE))
     if kept.of != state(directory):
@@ -241,9 +243,10 @@ def _is_of_limited_size(studies: Sequence[KeptStudy]) -> bool:
 
 
 def _agrees(toll: KeptToll, margin: float, *, has_repeats: bool) -> bool:
-    """Whether the ratio lies in its interval, and the verdict is one that `judge.decisions.decide` gives of that.
+    """Return whether the ratio lies in its interval, and the verdict is one that `decide` can give for it.
 
-    How far noise may reach is not kept of each toll, so that unclear may be what looks decided, and never the reverse.
+    The reach of noise is not kept for each toll, so *unclear* is accepted where the interval alone would decide, never
+    the reverse.
     """
     ratio, low, high, verdict = toll.ratio, toll.low, toll.high, toll.verdict
     if ratio is None:
@@ -260,7 +263,7 @@ def _agrees(toll: KeptToll, margin: float, *, has_repeats: bool) -> bool:
 
 
 def state(directory: Path) -> str:
-    """Return a digest of all that a run's judgement is made from. Raises OSError."""
+    """Return a digest of everything that a run's judgement is made from. Raises OSError."""
     digest = hashlib.sha256()
     for path in (directory / "run.json", *sorted(_texts(directory))):
         with os.fdopen(open_file(path), "rb") as file:
@@ -273,7 +276,7 @@ def state(directory: Path) -> str:
 
 
 def _add_pages(digest: hashlib._Hash, path: Path) -> None:
-    """Add the content of a database: as rows of SQLite it would take ten times as long."""
+    """Add the content of a database as bytes, because reading it as rows would take ten times as long."""
     with os.fdopen(open_file(path), "rb") as file:
         if size := os.fstat(file.fileno()).st_size:
             digest.update(f"{path.name} {size}\n".encode())
@@ -293,7 +296,7 @@ def _texts(directory: Path) -> Iterator[Path]:
 def _study(judged: StudyJudgement) -> KeptStudy:
     study, trust = judged.about, judged.trust
     places = {row.key: number for number, row in enumerate(judged.rows)}
-    # A baseline's own toll is its repeat's, and a cell without a baseline has none.
+    # The toll of a baseline is its repeat's; a cell without a baseline has none.
     tolls = [one for one in judged.tolls if one.row.key != one.against.key]
     known = dict.fromkeys(noise for one in tolls if (noise := _noise(one.noise)))
     noises = {noise: number for number, noise in enumerate(known)}

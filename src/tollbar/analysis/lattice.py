@@ -1,7 +1,7 @@
 """Lattices: chunk times that are multiples of a tick, as a coarse clock or a sleeping scheduler makes them.
 
-Their intervals are tight about 1.00, 2.00 and 4.00, and wrong: a flush that waits for the
-scheduler's next tick makes 4 ms of anything from 1 to 4, and a clock of 10 ms counts a chunk of 5 ms as none or as 10.
+Their intervals are tight around 1.00, 2.00 and 4.00, and wrong: a flush that waits for the scheduler's next tick takes
+4 ms for anything from 1 to 4, and a clock of 10 ms counts a chunk of 5 ms as 0 or 10.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import partial
 from tollbar.core.arrays import np
 from tollbar.core.records import Chunks, Outcome, Trial
 
-# Of the scheduler, at 1000, 250 and 100 a second.
+# Ticks of the scheduler, at 1000, 250 and 100 a second.
 _TICKS_NS = (1_000_000, 4_000_000, 10_000_000)
-# A time this near to a multiple, as a share of the tick, counts as on it: 8 of 100 are by chance.
+# A time this near to a multiple, as a share of the tick, counts as on it: 8 of 100 do by chance.
 _NEAR = 0.04
-# More than by any chance, and still where half of the chunks were not held up.
+# More than chance explains, and still reached if half of the chunks were not held up.
 _MANY = 0.5
-# A chunk lasts for its minimum, which may be a multiple itself: a lattice has other multiples in use as well.
+# A chunk lasts for its minimum, which may be a multiple itself: a lattice must use other multiples as well.
 _ANOTHER = 0.1
-# Of a chunk's time, what is spent working by one that does not wait for anything.
+# Share of a chunk's time that a chunk works if it waits for nothing.
 _WORKS = 0.5
 # A clock whose step is this share of a chunk moves a cost by more than a study distinguishes.
 _COARSE = 0.005
@@ -32,14 +32,14 @@ _FEWEST_AT_WORK = 5
 
 
 def lattice(trials: Sequence[Trial]) -> str | None:
-    """What makes these trials' chunk times multiples of a tick, in words; None where they are none."""
+    """Return why these trials' chunk times are multiples of a tick; None if they are not."""
     columns = [Chunks.of(trial.chunks) for trial in trials if trial.outcome is Outcome.OK]
     has_worked = [np.array(one.operations) > 0 for one in columns]
     if sum(map(np.count_nonzero, has_worked)) < _FEWEST:
         return None
 
     def together(of: Callable[[Chunks], Sequence[int]]) -> np.ndarray:
-        """What chunks in which something was done have of this."""
+        """Return this column of all chunks that performed an operation."""
         return np.concatenate([np.array(of(one))[own] for one, own in zip(columns, has_worked, strict=True)])
 
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
@@ -51,12 +51,12 @@ def lattice(trials: Sequence[Trial]) -> str | None:
             return f"a CPU clock that moves in steps of {_ms(step_ns)}"
     wall_ns = together(lambda one: one.wall_ns)
     cpu_ns = together(partial(Chunks.paid, components=[*names]))
-    # What works while it lasts does not wait: where it ends with a tick, another program had its core in between.
+    # Work that never waits can end with a tick only because another program used its core in between.
     return next(_waits(wall_ns), None) if np.median(cpu_ns / wall_ns) < _WORKS else None
 
 
 def _waits(wall_ns: np.ndarray) -> Iterator[str]:
-    # The longest first: what is a multiple of 4 ms is one of 1 ms as well.
+    # The longest tick first: a multiple of 4 ms is a multiple of 1 ms as well.
     for tick_ns in sorted(_TICKS_NS, reverse=True):
         multiples = np.rint(wall_ns / tick_ns)
         on_it = (np.abs(wall_ns - multiples * tick_ns) <= _NEAR * tick_ns) & (multiples > 0)

@@ -1,4 +1,4 @@
-"""The ledger: what is judged of two cells of a study, by their costs or by anything else that was seen of both."""
+"""Ledger: comparisons of two cells of a study, by their costs or by any other metric that both have."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from tollbar.core.records import LoadRecord, Outcome, Trial
 from tollbar.core.stats import Interval, Moments
 from tollbar.results import Row
 
-# What users notice is one number a trial, of its throughput phase.
+# User metrics are one number a trial, of its throughput phase.
 _NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
 }
-# Units of what runners observe and the machine's neighbours change.
+# Units of runners' observations that the machine's neighbours change.
 _TIMES = ("ns/op", "us")
-# The noise of what is counted.
+# Noise of counted values, which are exact.
 _EXACT = Interval(1.0, 1.0, 1.0, 1.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What two cells are compared by: a metric, of all that take part or of one component."""
+    """Quantity by which two cells are compared: a metric, of all components or of one."""
 
     metric: str = "cost"
-    """`cost`; `capacity`, one over it; `wall`; what users notice; or what runners observe."""
+    """`cost`; `capacity`, one over it; `wall`; a metric of a load's users; or one that runners observe."""
     component: str | None = None
 
     @property
     def is_whole_cost(self) -> bool:
-        """Whether it is all CPU time, or one over it."""
+        """True if it is all CPU time, or one over it."""
         return self.metric in ("cost", "capacity") and self.component is None
 
     @property
     def is_inverse(self) -> bool:
-        """Whether more of it is less of what is measured."""
+        """True if a larger value means less of what is measured."""
         return self.metric == "capacity"
 
     @property
     def is_noticed(self) -> bool:
-        """Whether it is what a load's users notice, which says little of a server where something else limits it."""
+        """True for a metric of a load's users, which reflects little of a server if something else limits it."""
         return self.metric in _NOTICED
 
 
@@ -56,7 +56,7 @@ COST = Quantity()
 
 
 class Ledger(Costs):
-    """What every cell of a study cost, and what is judged of two of them."""
+    """Costs of every cell of a study, and comparisons of any two of them."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Ledger(Costs):
         self._worst: dict[tuple[tuple[str, ...] | None, Quantity], Interval | None] = {}
 
     def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
-        """What is judged of one cell beside another: by the study's cost, if nothing else is said.
+        """Compare one cell with another, by the study's cost unless another quantity is given.
 
-        Of a cell beside itself it is its repeat's. Without a ratio it says why there is none.
+        A cell compared with itself is compared with its repeat. A toll without a ratio has the reason.
         """
         noise = self.noise_for((row, against), what)
         toll = Toll(row, against, self.metric, noise_floor=apart(noise) if noise else None, noise=noise)
@@ -92,7 +92,7 @@ class Ledger(Costs):
             toll,
             ratio=ratio,
             all_samples=all_samples,
-            # What the ratio comes to at the other's cost, so that it has the ratio's own sign.
+            # The ratio's change at the other cell's cost, so that both have the same sign.
             difference=(ratio.estimate - 1) * its.estimate if its else None,
             verdict=verdict,
             more_blocks=more_blocks(ratio, floor, self.terms) if verdict is Verdict.UNCLEAR else None,
@@ -101,11 +101,11 @@ class Ledger(Costs):
         )
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
-        """The A/A pairs that say what noise may do to a ratio of these cells: those of their baselines, and of their
+        """Return the A/A pairs that bound the noise in a ratio of these cells: those of their baselines, and of their
         kind.
 
-        Of several those whose interval reaches furthest; the study's own where these cells have none. What is counted
-        is as it is, whatever the machine does.
+        If there are several, returns the pairs whose interval reaches furthest from one; if these cells have none, the
+        study's own. Counted quantities are exact on any machine.
         """
         if self._is_counted(what):
             return _EXACT
@@ -114,13 +114,12 @@ class Ledger(Costs):
         return self._worst_of(own, what) or self._worst_of(self.repeated, what)
 
     def noises(self, repeated: Iterable[Row], what: Quantity = COST) -> list[Interval]:
-        """The ratios of these cells' A/A pairs to themselves, of those that were measured twice in blocks enough."""
+        """Return the ratios of these cells' A/A pairs, for cells that were measured twice in enough blocks."""
         found = [self._noise(row, what) for row in repeated]
         return [noise for noise in found if noise is not None]
 
     def value(self, row: Row, what: Quantity) -> tuple[float, str] | None:
-        """The quantity of one cell over all samples, as a source has it, with its unit; None where it was not
-        measured."""
+        """Return the quantity of one cell over all samples, as sources print it, with its unit; None: not measured."""
         found = stats.cost(self._visits_by(row.trials, what), Moments.ALL, confidence=self.confidence)
         if found is None:
             return None
@@ -130,11 +129,11 @@ class Ledger(Costs):
         return found.estimate, units.get(what.metric, "ns/op")
 
     def observed(self, row: Row, metric: Metric) -> Interval | None:
-        """What its runners observed of a metric, on average; None where they did not."""
+        """Return the mean that its runners observed of a metric; None if they did not observe it."""
         return stats.cost(self.observing(row.trials, metric), Moments.ALL, confidence=self.confidence)
 
     def _worst_of(self, repeated: Sequence[Row], what: Quantity) -> Interval | None:
-        # A study may have thousands of baselines, and each of its cells asks for the worst of all.
+        # A study may have thousands of baselines, and each of its cells needs the worst of all.
         key = tuple(row.key for row in repeated) if repeated is not self.repeated else None, what
         if key not in self._worst:
             self._worst[key] = max(self.noises(repeated, what), key=reach, default=None)
@@ -148,7 +147,7 @@ class Ledger(Costs):
         return self._noises[key]
 
     def _ratios_of(self, row: Row, against: Row, what: Quantity) -> tuple[Interval | None, Interval | None]:
-        """The one's quantity over the other's: quiet where that could be had, and noisy."""
+        """Return one cell's quantity over the other's: the quiet ratio if there is one, and that of all samples."""
         if what.is_whole_cost:
             best = self.best_ratio(row, against)
             all_samples = self._ratio(Moments.ALL, row, against, self.confidence)
@@ -163,7 +162,7 @@ class Ledger(Costs):
     def _best_ratio(
         self, own: Visits, others: Visits, what: Quantity, *, is_even: bool
     ) -> tuple[Interval | None, Interval | None]:
-        """What is counted, and what only a throughput phase shows, is of all moments."""
+        """Return the two ratios; counted quantities and those of throughput phases exist for all samples only."""
         if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
             return None, None
         all_samples = stats.ratio(own, others, Moments.ALL, confidence=self.confidence)
@@ -189,7 +188,7 @@ class Ledger(Costs):
         return next((metric for metric in self.observed_metrics if metric.name == what.metric), None)
 
     def _is_counted(self, what: Quantity) -> bool:
-        """Whether it is what runners count, which is as it is whatever else the machine does; times are not."""
+        """Return whether runners count the quantity: counts do not depend on the machine's other load, times do."""
         observed = self._observed(what)
         return observed is not None and observed.unit not in _TIMES
 

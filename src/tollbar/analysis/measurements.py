@@ -1,4 +1,4 @@
-"""Measurements: what each cell cost in itself, for the tables."""
+"""Measurements: the cost and the other metrics of each cell, for the tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tollbar.core.stats import Interval, Moments
 from tollbar.results import Row
 from tollbar.study import is_paced
 
-# What a load client saw in the throughput phase of a trial.
+# Observations of a load client in the throughput phase of a trial.
 _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
@@ -25,24 +25,24 @@ _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
     "server-memory": lambda load: float(sum(c.memory_bytes for c in load.components.values())),
 }
 ROUND_TRIP = "network-round-trip-time"
-# CPU nanoseconds of either side in a chunk; where no process of the server is known, it has none.
+# CPU nanoseconds of either side in a chunk; the server side is empty if no process of the server is known.
 _OF_SIDE: dict[str, Callable[[Chunks], Sequence[float]]] = {
     "client-cpu": lambda chunks: chunks.paid([CLIENT]),
     "server-cpu": lambda chunks: chunks.paid([name for name in chunks.cpu_ns if name != CLIENT]),
 }
-# Above this the client's core is what limits the requests, below it the server's core has time to spare.
+# Above this share the client's core limits the requests; below it the server's core has idle time.
 BUSY = 0.70
 
 
 class Limit(StrEnum):
-    """Why requests a second say little of the server."""
+    """Reason why requests a second reflect little of the server."""
 
     CLIENT_BOUND = "client-bound"
-    """The load client's core was busy: a faster client would have got more."""
+    """Busy core of the load client: a faster client would have got more."""
     NOT_SATURATED = "not saturated"
-    """The server's core was idle at times: more users would have got more."""
+    """Idle times of the server's core: more users would have got more."""
     CONTENDED = "contended"
-    """Other programs had the server's or the client's core: a quieter machine would have got more."""
+    """Other programs on the server's or the client's core: a quieter machine would have got more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,32 @@ class Measurement:
 
     row: Row
     metric: str
-    """The study's cost metric is the quiet cost; the same with `-all` is the cost of all samples."""
+    """Metric's name. The study's cost metric is the quiet cost; with `-all` it is the cost of all samples."""
     unit: str
     value: float
     low: float
     high: float
     blocks: int
     limit: Limit | None = None
-    """Of a throughput or latency: what it says about other than the server. Such a number gets no verdict."""
+    """Limit of a throughput or latency by something other than the server. Such a number gets no verdict."""
     component: str | None = None
-    """Whose part of the cost it is; None for the whole."""
+    """Component whose part of the cost it is; None for the whole."""
     moments: Moments = Moments.ALL
-    """Which rounds it is made of: a quiet cost is noisy where the core was quiet too seldom."""
+    """Rounds that it is made of: a quiet cost is noisy if the core was quiet too seldom."""
 
     @property
     def is_noisy(self) -> bool:
-        """Whether it is made of all samples."""
+        """True if it is made of all samples."""
         return self.moments is Moments.ALL
 
 
 def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
-    """Cost per operation of every cell that was measured, and what else its trials show."""
+    """Return the cost per operation of every measured cell, and the other metrics of its trials."""
     return tuple(m for row in ledger.rows if ledger.why_unmeasured(row) is None for m in _of(row, ledger))
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:
-    """What limited the requests other than the server itself, in the middle one of these trials' throughput phases."""
+    """Return the limit on requests other than the server, by the medians of these trials' throughput phases."""
     loads = settled(trials)
     if not loads:
         return None
@@ -92,7 +92,7 @@ def limit_of(trials: Sequence[Trial]) -> Limit | None:
 
 
 def rate_of(row: Row) -> float | None:
-    """Requests a second that a cell was measured at, in the middle one of its trials; None without a load."""
+    """Return the median requests a second of a cell's trials; None without a load."""
     rates = [load.requests_per_s for load in settled([t for t in row.trials if t.outcome is Outcome.OK])]
     return median(rates) if rates else None
 
@@ -112,17 +112,17 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and is_paced(row.coordinates):
-        # A study of arrivals at a rate means the server to have time to spare.
+        # A study of arrivals at a rate intends the server to have idle time.
         limit = None
     phases = [t for t in trials if settled([t])]
     for name, of_load in _OF_LOADS.items():
-        # What a server holds is told of its whole trial.
+        # A server's memory is taken over its whole trial.
         seen_in = trials if name == "server-memory" else phases
         yield from _per_trial(row, name, seen_in, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
 
 
 def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
-    """How long a round trip to the machine of each component takes while nothing is under way."""
+    """Yield the round-trip time to the machine of each component while nothing else is under way."""
     loads = [trial.load for trial in trials if trial.load]
     for name in dict.fromkeys(name for load in loads for name in load.round_trip_ns):
         visits = ledger.one_a_trial(
@@ -135,7 +135,7 @@ def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[
 
 
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
-    """What each of several that pay the cost pays: a server's components, or a client beside its database."""
+    """Yield the cost of each component if several pay it: a server's components, or a client and its database."""
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
     for name in names if len(names) > 1 else ():
         visits = ledger.visits_of(trials, lambda _, chunks, name=name: chunks.paid([name]))  # type: ignore[misc]
@@ -143,7 +143,7 @@ def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[M
 
 
 def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
-    """What runners observed beside the cost, of the whole and of each component that has it."""
+    """Yield the runners' observations other than the cost, of the whole and of each component that has them."""
     seen = dict.fromkeys(key for trial in trials for key in Chunks.of(trial.chunks).seen)
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
@@ -166,7 +166,7 @@ def _costs_of(
 def _costs(
     row: Row, metric: str, quiet: Interval | None, all_samples: Interval | None, component: str | None = None
 ) -> Iterator[Measurement]:
-    """A cost is shown twice: quiet, and noisy."""
+    """Yield a cost twice: quiet, and over all samples."""
     for name, found in ((metric, quiet), (metric + ALL_SAMPLES, all_samples)):
         if found is not None:
             yield _measurement(row, METRICS[name], found, component=component)
@@ -180,9 +180,9 @@ def _per_trial(
     ledger: Ledger,
     limit: Limit | None = None,
 ) -> Iterator[Measurement]:
-    """Of one value a trial."""
+    """Yield a metric that has one value a trial."""
     visits = ledger.one_a_trial(trials, value)
-    # In half of the trials or more, or it is no property of the cell.
+    # A metric that fewer than half of the trials have is not a property of the cell.
     if 2 * len(visits) >= len(trials):
         yield from _over_all(row, metric, visits, ledger, limit if METRICS[metric].is_limited else None)
 

@@ -1,4 +1,4 @@
-"""Noise: what this lab makes of a true ×1.00, from cells that were measured beside themselves."""
+"""Noise: the measured ratio of a true ×1.00 in this lab, from cells that were measured twice."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from tollbar.analysis.ledger import Ledger
 from tollbar.core.stats import Interval
 from tollbar.results import Row
 
-# How unlikely so many A/A pairs apart must be where the intervals are as wide as they should be: the warning speaks of
-# a fault of the lab, which must not happen by chance in one study of twenty.
+# Highest probability that chance alone puts this number of A/A pairs apart, with intervals as wide as they should be.
+# The warning reports a fault of the lab, which must not happen by chance in one study of twenty.
 _BY_CHANCE = 0.01
 
 
 def repeats(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
-    """Everything that was measured beside itself, with its repeat's cost over its own."""
+    """Return every cell that was measured twice, with its repeat's cost over its own."""
     found = [(row, ledger.best_ratio(row, row)) for row in ledger.repeated]
     return tuple((row, ratio) for row, ratio in found if ratio is not None)
 
 
 def worst_noise(ledger: Ledger) -> Interval | None:
-    """Of a study's A/A pairs those that came out furthest apart; None where nothing was measured twice."""
+    """Return a study's A/A pairs that came out furthest apart; None if nothing was measured twice."""
     return max(ledger.noises(ledger.repeated), key=apart, default=None)
 
 
 def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
-    """How many A/A pairs' intervals exclude that they cost what they cost, and of how many; None where that may be.
+    """Return the number of A/A pairs whose intervals exclude one, and that of all pairs; None if chance explains it.
 
-    One in twenty may by chance. Too many are one that excludes it when the error is shared among all, or so many that
-    chance would make them in less than one study of a hundred.
+    One in twenty may exclude it by chance. Too many are one pair that excludes it when the error is shared among all,
+    or a number that chance would make in less than one study of a hundred.
     """
     repeated = [row for row in ledger.repeated if ledger.noises([row])]
     outside = [row for row in repeated if _excludes_one(ledger.best_ratio(row, row))]
@@ -46,8 +46,8 @@ def _excludes_one(noise: Interval | None) -> bool:
 
 
 def _at_least(number: int, of: int, probability: float) -> float:
-    """Return the probability of at least this number of events of so many, by the binomial distribution."""
-    # By logarithms: the coefficients of 1,100 pairs are beyond what a double can hold.
+    """Return the probability of at least `number` events out of `of`, by the binomial distribution."""
+    # Logarithms, because the coefficients of 1,100 pairs are beyond the range of a double.
     logs = (
         math.lgamma(of + 1)
         - math.lgamma(k + 1)

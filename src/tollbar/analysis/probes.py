@@ -14,12 +14,12 @@ from tollbar.results import Row, Run
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Nanoseconds of each chunk's probes; not a number where it had none."""
+    """Nanoseconds of each chunk's probes; NaN for a chunk without them."""
 
     first_ns: np.ndarray
     last_ns: np.ndarray
     slowest_ns: np.ndarray
-    """The slowest of the two and of those within the chunk."""
+    """Slowest of the two and of those within the chunk."""
 
 
 def probes_of(chunks: Chunks) -> Probes:
@@ -37,9 +37,9 @@ def probes_of(chunks: Chunks) -> Probes:
 
 
 def quickness(run: Run, probes_ns: Sequence[float] | None = None) -> Quickness:
-    """What a quiet moment is like, by all of a run: a short study may lie in one stretch of the machine.
+    """Return the quickness of a quiet moment by all probes of a run: a short study may lie in one phase of the machine.
 
-    `probes_ns`: those of the whole run, where only some of its studies were read.
+    `probes_ns` are those of the whole run, if only some of its studies were read.
     """
     if probes_ns is None:
         probes_ns = readings(row for study_run in run.studies for row in study_run.rows)
@@ -51,7 +51,7 @@ def quickness(run: Run, probes_ns: Sequence[float] | None = None) -> Quickness:
 def readings(rows: Iterable[Row]) -> list[float]:
     """Return the nanoseconds of the probes next to these rows' chunks, in no order.
 
-    Probes within a long chunk are left out: they are its slowest, which tell less of all moments.
+    Probes within a long chunk are left out: only its slowest are kept, which do not represent all moments.
     """
     found = [probes_of(Chunks.of(trial.chunks)) for row in rows for trial in row.all_trials]
     values = np.concatenate([np.zeros(0), *(side for one in found for side in (one.first_ns, one.last_ns))])

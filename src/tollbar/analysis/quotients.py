@@ -1,7 +1,7 @@
 """Quotients of the two probes: the throughput-bound one over the chain, on a quiet core, by the processor's model.
 
-The clock's frequency is in both. A neighbour slows the first by a third and the chain hardly, so that a first run on a
-listed processor can tell a neighbour that never leaves.
+Both contain the clock's frequency. A neighbour slows the first by a third and the chain hardly, so that a first run on
+a listed processor can detect a neighbour that never leaves.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ FILE = Path(__file__).with_name("quotients.toml")
 
 
 class Listed(Wire):
-    """A processor's model, by its fingerprint."""
+    """Processor model, identified by its fingerprint."""
 
     title: str
     cpu: str
-    """Beginning of its name."""
+    """Beginning of the processor's name."""
     family: str
     """Family and model, without the stepping: `25/1`."""
     quotient: float
@@ -31,7 +31,7 @@ class Listed(Wire):
 
 
 class Quotients(Wire):
-    """The file."""
+    """The file `quotients.toml`."""
 
     processor: tuple[Listed, ...]
 
@@ -45,7 +45,7 @@ def listed() -> tuple[Listed, ...]:
 def by_chain_ns(fingerprint: Mapping[str, Any], chain_ns: float | None) -> float | None:
     """Return the duration of a probe on a quiet core of this processor whose chain takes `chain_ns`.
 
-    None where no chain was read or the model is not listed.
+    None if no chain was read or the model is not listed.
     """
     if chain_ns is None:
         return None

@@ -15,28 +15,28 @@ ELAPSED = Quantity("wall")
 
 
 class Scaling(StrEnum):
-    """How an operation's cost changes with the number of threads."""
+    """Effect of the number of threads on an operation's cost."""
 
     SCALES = "scales"
     """Neither CPU time nor elapsed time of an operation rises."""
     CONTENDED = "contended"
-    """Its CPU time rises."""
+    """CPU time of an operation rises."""
     WAITS = "waits"
-    """Its elapsed time rises, and its CPU time does not."""
+    """Elapsed time of an operation rises, and its CPU time does not."""
     CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingResult:
-    """A cell of several threads beside the same of one."""
+    """Cell of several threads compared with the same cell of one."""
 
     row: Row
     alone: Row
-    """That of one thread."""
+    """Cell of one thread."""
     cpu: Toll
-    """What is judged of the CPU time of an operation."""
+    """Toll in CPU time of an operation."""
     elapsed: Toll
-    """The same of its elapsed time, on the thread that performs it."""
+    """Toll in elapsed time of an operation, on the thread that performs it."""
     verdict: Scaling = Scaling.CANNOT_TELL
 
     @property
@@ -45,8 +45,9 @@ class ScalingResult:
 
     @property
     def rate(self) -> Interval | None:
-        """Operations in a time, of all threads together, over those of one: as many as there are threads where none
-        waits. None where that could not be measured."""
+        """Throughput of all threads together over that of one: equal to the number of threads if none waits. None if it
+        could not be measured.
+        """
         if self.elapsed.ratio is None:
             return None
         each, many = self.elapsed.ratio.inverse, self.threads
@@ -54,12 +55,12 @@ class ScalingResult:
 
     @property
     def reason(self) -> str | None:
-        """Why there is nothing to judge."""
+        """Reason why there is nothing to judge."""
         return self.cpu.reason or self.elapsed.reason
 
 
 def scaling(ledger: Ledger) -> tuple[ScalingResult, ...]:
-    """One result for each cell of several threads of which the same was planned with one, in the rows' order."""
+    """Return one result for each cell of several threads whose one-thread cell was planned, in the rows' order."""
     alone = {_but_threads(row): row for row in ledger.rows if row.coordinates.get("threads") == 1}
     return tuple(_results(ledger, alone))
 
@@ -73,9 +74,10 @@ def _results(ledger: Ledger, alone: dict[frozenset[tuple[str, object]], Row]) ->
 
 
 def verdict_of(cpu: Toll, elapsed: Toll) -> Scaling:
-    """What both come to. What is not decided of either leaves open what it would rule out.
+    """Return the verdict of both tolls; an undecided toll leaves open what it would rule out.
 
-    A rise noisy is none of these threads' doing: who holds a lock while others have its core lets all wait.
+    A rise that is only noisy may not be caused by these threads: a thread that is preempted while it holds a lock
+    stalls all others.
     """
     for toll, found in ((cpu, Scaling.CONTENDED), (elapsed, Scaling.WAITS)):
         if toll.verdict is Verdict.COSTS:

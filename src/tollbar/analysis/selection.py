@@ -1,4 +1,4 @@
-"""Selection: work whose chunks vary by themselves, of which quiet moments would select the cheap ones."""
+"""Selection bias: chunks whose cost varies by itself, of which quiet moments would select the cheap ones."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from dataclasses import replace
 from tollbar.core.arrays import np
 from tollbar.core.stats import Visit
 
-# Quiet chunks of equal work vary by less than 0.1 from one to the next on any host seen; three key generations by 0.35.
+# Quiet chunks of equal work vary by less than 0.1 from one to the next on any host measured; three key generations by
+# 0.35.
 _VARIES = 0.25
-# The same of all chunks, which neighbours made vary by 0.26 at most on a host that was quiet a tenth of the time.
+# Limit for all chunks, which neighbours made vary by 0.26 at most on a host that was quiet a tenth of the time.
 _VARIES_ANYWHERE = 0.35
 _ENOUGH_TO_VARY = 6
-# No neighbour makes a chunk cost so many times the median; collections do. They may be in no quiet chunk at all.
+# No neighbour makes a chunk cost this multiple of the median; garbage collections do, and may be in no quiet chunk.
 _LUMP, _OF_LUMPS = 2.5, 0.005
-# Chunks so short are hardly selected by their length: quiet lasts longer. Slices are longer: one of operations that
-# vary is less often quiet if these are the long ones, and such work came out 4 % too cheap in simulations.
+# Chunks this short are hardly selected by their length, because quiet lasts longer. Slices are longer: a slice of
+# varying operations is less often quiet if they are the long ones, and such work came out 4 % too cheap in simulations.
 _SHORT_NS = 0.3e6
 
 
 def unselected(visits: tuple[Visit, ...], falls: float, most: float) -> tuple[Visit, ...]:
-    """The same visits without quiet chunks if chunks of the same operations vary by themselves.
+    """Return the visits without their quiet chunks if chunks of the same operations vary by themselves.
 
-    The more a chunk costs, the longer it lasts and the less likely it is quiet, so that quiet ones are the cheap ones:
-    key generation came out 8 to 23 % too low, and work that is collected for now and then 2 to 10 %. `falls`: by how
-    many per cent that likelihood falls where a chunk lasts 1 % longer. `most`: the largest bias that may stay, as a
-    share: quiet chunks that vary by 20 % are 2 % too cheap where it falls by 0.5 %.
+    The more a chunk costs, the longer it lasts and the less likely it is quiet, so quiet chunks are the cheap ones: key
+    generation came out 8 to 23 % too low, and garbage-collected work 2 to 10 %. `falls`: the per cent by which that
+    likelihood falls if a chunk lasts 1 % longer. `most`: the largest bias that may stay, as a share. For example, quiet
+    chunks that vary by 20 % are 2 % too cheap if it falls by 0.5 %.
     """
     if not visits or np.mean(np.concatenate([visit.costs for visit in visits])) < _SHORT_NS:
         return visits
@@ -46,10 +47,10 @@ def unselected(visits: tuple[Visit, ...], falls: float, most: float) -> tuple[Vi
 
 
 def falls(begins: np.ndarray, ends: np.ndarray) -> float:
-    """By how many per cent the likelihood that a chunk is quiet falls where it lasts 1 % longer, by its probes.
+    """Return the per cent by which the likelihood of a quiet chunk falls if it lasts 1 % longer, by its probes.
 
-    The arrays have whether the probes before and after each chunk are quick. Quiet and other moments are taken to
-    follow each other by chance: a share of exp(-chunk / time) of chunks that begin in quiet meet no change.
+    The arrays tell whether the probes before and after each chunk are quick. Assumes that quiet and other moments
+    follow each other by chance: a share exp(-chunk / time) of chunks that begin in quiet meet no change.
     """
     began, quiet = int(begins.sum()), float(begins.mean()) if len(begins) else 1.0
     if not began or quiet == 1.0:
@@ -62,9 +63,9 @@ def falls(begins: np.ndarray, ends: np.ndarray) -> float:
 
 
 def _variation(costs: Sequence[np.ndarray]) -> float:
-    """Standard deviation over mean from chunk to chunk of one process; of all chunks where processes have one each.
+    """Return standard deviation over mean from chunk to chunk of one process; of all chunks if processes have one each.
 
-    0 where too few chunks tell it. What changes from process to process or drifts with the blocks is not in it.
+    0 with too few chunks. Differences between processes and drift over blocks are not included.
     """
     freedom = sum(len(some) - 1 for some in costs)
     if freedom >= _ENOUGH_TO_VARY:

@@ -1,4 +1,4 @@
-"""Whether the blocks so far answer a study: what decides if further ones are measured."""
+"""Interim result of a study: the input to the decision whether to measure further blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tollbar.results import StudyRun
 
 @dataclass(frozen=True, slots=True)
 class Widest:
-    """The toll that is known worst."""
+    """Toll with the widest interval."""
 
     title: str
     half: float
@@ -27,26 +27,26 @@ class Widest:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """What further blocks of a study would be for."""
+    """Reasons to measure further blocks of a study."""
 
     lacks_quiet_blocks: bool
-    """Whether more blocks could make some toll one of quiet moments: it had some, and in too few blocks."""
+    """True if more blocks could make a toll quiet: it has some quiet blocks, but too few."""
     widest: Widest | None
-    """A/A pairs left out; None where nothing was compared."""
+    """Widest toll, A/A pairs left out; None if nothing was compared."""
 
 
 def so_far_of(directory: Path, name: str) -> SoFar:
-    """Read one study of a run and analyse its tolls; of the others' trials only the probes count."""
+    """Read one study of a run and analyse its tolls; of the other studies' trials only the probes count."""
     run = results.read(directory, name)
     (study_run,) = run.studies
     return so_far(study_run, quickness(run, results.probes(directory)))
 
 
 def so_far(study_run: StudyRun, known: Quickness | None = None) -> SoFar:
-    """Return what the tolls of a study have reached.
+    """Return the interim result of a study's tolls.
 
-    Chunks that outlast every quiet moment make no block quiet. A/A pairs count: a cell that is compared with itself
-    alone has no other toll, and its cost is asked for.
+    A block whose chunks outlast every quiet moment never becomes quiet. A/A pairs count for quiet blocks: a cell that
+    is compared only with itself has no other toll, and its cost is wanted.
     """
     study = study_run.study
     ledger = Ledger(study_run.rows, Terms.of(study_run), study.measure.cost, study.family, known)

@@ -1,4 +1,4 @@
-"""A source's own statistic, made of what was measured here, so that its table can be read beside this one."""
+"""Sources' own statistics, computed from the measurements here, so that their tables can be compared with these."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tollbar.core import stats
 from tollbar.core.records import Outcome, Trial
 from tollbar.results import Row
 
-# Of the interval of which BenchmarkDotNet prints half as the error.
+# Confidence of the interval of which BenchmarkDotNet prints half as the error.
 _CONFIDENCE = 0.999
 
 
@@ -22,21 +22,21 @@ class BySource:
 
     mean: float
     unit: str
-    """Of mean, error and deviation."""
+    """Unit of mean, error and deviation."""
     error: float | None
-    """Half of the mean's interval, where the source prints one; None where there are too few blocks for it."""
+    """Half of the mean's interval, if the source prints one; None with too few blocks for it."""
     deviation: float | None
-    """None where the source prints none, and for one block."""
+    """Standard deviation; None if the source prints none, and for one block."""
     blocks: int
-    """Of which the mean is."""
+    """Number of blocks in the mean."""
     ratio: float
-    """Of the means: this cell's over the claim's other one's; of a figure of one cell, one."""
+    """Ratio of the means: this cell's over the claim's other one's; 1 for a figure of one cell."""
 
 
 def mean_error_deviation(of: Row, over: Row) -> BySource:
-    """Mean, error and standard deviation of the time that passes in an operation, and the ratio of both cells' means.
+    """Return mean, error and standard deviation of an operation's elapsed time, and the ratio of both cells' means.
 
-    Over blocks, as everywhere here: a block, with its fresh processes, is one measurement. Both cells were measured.
+    Each block, with its fresh processes, is one measurement, as everywhere here. Both cells must have been measured.
     """
     costs, others = _by_block(of), _by_block(over)
     n = len(costs)
@@ -46,11 +46,12 @@ def mean_error_deviation(of: Row, over: Row) -> BySource:
 
 
 def rate_after_first(of: Row, over: Row) -> BySource | None:
-    """Requests a second, one over the mean time of a request in all blocks but the first, and the ratio of both cells'.
+    """Return requests a second: one over the mean time of a request in all blocks but the first, with both cells'
+    ratio.
 
-    A block stands for a run: its processes are fresh, and the first one finds cold what others find warm. Of one that
-    failed there is none, so that the first is the first that succeeded. None where either cell has one block alone, or
-    no load that was long enough for a rate.
+    A block corresponds to a source's run: its processes are fresh, and the first one runs cold. Failed blocks are
+    skipped, so that the first is the first that succeeded. None if either cell has only one block, or no load that was
+    long enough for a rate.
     """
     times, others = (_times_by_block(row)[1:] for row in (of, over))
     if not times or not others:
@@ -60,7 +61,7 @@ def rate_after_first(of: Row, over: Row) -> BySource | None:
 
 
 def _by_block(row: Row) -> list[float]:
-    """Elapsed nanoseconds per operation in each block, all its chunks together."""
+    """Return elapsed nanoseconds per operation in each block, all its chunks together."""
     blocks = _blocks(trial for trial in row.trials if trial.operations)
     return [
         sum(chunk.wall_ns for trial in found for chunk in trial.first_tries) / sum(trial.operations for trial in found)
@@ -69,13 +70,13 @@ def _by_block(row: Row) -> list[float]:
 
 
 def _times_by_block(row: Row) -> list[float]:
-    """Seconds from one answer to the next in each block, on average over its loads."""
+    """Return seconds from one answer to the next in each block, on average over its loads."""
     rates = ([load.requests_per_s for load in settled(found)] for found in _blocks(row.trials))
     return [fmean(1 / rate for rate in found) for found in rates if found and all(found)]
 
 
 def _blocks(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """The good trials of each block, in the order of blocks."""
+    """Return the good trials of each block, in the order of blocks."""
     by_block: dict[int, list[Trial]] = {}
     for trial in trials:
         if trial.outcome is Outcome.OK:

@@ -1,4 +1,4 @@
-"""Tolls: each cell's cost against its baseline's; and what is judged of any two cells of a study."""
+"""Tolls: each cell's cost over its baseline's, and the comparison of any two cells of a study."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tollbar.study import Coordinates
 
 
 def tolls(ledger: Ledger, baseline: Coordinates) -> tuple[Toll, ...]:
-    """One toll for each cell, in the rows' order; where there is none to be had, with the reason.
+    """Return one toll for each cell, in the rows' order; a toll without a ratio has the reason.
 
-    A baseline's own toll is its repeat's cost over its own: what a true ×1.00 looks like on this machine.
+    A baseline's own toll is its repeat's cost over its own: a true ×1.00 as measured on this machine.
     """
     return tuple(_toll(row, ledger, baseline) for row in ledger.rows)
 
@@ -29,7 +29,7 @@ def _toll(row: Row, ledger: Ledger, fixed: Coordinates) -> Toll:
 
 
 def _without_baseline(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:
-    """Why there is nothing to compare; None where both have a cost, and the comparison itself says what is missing."""
+    """Return why there is nothing to compare; None if both have a cost, and the toll itself has the reason."""
     own = ledger.why_unmeasured(row)
     if own is not None:
         return own
@@ -43,14 +43,14 @@ def _without_baseline(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coo
 
 
 class Compared:
-    """What is judged of any two cells of a study: in whichever part of it they stand, or else as it is asked for."""
+    """Comparisons of any two cells of a study: taken from the part of it that has them, or computed on request."""
 
     def __init__(self, study: StudyJudgement) -> None:
         self._terms, self._noise, self._compare = Terms.of(study.study), study.noise, study.compare
         cells = (cell for result in study.tables if result.table.metric is None for cell in result.cells)
         members = (member for contrast in study.contrasts for member in contrast.members)
         judged = [*members, *(cell.toll for cell in cells if cell.toll), *study.tolls]
-        # Tolls last: where several parts judge the same two cells, the toll is what the page shows.
+        # Tolls come last and win: if several parts compare the same two cells, the page prints the toll.
         self._found = {
             (one.row.key, one.against.key): one
             for toll in judged
@@ -59,10 +59,10 @@ class Compared:
         }
 
     def of(self, row: Row, against: Row, among: int = 1) -> Toll | None:
-        """What is judged of a cell against another; None where nothing is.
+        """Return the toll of a cell against another; None if there is no comparison.
 
-        Where it is one of several comparisons that a sentence rests on, `among` is their number: the interval is then
-        one of those that hold together, and a verdict that it does not carry is none.
+        `among` is the number of comparisons that a sentence rests on: the interval then holds jointly with the others,
+        and a verdict that it does not support becomes unclear.
         """
         toll = self._found.get((row.key, against.key))
         if toll is None and self._compare is not None:
@@ -73,7 +73,7 @@ class Compared:
 
 
 def one_of(among: int, toll: Toll, terms: Terms) -> Toll:
-    """The toll as one of so many that hold together: its interval is wider, and what that leaves open is unclear."""
+    """Return the toll as one of `among` that hold jointly, with a wider interval; its verdict may become unclear."""
     if among < 2 or toll.ratio is None:
         return toll
     ratio, floor = jointly(toll.ratio, among), reach(toll.noise) if toll.noise else None

@@ -1,4 +1,4 @@
-"""Trust: what a reader has to know before believing the verdicts, counted over a study's trials."""
+"""Trust: conditions to know before believing the verdicts, counted over a study's trials."""
 
 from __future__ import annotations
 
@@ -21,81 +21,82 @@ from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.core.warming import trend
 from tollbar.results import Row, StudyRun
 
-# Sides of a ratio are milliseconds apart and outlive any drift, but a machine that changes by a tenth is not at rest.
+# Sides of a ratio are milliseconds apart and tolerate any drift, but a machine that changes by a tenth is not at rest.
 MUCH_DRIFT = 0.10
-# Time taken by the hypervisor is not in the CPU account, but the caches that the others leave behind are.
+# The hypervisor's time is not in the CPU account, but the caches that other guests leave behind are.
 MUCH_STEAL = 0.05
-# The same of other programs on this machine: the next process on the core pays for what they did to the caches.
+# Limit for other programs on this machine: the next process on the core pays for their use of the caches.
 MUCH_WAIT = 0.10
-# A neighbour that slowed throughput-bound work throughout moved ratios of unlike work in simulations by up to so much.
+# In simulations a neighbour that slowed throughput-bound work throughout moved ratios of unlike work by up to this.
 STEADY_NEIGHBOUR = 1.15
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What happened during a study's trials that the verdicts do not show, in counts."""
+    """Events during a study's trials that the verdicts do not show, in counts."""
 
     blocks: int
-    """In which some cell was measured."""
+    """Number of blocks in which some cell was measured."""
     whole_blocks: int
-    """In which every cell was visited."""
+    """Number of blocks in which every cell was visited."""
     planned_blocks: int
     fewest_blocks: int
-    """That can support an interval."""
+    """Number of blocks that an interval needs."""
     repeats_apart: tuple[int, int] | None = None
-    """How many A/A pairs exclude that they cost what they cost, and of how many; None where chance explains it."""
+    """Number of A/A pairs whose intervals exclude one, and of all pairs; None if chance explains it."""
     cells: int = 0
-    """That have a cost."""
+    """Number of cells that have a cost."""
     quiet_share: float | None = None
-    """The share of unselected moments in which the core was quiet; None: no core was probed."""
+    """Share of unselected moments in which the core was quiet; None: no core was probed."""
     never_quiet: int = 0
-    """Of these: those whose core was quiet in too few blocks, or for too short, so that costs are noisy."""
+    """Number of measured cells whose core was quiet in too few blocks, or too briefly: their costs are noisy."""
     varying: tuple[str, ...] = ()
     """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
     slower_than_known: float | None = None
-    """How many times as long the quickest probes took as on a quiet core, where a quiet core does not explain it: then
-    all moments were disturbed, or the machine has changed."""
+    """Duration of the quickest probes over that on a quiet core, if a quiet core does not explain it: then all moments
+    were disturbed, or the machine has changed.
+    """
     known_by: Known | None = None
-    """Evidence for what a quiet core's probe takes; None: no core was probed, or all machines are those of roles."""
+    """Evidence for the duration of a quiet core's probe; None: no core was probed, or roles have all machines."""
     lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
+    """Titles of cells whose chunk times are multiples of a tick, by the cause."""
     batches: int = 0
     stolen_batches: int = 0
-    """In which the hypervisor gave others much of the time."""
+    """Number of batches in which the hypervisor gave much of the time to others."""
     loads: int = 0
     phases: int = 0
-    """In which rates and response times were taken."""
+    """Number of phases in which rates and response times were taken."""
     contended_loads: int = 0
-    """Of these: in which other programs had the server's or the client's core for much of the time."""
+    """Number of phases in which other programs used the server's or the client's core for much of the time."""
     reopened_loads: int = 0
-    """In which the server closed connections that its clients kept."""
+    """Number of loads in which the server closed connections that its clients kept."""
     reopened_connections: int = 0
     failed_trials: int = 0
-    """Of cells that were measured otherwise."""
+    """Number of failed trials of cells that were measured by other trials."""
     failures: tuple[str, ...] = ()
-    """Why, each reason once."""
+    """Reasons of failure, each once."""
     trend: tuple[str, Interval] | None = None
-    """The cell whose ratio changes most from a trial's first to its last round, and how many times as large it gets."""
+    """Cell whose ratio changes most from a trial's first to its last round, and the factor of that change."""
     still_warming: tuple[str, ...] = ()
-    """Titles of cells whose ratio changes so by more than `threshold`, and by more than chance explains."""
+    """Titles of cells whose ratio changes within trials by more than `threshold`, and by more than chance explains."""
 
     @property
     def may_have_neighbour(self) -> bool:
-        """Whether a steady neighbour cannot be excluded: nothing tells what a quiet core's probe takes."""
+        """True if a steady neighbour cannot be excluded: the duration of a quiet core's probe is unknown."""
         return self.known_by is Known.NOTHING
 
 
 def drift(ledger: Ledger) -> float | None:
-    """The cells' median change of their cost of all samples from the first to the last third of the blocks, as a ratio.
+    """Return the median over cells of the change of their cost of all samples, last third of the blocks over the first.
 
-    None where no cell has three blocks.
+    None if no cell has three blocks.
     """
     changes = [change for row in ledger.rows if (change := _change(ledger.visits(row))) is not None]
     return median(changes) if changes else None
 
 
 def is_near(ratio: Interval, limit: float, *of: Trust) -> bool:
-    """Whether a steady neighbour that one of these studies cannot exclude may have moved a ratio across a limit."""
+    """Return whether a steady neighbour may have moved a ratio across a limit, if a study cannot exclude one."""
     return (
         any(one.may_have_neighbour for one in of)
         and ratio.low <= limit * STEADY_NEIGHBOUR
@@ -104,11 +105,11 @@ def is_near(ratio: Interval, limit: float, *of: Trust) -> bool:
 
 
 def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
-    """What happened during the trials that the verdicts do not show."""
+    """Return the events during a study's trials that the verdicts do not show."""
     trends = list(_trends(ledger))
     trials = [trial for row in ledger.rows for trial in row.all_trials]
     loads = [trial.load for trial in trials if trial.load is not None]
-    # In rounds the server and its client wait for each other, on the one core that they have.
+    # In rounds the server and its client wait for each other on the core that they share.
     waits = [max(_others(load), load.client_run_queue_wait) for load in settled(trials)]
     blocks = ledger.blocks()
     batches, stolen_batches = _stolen(trials)
@@ -142,7 +143,7 @@ def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
 
 
 def _trends(ledger: Ledger) -> Iterator[tuple[str, Interval]]:
-    """The change of each ratio to a baseline within trials: a process that is not warm yet gets quicker."""
+    """Yield the change of each ratio to a baseline within trials: a process that is not warm yet gets faster."""
     for row in ledger.rows:
         against = ledger.by_key.get(row.against or "")
         if against is not None and against.key != row.key:
@@ -157,16 +158,15 @@ def _is_trend(found: Interval, among: int, threshold: float) -> bool:
 
 
 def _others(load: LoadRecord) -> float:
-    """For how much of the time other programs had the server's core while it would have run, at most.
+    """Return an upper bound of the time share in which other programs had the server's core while it could have run.
 
-    The processes of a server wait for each other too, on the one core that they have; while they use it, no other
-    program does.
+    The processes of a server also wait for each other on their one core; while they use it, no other program does.
     """
     return min(load.server_run_queue_wait, max(0.0, 1 - load.server_busy))
 
 
 def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
-    """How many blocks visited every cell that was not set aside, which is said by itself: one may be cut short."""
+    """Return the number of blocks that visited every cell, except quarantined cells: a block may be cut short."""
     rows = [row for row in ledger.rows if row.outcome is Outcome.OK and row.set_aside is None]
     visits = [{trial.block for trial in row.trials} for row in rows]
     return sum(all(block in visited for visited in visits) for block in blocks)
@@ -174,15 +174,15 @@ def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
 
 def _quiet_share(ledger: Ledger) -> float | None:
     share = _share_of_readings(ledger)
-    # Quick beside the run's own quickest probe, which was no quick one.
+    # Probes may be quick compared with the run's own quickest, which was not quick itself.
     return 0.0 if share is not None and ledger.quickness.slower_than_known is not None else share
 
 
 def _share_of_readings(ledger: Ledger) -> float | None:
-    """The share of the time of first tries in which the core was quiet; None where no core was probed.
+    """Return the share of the time of first tries in which the core was quiet; None if no core was probed.
 
-    Each chunk's probes count by its elapsed time: chunks are as long as their work, of which less is done next to a
-    neighbour, and a slice is a tenth of a chunk.
+    Each chunk's probes count by its elapsed time, because chunks differ in length: next to a neighbour less work is
+    done in one, and a slice is a tenth of a chunk.
     """
     longest_ns = ledger.quickness.longest_quick_ns
     quick_ns = all_ns = 0.0
@@ -212,9 +212,9 @@ def _lattices(ledger: Ledger) -> Mapping[str, tuple[str, ...]]:
 
 
 def _stolen(trials: Sequence[Trial]) -> tuple[int, int]:
-    """How many batches there were, and in how many of them much time was stolen.
+    """Return the number of batches, and the number in which much time was stolen.
 
-    The trials of a batch took their turns on one core, and each says what was stolen in all of that time.
+    The trials of a batch took turns on one core, and each reports the time stolen during the whole batch.
     """
     wall_ns: dict[tuple[int, int], int] = defaultdict(int)
     steal_ns: dict[tuple[int, int], int] = defaultdict(int)

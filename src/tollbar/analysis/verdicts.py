@@ -1,4 +1,4 @@
-"""The verdict on two cells: what one costs beside the other, and what that comes to."""
+"""Verdicts on two cells: the cost of one compared with the other, and its meaning by the threshold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tollbar.results import Row
 
 
 class Verdict(StrEnum):
-    """What a toll comes to, given the user's threshold."""
+    """Meaning of a toll, given the user's threshold."""
 
     COSTS = "costs"
     SAVES = "saves"
@@ -23,39 +23,40 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Toll:
-    """What is judged of one cell beside another: most often of a cell beside its baseline.
+    """Comparison of one cell with another, most often with its baseline.
 
     Members of contrasts, cells of tables and claims have one each, all made by `Ledger.compare`.
     """
 
     row: Row
     against: Row
-    """The other cell, most often the baseline: the cell itself where it is one, and where it has none."""
+    """Other cell, most often the baseline; the cell itself if it is a baseline or has none."""
     metric: str
     ratio: Interval | None = None
-    """Of the quiet costs."""
+    """Ratio of the quiet costs."""
     all_samples: Interval | None = None
-    """The same noisy by whatever else the machine did, paired within rounds."""
+    """Ratio over all samples, noisy ones included, paired within rounds."""
     difference: float | None = None
-    """Nanoseconds per operation, this cell's less the other's."""
+    """Nanoseconds per operation, this cell's minus the other's."""
     verdict: Verdict = Verdict.NOT_MEASURED
     noise_floor: float | None = None
-    """How far from one the A/A pairs of these cells, or of their kind, came out, as a ratio above one."""
+    """Distance from one of the A/A pairs of these cells, or of their kind, as a ratio above one."""
     more_blocks: int | None = None
-    """About how many further blocks would decide an unclear ratio; None where it is decided or hopeless."""
+    """Approximate number of further blocks that would decide an unclear ratio; None if it is decided or hopeless."""
     reason: str | None = None
-    """Why there is no ratio."""
+    """Reason why there is no ratio."""
     suffers: Literal["more", "less"] | None = None
-    """Where the ratio of all samples is apart from the quiet one by more than `threshold`: how much neighbours raise
-    this cell's cost, beside the other's."""
+    """Effect of neighbours on this cell's cost compared with the other's, if the ratio of all samples differs from the
+    quiet one by more than `threshold`.
+    """
     quiet_blocks: int = 0
-    """In which both sides had quiet rounds: the ratio is of these, where they are enough."""
+    """Number of blocks in which both sides had quiet rounds: the ratio is of these, if they are enough."""
     noise: Interval | None = None
-    """These A/A pairs' ratio. No verdict is given within its far end of one."""
+    """Ratio of these A/A pairs. A ratio within its far end of one gets no verdict."""
 
     @property
     def turned(self) -> Toll:
-        """The same of the other against the one. The band of meaningless differences is the same both ways."""
+        """Toll of the other cell against this one. The band of irrelevant differences is the same both ways."""
         return replace(
             self,
             row=self.against,

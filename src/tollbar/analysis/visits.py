@@ -1,4 +1,4 @@
-"""Visits: the chunks of each cell's trials, as numbers that costs are made of."""
+"""Visits: the chunks of each cell's trials, as the numbers that costs are made of."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ from tollbar.results import Row
 
 Visits = tuple[Visit, ...]
 Amount = Callable[[Trial, Chunks], Sequence[float]]
-"""What each chunk of a trial spent altogether of something."""
-# The largest difference between what probes miss of two cells that a ratio may have, in `threshold`. No interval holds
-# this bias; a fifth of what matters moves no verdict by itself. The same of costs that quiet moments select.
+"""Function that returns the amount of something that each chunk of a trial spent."""
+# Largest difference, in units of `threshold`, between the shares that probes miss in two cells of a ratio. No interval
+# includes this bias; a fifth of the threshold moves no verdict by itself. Also the limit for selection bias.
 _MOST_MISSED = 0.2
 
 
 def spent(trial: Trial, chunks: Chunks) -> Sequence[float]:
-    """Of the study's cost, in nanoseconds."""
+    """Return the study's cost of each chunk, in nanoseconds."""
     return chunks.paid(trial.paid_by)
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A trial's chunks that went well, and what they tell whatever they spent: one entry for each chunk."""
+    """Successful chunks of a trial, with the properties that do not depend on what is measured: one entry for each
+    chunk.
+    """
 
     chunks: Chunks
     operations: np.ndarray
     rounds: np.ndarray
     wall_ns: np.ndarray
     begins: np.ndarray
-    """Whether the probe before it was quick."""
+    """True if the probe before the chunk was quick."""
     ends: np.ndarray
-    """The same of the probe after it."""
+    """True if the probe after the chunk was quick."""
     quiet: np.ndarray
-    """The same of all its probes."""
+    """True if all probes of the chunk were quick."""
     first: np.ndarray
-    """Whether it was its round's first try."""
+    """True if the chunk was its round's first try."""
 
 
 class Visited:
-    """The visits to every cell of a study, made once each, and which of them are quiet."""
+    """Visits to every cell of a study, made once each, with their quiet chunks."""
 
     def __init__(
         self,
@@ -63,22 +65,22 @@ class Visited:
         self.rows = rows
         self.metric = metric
         self.observed_metrics = (BACKGROUND, *NETWORK.values(), *(family.metrics.values() if family else ()))
-        """What runners may observe in their chunks: any, and the family's own."""
+        """Metrics that runners may observe in their chunks: the general ones, and the family's own."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         self.terms = terms
         self.confidence = terms.confidence
         self.quickness = quickness or quickness_of(readings(rows))
         self._longest_quick_ns = self.quickness.longest_quick_ns
-        # By the trial's identity: rows keep their trials.
+        # Keyed by the trial's identity: rows keep their trials.
         self._told: dict[int, _Told] = {}
         self._visits: dict[str, Visits] = {}
         self._repeats: dict[str, Visits] = {}
         self._missed: dict[str, float] = {}
         self.varying: set[str] = set()
-        """Keys of rows whose chunks vary by themselves, as far as they were asked for: none of them is selected."""
+        """Keys of the rows requested until now whose chunks vary by themselves: no quiet chunk of them is selected."""
 
     def visits(self, row: Row) -> Visits:
-        """The chunks of a cell's trials that ended well."""
+        """Return the chunks of a cell's successful trials."""
         if row.key not in self._visits:
             trials = own.trials if (own := self._measured(row)) else ()
             found = self.visits_of(trials)
@@ -88,14 +90,14 @@ class Visited:
         return self._visits[row.key]
 
     def repeats(self, row: Row) -> Visits:
-        """The same of a baseline's trials beside itself."""
+        """Return the chunks of a baseline's repeat trials."""
         if row.key not in self._repeats:
             trials = own.repeats if (own := self._measured(row)) else ()
             self._repeats[row.key] = self._unselected(self.visits_of(trials), trials)
         return self._repeats[row.key]
 
     def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
-        """Visits of both sides of a ratio; both empty if no block has both cells.
+        """Return the visits of both sides of a ratio; both empty if no block has both cells.
 
         A baseline that was measured twice in each batch has both trials on its side, except against itself.
         """
@@ -105,7 +107,7 @@ class Visited:
         return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
 
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
-        """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
+        """Return the chunks of the successful trials with the amount that each spent, per operation or as a whole."""
         made = []
         for trial, told, quiet in self._told_by(trials):
             costs = np.array(amount(trial, told.chunks), float)
@@ -114,7 +116,7 @@ class Visited:
         return tuple(made)
 
     def observing(self, trials: Iterable[Trial], metric: Metric, component: str = "") -> Visits:
-        """The chunks of these trials at what was observed in them; of the whole, or of a component."""
+        """Return the chunks of these trials with the values observed in them, of the whole or of a component."""
         key = component, metric.name
 
         def observed(_: Trial, chunks: Chunks) -> Sequence[float]:
@@ -124,7 +126,7 @@ class Visited:
         return self.visits_of(seen, observed, is_per_operation=metric.is_per_operation)
 
     def one_a_trial(self, trials: Iterable[Trial], value: Callable[[Trial], float]) -> Visits:
-        """One value of each trial. What was not seen is no value."""
+        """Return one value of each trial; a trial in which it was not observed is skipped."""
         one = np.ones(1)
         return tuple(
             Visit(trial.block, trial.batch, np.zeros(1, int), np.array([of]), one, one > 0, one > 0)
@@ -133,11 +135,11 @@ class Visited:
         )
 
     def blocks(self) -> tuple[int, ...]:
-        """Every block in which some cell was measured, in order."""
+        """Return every block in which some cell was measured, in order."""
         return tuple(sorted({visit.block for row in self.rows for visit in self.visits(row)}))
 
     def why_unmeasured(self, row: Row) -> str | None:
-        """Why this cell has no cost, or None if it has one."""
+        """Return why this cell has no cost, or None if it has one."""
         if row.outcome is not Outcome.OK:
             return row.reason or f"the cell's outcome was `{row.outcome}`"
         if not self.visits(row):
@@ -147,7 +149,7 @@ class Visited:
         return None
 
     def is_even(self, rows: Sequence[Row]) -> bool:
-        """Whether probes miss about as much of a neighbour in each of these cells, or in one as in a slice.
+        """Return whether probes miss about the same share of a neighbour in these cells, or in one cell and a slice.
 
         If not, their quiet costs are not of the same moments.
         """
@@ -159,7 +161,7 @@ class Visited:
         return max(missed) - min(missed) <= _MOST_MISSED * self.terms.threshold
 
     def missed(self, row: Row) -> float:
-        """Return how much of a neighbour the probes next to a cell's quiet chunks miss, as a share of its cost."""
+        """Return the neighbour's part, as a share of the cell's cost, that the probes next to its quiet chunks miss."""
         if row.key not in self._missed:
             own = self._measured(row)
             found = self._told_by(own.trials) if own else []
@@ -170,12 +172,12 @@ class Visited:
 
     @cached_property
     def grain(self) -> Grain:
-        """How much of a neighbour the probes at a chunk's ends miss, by how long it lasts."""
+        """Share of a neighbour that the probes at a chunk's ends miss, by the chunk's duration."""
         trials = (trial for row in self.rows for trial in row.all_trials)
         return grain_of(trials, self._longest_quick_ns)
 
     def _unselected(self, visits: Visits, trials: Sequence[Trial]) -> Visits:
-        """These trials' visits without quiet chunks, if those would be the cheap ones."""
+        """Return these trials' visits, without quiet chunks if those would be the cheap ones."""
         if not visits:
             return visits
         told = [self._told_of(trial) for trial in trials]
@@ -183,18 +185,18 @@ class Visited:
         return unselected(visits, falls(begins, ends), _MOST_MISSED * self.terms.threshold)
 
     def _measured(self, row: Row) -> Row | None:
-        """The study's own row of this cell, where it was measured."""
+        """Return the study's own row of this cell, if it was measured."""
         own = self.by_key.get(row.key)
         return own if own is not None and own.outcome is Outcome.OK else None
 
     def _told_by(self, trials: Iterable[Trial]) -> list[tuple[Trial, _Told, np.ndarray]]:
-        """A cell's trials with chunks that went well, what these tell, and which of them are quiet."""
+        """Return a cell's trials that have successful chunks, with their properties and the quiet ones among them."""
         each = [(trial, told) for trial in trials if (told := self._told_of(trial)).chunks]
         whole = without_slices([(told.rounds, told.wall_ns) for _, told in each])
         return [(trial, told, told.quiet & ~without) for (trial, told), without in zip(each, whole, strict=True)]
 
     def _told_of(self, trial: Trial) -> _Told:
-        """The chunks of a trial that went well, and what they tell whatever they spent."""
+        """Return the successful chunks of a trial, with the properties that do not depend on what is measured."""
         found = self._told.get(id(trial))
         if found is None:
             chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
@@ -215,6 +217,5 @@ class Visited:
 
 
 def settled(trials: Iterable[Trial]) -> list[LoadRecord]:
-    """What load clients saw in throughput phases, from which alone rates, response times and what limited them are
-    taken."""
+    """Return the load records of throughput phases, the only source of rates, response times and their limits."""
     return [trial.load for trial in trials if trial.load is not None and trial.load.is_settled]
