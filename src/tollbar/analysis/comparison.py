@@ -32,7 +32,7 @@ Changed = Literal["cost", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One row as measured in two runs."""
+    """Row as measured in two runs."""
 
     row: Row
     """Row in the first run."""

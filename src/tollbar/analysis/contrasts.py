@@ -20,9 +20,7 @@ Where = Mapping[str, tuple[Value, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """One value of a setting compared with another, over pairs of cells that differ in nothing else and have one
-    verdict.
-    """
+    """Comparison of two values of a setting, over pairs of cells that differ in nothing else and have one verdict."""
 
     setting: str
     value: Value

@@ -15,7 +15,7 @@ from tollbar.study.plan.pairs import tabled
 
 @dataclass(frozen=True, slots=True)
 class CrossCell:
-    """One cell of a table that a study requests."""
+    """Cell of a table that a study requests."""
 
     row: Row
     cost: Interval | None

@@ -51,7 +51,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class FactorsResult:
-    """All combinations of a study's factors in one place, taken apart."""
+    """Result for one place: all combinations of a study's factors, taken apart."""
 
     rows: tuple[Row, ...]
     """Cells in order: without any factor, with the first, with the second, with these two, …, with all."""

@@ -47,7 +47,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One metric of one cell, over all its blocks."""
+    """Metric of a cell, over all its blocks."""
 
     row: Row
     metric: str

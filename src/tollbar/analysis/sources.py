@@ -18,7 +18,7 @@ _CONFIDENCE = 0.999
 
 @dataclass(frozen=True, slots=True)
 class BySource:
-    """One cell by the statistic of a study's source: a cost of all samples, or a rate."""
+    """Cell by the statistic of a study's source: a cost of all samples, or a rate."""
 
     mean: float
     unit: str
