@@ -1,9 +1,8 @@
 """Results: a run's directory, written as each batch ends and read back whole.
 
-The studies and what is known of their families as they were, `run.json` (command, seed, fingerprint, receipts, looks),
-`results.sqlite` (cells, proofs, batches, trials, what was observed in each of their rounds, events), `report.html`, and
-what was judged, `judged.json`.
-Nothing that was measured is thrown away.
+It contains the studies and their families as they were, `run.json` (command, seed, fingerprint, receipts, looks),
+`results.sqlite` (cells, proofs, batches, trials, observations of their rounds, events), `report.html`, and the
+judgement, `judged.json`. No measurement is thrown away.
 """
 
 from tollbar.results.changes import changes, made_with

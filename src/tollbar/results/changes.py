@@ -1,4 +1,4 @@
-"""What a run was made with, as `run.json` keeps it, and in what that differs from what is installed now."""
+"""Code and parameters of a run, as `run.json` keeps them, and their differences from the installed ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tollbar.catalog import libraries
 from tollbar.core import method
 from tollbar.study.plan import Plan
 
-# Of a provider's receipt: where its code lies, and what is said of the engine once. The rest is which code it is.
+# Keys of a provider's receipt that do not identify its code, or are reported once for the engine.
 _NOT_THE_CODE = ("path", "engine", "offers", "name")
-# Of a digest: as many hexadecimal digits as tell two builds apart by eye.
+# Hexadecimal digits of a digest: enough to distinguish two builds by eye.
 _DIGITS = 16
 
 
 def made_with(plan: Plan) -> dict[str, Any]:
-    """The code and the parameters that the cells of a plan are measured with."""
+    """Return the code and the parameters that the cells of a plan are measured with."""
     return {
         "method": method.VERSION,
         "engine": libraries.engine_build(),
@@ -36,9 +36,9 @@ def made_with(plan: Plan) -> dict[str, Any]:
 
 
 def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """In what a run's code and parameters differ from those of now, a line each.
+    """Return the differences between a run's code and parameters and today's, a line each.
 
-    Trials of both would be one cell's, and their mean the cost of neither.
+    Trials of both would be mixed in one cell, and their mean would be the cost of neither.
     """
     return [
         *_method(begun.get("method", method.FIRST), now.get("method", method.FIRST)),
@@ -74,7 +74,7 @@ def _providers(begun: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping
 
 def _servers(begun: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for server, found in begun.items():
-        # Cells of a server that was not here have no trials that others could be mixed with.
+        # Cells of a server that was not available have no trials that others could be mixed with.
         if "version" in found and found["version"] != (version := now.get(server, {}).get("version")):
             yield f"{server}: {found['version']} → {version or 'not available here'}"
 
@@ -96,6 +96,6 @@ def _choices(begun: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[s
 
 
 def _digest(inputs: Mapping[str, str]) -> str:
-    """What tells inputs from others, without their text: a run's directory is handed on, and keys are not."""
+    """Return a digest that identifies inputs without their text: a run's directory may be published, keys may not."""
     text = json.dumps(dict(inputs), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

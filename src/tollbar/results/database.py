@@ -1,7 +1,7 @@
-"""The database of a run: its tables, how it is opened, and limits of reading one that a stranger sent.
+"""Database of a run: its tables, opening it, and limits for reading one that a stranger sent.
 
-Opening a database runs code of its author: a view, a trigger, a generated column. So nothing is read before the schema
-is known to be a run's own, and a read that goes on for longer than its size explains is interrupted.
+Opening a database runs its author's code: a view, a trigger, a generated column. So the schema is checked before
+anything is read, and a read that takes longer than its size explains is interrupted.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ create table set_aside (
 
 # CPU time of a read: many times the time for a run of this size, and the same on a busy machine.
 LEAST_S, BYTES_PER_S = 4.0, 4 << 20
-# Of `st_blocks`: see stat(2). A file of 4 GiB that is a hole would allow a read of a quarter of an hour. One that the
-# file system compresses has fewer blocks than bytes: of SQLite's pages seldom less than an eighth.
+# Unit of `st_blocks` (see stat(2)), and the largest compression accepted. A sparse file of 4 GiB would allow a read of
+# a quarter of an hour. A compressing file system seldom stores SQLite's pages in less than an eighth of their bytes.
 BLOCK_BYTES, MOST_COMPRESSED = 512, 8
-# What compression explains less well, but costs little to read.
+# Sparse files up to this size are accepted, because they take little time to read.
 MOST_HOLE_BYTES = 16 << 20
-# A larger value is not read at all: the rounds of a trial, of which there are at most 10,000, have a tenth of it.
+# A larger value is not read at all: the rounds of a trial, at most 10,000, take a tenth of it.
 MOST_VALUE_BYTES = 4 << 20
-# Seconds between two looks at a read.
+# Seconds between two checks of a read.
 _PERIOD_S = 0.1
-# Lines in a message of SQLite.
+# Line breaks in a message of SQLite, which become spaces.
 SPACES = {ord(one): " " for one in "\n\r\t"}
 
 
@@ -80,8 +80,8 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the results of a run for reading, wherever they are. Raises TollbarError for tables that no run has.
 
-    A run that was ended by force has a log next to its file, and SQLite writes before it reads that. Where nothing can
-    be written, a copy is read.
+    A run that was ended by force has a log next to its file, and SQLite must write before it reads the log. In a folder
+    that is not writable, a copy is read.
     """
     _refuse_holes(path)
     most_s = LEAST_S + size_of(path) / BYTES_PER_S
@@ -105,15 +105,15 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def size_of(path: Path) -> int:
-    """Return the number of bytes of a database and its logs, as far as the disk has them. Raises OSError."""
+    """Return the bytes of a database and its logs, limited by the blocks that the disk has of them. Raises OSError."""
     found = [one.stat() for one in _files(path)]
     return sum(min(one.st_size, one.st_blocks * BLOCK_BYTES * MOST_COMPRESSED) for one in found)
 
 
 def _refuse_holes(path: Path) -> None:
-    """Raises TollbarError for a file that says it is much larger than what the disk has of it.
+    """Raise TollbarError for a file that claims to be much larger than its blocks on the disk.
 
-    SQLite reads a log whole before anything else, and a copy would fill the disk with it.
+    SQLite reads a log whole before anything else, and a copy of it would fill the disk.
     """
     for one in _files(path):
         found = one.stat()
@@ -126,13 +126,13 @@ def _refuse_holes(path: Path) -> None:
 
 
 def _files(path: Path) -> list[Path]:
-    """The database and its logs, as far as they are there."""
+    """Return the files of a database that exist: the database and its logs."""
     beside = (path.with_name(name) for name in RESULTS_FILES)
     return [one for one in beside if one.exists()]
 
 
 def _show_as_today(database: sqlite3.Connection) -> None:
-    """Have the tables of format 5 read by the names of today, from views that stand before them."""
+    """Create temporary views that give the tables of format 5 today's names."""
     old = {new: name for name, new in COLUMNS.items()}
     for table, columns in _columns().items():
         shown = ", ".join(_shown(column, old.get(column, column)) for column in columns)
@@ -149,7 +149,7 @@ def _shown(column: str, old: str) -> str:
 
 
 def refuse_other_tables(database: sqlite3.Connection, path: Path) -> None:
-    """Raises TollbarError where the schema is not that of a run, to the word."""
+    """Raise TollbarError unless the schema is exactly that of a run."""
     found, expected = _schema(database), _expected()
     for name in sorted({name for name, *_ in found - expected}):
         raise TollbarError(f"not results as Tollbar writes them: `{name}` is no table of a run", where=str(path))
@@ -164,7 +164,7 @@ def _schema(database: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
 
 @cache
 def _columns() -> Mapping[str, tuple[str, ...]]:
-    """The columns of each table of today."""
+    """Return the columns of each table of today's format."""
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         database.executescript(TABLES)
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
@@ -189,16 +189,16 @@ def _expected() -> frozenset[tuple[str, ...]]:
 
 
 class _Reading:
-    """A read that ends: by Ctrl-C and SIGTERM, and when it has used more CPU time than its size explains.
+    """Limited read: ended by Ctrl-C and SIGTERM, and when it has used more CPU time than its size explains.
 
-    SQLite holds the main thread, in which Python handles signals, until a statement ends. A page of a database may
-    be the child of many others, so that a statement goes on for ever within one instruction, where SQLite calls no
-    progress handler. A thread beside it can interrupt the statement.
+    SQLite holds the main thread, in which Python handles signals, until a statement ends. A page of a database may be
+    the child of many others, so that a statement runs for ever within one instruction, where SQLite calls no progress
+    handler. A second thread can interrupt the statement.
     """
 
     def __init__(self, path: Path, most_s: float) -> None:
         self.is_over = False
-        """Whether it used all of its CPU time."""
+        """True if it used all of its CPU time."""
         self._path, self._most_s = path, most_s
         self._database: sqlite3.Connection | None = None
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -208,7 +208,7 @@ class _Reading:
         self._handles_signals = threading.current_thread() is threading.main_thread()
 
     def watch(self, database: sqlite3.Connection) -> sqlite3.Connection:
-        """Have this database interrupted from now on, and refuse larger values than a run has. Return it."""
+        """Interrupt this database from now on, refuse larger values than a run has, and return it."""
         self._database = database
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
         return database
@@ -244,7 +244,7 @@ class _Reading:
                     return
                 is_ending |= bool({signal.SIGINT, signal.SIGTERM} & {*heard})
             self.is_over |= time.clock_gettime(self._clock) > self._ends_s
-            # Again and again: there may be no statement at this moment, and one in the next.
+            # Interrupt repeatedly: no statement may be running now, and one may start next.
             if (is_ending or self.is_over) and self._database is not None:
                 with contextlib.suppress(sqlite3.Error):
                     self._database.interrupt()

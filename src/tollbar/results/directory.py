@@ -1,6 +1,6 @@
-"""The files of a run's directory: which may be there, and how large they may be.
+"""Files of a run's directory: the entries that may be there, and their largest sizes.
 
-A run may come from a stranger. `check_files` looks at every entry before any of them is opened.
+A run may come from a stranger. `check_files` checks every entry before any of them is opened.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from tollbar.core import units
 from tollbar.core.errors import TollbarError
 
 JUDGED = "judged.json"
-"""The file that keeps what was judged of a run."""
+"""File that keeps the judgement of a run."""
 
 LOCK = ".lock"
 RESULTS = "results.sqlite"
 _FOLDERS = ("studies", "families")
 JOURNAL = f"{RESULTS}-journal"
 RESULTS_FILES = (RESULTS, f"{RESULTS}-wal", JOURNAL)
-"""The database of a run, and what SQLite needs of the files next to it after a run was ended by force."""
-# SQLite writes to these where they are, to the last one also when it only reads.
+"""Database of a run, and the files next to it that SQLite needs after a run was ended by force."""
+# SQLite writes to these in place, to the last one also when it only reads.
 _WRITTEN_IN_PLACE = (*RESULTS_FILES, f"{RESULTS}-shm")
 
-# Many times the largest run.
+# Many times the sizes of the largest run.
 MOST_BYTES = {"run.json": 1 << 20, JUDGED: 8 << 20, **dict.fromkeys(RESULTS_FILES, 4 << 30)}
 MOST_OTHERWISE = 4 << 20
 MOST_FILES = 2_000
 MOST_TEXTS = 2 << 20
 """Limit of the studies and families of a run together: five times all that ship, and read in 3 s."""
 MOST_STUDIES = 100
-"""Limit of the studies of a run, three times all that ship: to judge and to print so many takes 4 s. `run` begins no
-run of more."""
-# The end of a journal that names a file: SQLite removes that file, wherever it is, once it has read the journal. See
-# "Super-Journal" in the file format of SQLite. A run has one database, and its journals name none.
+"""Limit of the studies of a run, three times all that ship: to judge and print this number takes 4 s. `run` begins no
+larger one.
+"""
+# End of a journal that names a file: SQLite removes the named file, wherever it is, after it has read the journal. See
+# "Super-Journal" in the file format of SQLite. A run has one database, and its journals name no file.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
 
@@ -64,7 +65,7 @@ def read_text(path: Path) -> str:
 
 
 def check_files(directory: Path) -> None:
-    """Raises TollbarError for an entry that is no ordinary file of a run, before any of them is opened."""
+    """Raise TollbarError for an entry that is not an ordinary file of a run, before any entry is opened."""
     together, where = 0, str(directory)
     for number, path in enumerate(_entries(directory)):
         try:
@@ -93,7 +94,7 @@ def check_files(directory: Path) -> None:
 
 
 def refuse_other_kinds(status: os.stat_result, name: str, where: str) -> None:
-    """Raises TollbarError for an entry that is neither a file nor a folder."""
+    """Raise TollbarError for an entry that is neither a file nor a folder."""
     if stat.S_ISLNK(status.st_mode):
         raise TollbarError(f"`{name}` is a symbolic link, which is not followed", where=where)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
@@ -101,7 +102,7 @@ def refuse_other_kinds(status: os.stat_result, name: str, where: str) -> None:
 
 
 def _refuse_shared(status: os.stat_result, name: str, where: str) -> None:
-    """Raises TollbarError for a folder in the place of a file of SQLite, and for a file that has two names."""
+    """Raise TollbarError for a folder in the place of a file of SQLite, and for a file that has two names."""
     if not stat.S_ISREG(status.st_mode):
         raise TollbarError(f"`{name}` is a folder; it must be a file", where=where)
     if status.st_nlink > 1:
@@ -118,7 +119,7 @@ def _names_a_file(journal: Path) -> bool:
 
 
 def _entries(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """The entries of a run's directory, of `studies` and `families` in it, and of the folders in those."""
+    """Yield the entries of a run's directory, of `studies` and `families` in it, and of the folders in those."""
     # Another process may be writing the run.
     with suppress(FileNotFoundError), os.scandir(folder) as inside:
         for entry in inside:

@@ -1,4 +1,4 @@
-"""Every chunk of a run, or other rows of it, for other programs."""
+"""Export of a run's chunks, or of other rows, for other programs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tollbar.core.records import Chunk, Chunks, LoadRecord, Trial
 from tollbar.results.run import Row, Run
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives rows from the first to the last, each time it is called: there may be too many to keep."""
+"""Function that yields rows from the first to the last at each call: there may be too many to keep."""
 
 
 def export(run: Run, form: str, to: Path | None) -> None:
-    """Writes a run's chunks as `csv`, `json` or `parquet`, to a file or to standard output (not parquet).
+    """Write a run's chunks as `csv`, `json` or `parquet`, to a file or to standard output (not parquet).
 
     A trial that failed before its first chunk has one row, without a round.
     """
@@ -34,8 +34,8 @@ def export(run: Run, form: str, to: Path | None) -> None:
 def write(rows: Rows, form: str, to: Path | None, telling: Rows | None = None) -> None:
     """Write rows as `csv`, `json`, `markdown` or `parquet`, to a file or to standard output (not parquet).
 
-    Every column of any row is a column of all, in the order in which they first come. `telling` gives fewer rows that
-    have all of the columns. Raises TollbarError for a file that cannot be written.
+    Every column of any row becomes a column of all, in the order of first appearance. `telling` yields fewer rows that
+    together have all columns. Raises TollbarError for a file that cannot be written.
     """
     telling = telling or rows
     if form == "parquet":
@@ -53,9 +53,9 @@ def write(rows: Rows, form: str, to: Path | None, telling: Rows | None = None) -
 
 
 def free_names(coordinates: Iterable[str], columns: Collection[str]) -> dict[str, str]:
-    """Return for each coordinate the name of its own column: for example `setting_reason` for `reason`.
+    """Return the name of each coordinate's column: for example `setting_reason` for `reason`.
 
-    A family may call a parameter as it likes. Under the name of another column one of both values would be lost.
+    A family may give a parameter any name. With the name of another column, one of the two values would be lost.
     """
     names = dict.fromkeys(coordinates)
     taken = {*columns}
@@ -71,8 +71,8 @@ def free_names(coordinates: Iterable[str], columns: Collection[str]) -> dict[str
 
 def _csv(rows: Rows, out: TextIO, telling: Rows) -> None:
     names = _names(telling)
-    # A terminal may show it. JSON escapes such characters, and Parquet is for no terminal.
-    # The same few words are in most rows.
+    # CSV may be printed on a terminal, so control characters are replaced; JSON escapes them. Cached, because most rows
+    # have the same few words.
     shown = lru_cache(one_line if out is sys.stdout else printable)
     writer = csv.writer(out)
     writer.writerow(map(shown, names))
@@ -98,7 +98,7 @@ def _markdown(rows: Rows, out: TextIO, telling: Rows) -> None:
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        # More figures than any interval carries.
+        # More figures than any interval supports.
         return f"{value:.6g}"
     return "" if value is None else str(value)
 
@@ -130,7 +130,7 @@ def _names(rows: Rows) -> list[str]:
 
 
 def _rows(run: Run, *, every_chunk: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield a row for each chunk; or for those alone that have all columns between them."""
+    """Yield a row for each chunk; or only rows that have all columns between them."""
     columns, coordinates = {"study"}, dict[str, None]()
     for row in (row for one in run.studies for row in one.rows):
         coordinates.update(dict.fromkeys(row.coordinates))
@@ -149,7 +149,7 @@ def _rows(run: Run, *, every_chunk: bool = True) -> Iterator[dict[str, Any]]:
 
 
 def _different(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """Return the first of chunks of which each has the same columns; else all."""
+    """Return only the first chunk if all chunks have the same columns, else all."""
     columns = Chunks.of(chunks)
     some_lack = any(None in values for of in (columns.cpu_ns, columns.observed) for values in of.values())
     return chunks if some_lack else chunks[:1]
@@ -173,7 +173,7 @@ def _of_trial(trial: Trial) -> dict[str, Any]:
 
 
 def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
-    """What is the chunk's own, by component where it has components; the rest of a row is its trial's."""
+    """Return the chunk's own columns, by component if it has components; the other columns are its trial's."""
     if chunk is None:
         return {"round": None, "operations": None, "cpu_ns": None, "wall_ns": None}
     before_ns, *within_ns, after_ns = chunk.probes_ns or (None, None)
@@ -196,7 +196,7 @@ _SEEN = ("bytes_sent", "bytes_received", "connections", "handshakes_full", "hand
 
 
 def _of_load(load: LoadRecord) -> dict[str, Any]:
-    """What a load client saw in its throughput phase, or of what it asked in all chunks of a trial together."""
+    """Return a load client's counts in its throughput phase, or in all chunks of a trial together."""
     return {
         "requests": load.requests,
         "requests_per_s": load.requests_per_s if load.is_settled else None,

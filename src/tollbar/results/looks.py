@@ -1,4 +1,4 @@
-"""Interim looks: how much of a run there was each time it was judged."""
+"""Interim looks: the size of a run each time it was judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollbar.results.run_json import about
 
 
 def present(directory: Path) -> dict[str, tuple[int, int]]:
-    """How many blocks and how many trials of each study are there. Raises TollbarError."""
+    """Return the number of blocks and of trials of each study that has any. Raises TollbarError."""
     path = directory / RESULTS
     try:
         with opened(path) as database:
@@ -24,20 +24,20 @@ def present(directory: Path) -> dict[str, tuple[int, int]]:
 
 
 def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    """How many blocks and how many trials there are of each study that has any."""
+    """Return the number of blocks and of trials of each study that has any, from an open database."""
     rows = database.execute("select study, count(distinct block), count(*) from trial not indexed group by study")
     return {study: (blocks, trials) for study, blocks, trials in rows}
 
 
 def looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> list[Mapping[str, int]]:
-    """The looks, with one at this many (blocks, trials): where it cannot be noted it counts all the same."""
+    """Return the looks, with one at this (blocks, trials) added: a look that cannot be noted counts too."""
     if present is None or any(look["trials"] == present[1] for look in noted):
         return [*noted]
     return [*noted, {"blocks": present[0], "trials": present[1]}]
 
 
 def is_noted(directory: Path) -> bool:
-    """Whether a look at all that there is of a run is noted. Nothing is written; False where it cannot be read."""
+    """Return whether a look at the present state of a run is noted. Writes nothing; False if it cannot be read."""
     try:
         with opened(directory / RESULTS) as database:
             found = reach(database)

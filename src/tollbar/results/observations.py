@@ -1,6 +1,6 @@
-"""What was seen in a trial's rounds, as it is stored: by component and metric, the values of all rounds in a row.
+"""Observations in a trial's rounds, as they are stored: by component and metric, the values of all rounds in a row.
 
-One row for each value would be as right and take ten times the room and the time.
+A row for each value would take ten times the room and the time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tollbar.core.records import Chunk, Chunks
 from tollbar.core.records.load import MOST
 
 Series = Mapping[tuple[str, str], Sequence[Any]]
-"""By (component, metric), the value of each round."""
+"""Values of each round by (component, metric)."""
 
 TRIAL = ""
-"""The component of what is the whole trial's."""
+"""Component of the values that belong to the whole trial."""
 ROUND, OPERATIONS, WALL, CPU = "round", "operations", "wall", "cpu"
 """Metrics: the round's number, operations, elapsed and CPU nanoseconds."""
 BEFORE, WITHIN, AFTER, MADE_UP = "probe-before", "probe-within", "probe-after", "made-up"
@@ -31,15 +31,17 @@ _OWN = (ROUND, OPERATIONS, WALL, CPU, *_PROBES, MADE_UP)
 
 MOST_VALUES = 3_000_000
 """Limit of the values of a run: ten times those of the set `sources`, which has 149 cells and measures for 26 minutes.
-A run of a stranger that has as many is judged in some 5 s of CPU time and 300 MiB."""
+A stranger's run of this size is judged in some 5 s of CPU time and 300 MiB.
+"""
 MOST_VALUES_OF_SERIES = 200_000
 """Limit of the values of one text: two for each slice of 10,000 rounds, because a lost round may be measured again."""
 
 MOST_TRIALS = 50_000
-"""Limit of the trials of a run, each of which takes some 3 kB: of the usual ten rounds, so many have more values than a
-run may have."""
+"""Limit of the trials of a run, each of which takes some 3 kB. With the usual ten rounds a run reaches the limit of
+values first.
+"""
 MOST_LOAD_LETTERS = 12 << 20
-"""Limit of what load clients report in all trials together: in memory it takes some twenty times as much."""
+"""Limit of the letters of all trials' load reports: in memory they take some twenty times as much."""
 
 
 def values_of(text: str) -> int:
@@ -49,17 +51,17 @@ def values_of(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How much a run holds."""
+    """Size of a run, for which there are limits."""
 
     values: int = 0
     values_of_series: int = 0
-    """Values of its longest series."""
+    """Number of values in its longest series."""
     trials: int = 0
     load_letters: int = 0
-    """Letters of what load clients report."""
+    """Letters of its load clients' reports."""
 
     def plus(self, series: Sequence[int], loads: Sequence[str | None]) -> Count:
-        """Return the same with a batch: the number of values of each of its series, and the load of each trial."""
+        """Return the count plus a batch, given the number of values of each series and the load of each trial."""
         return Count(
             self.values + sum(series),
             max(self.values_of_series, *series, 0),
@@ -69,7 +71,7 @@ class Count:
 
 
 def refuse_more(count: Count) -> None:
-    """Raises ValueError for more than a run, or than one series, may have. Those who write one ask too."""
+    """Raise ValueError for more than a run, or one series, may have. Writers check it too."""
     if count.values_of_series > MOST_VALUES_OF_SERIES:
         what = f"{count.values_of_series:,} values of one trial, component and metric"
         raise ValueError(f"{what}; a trial has at most {MOST_VALUES_OF_SERIES:,}")
@@ -83,7 +85,7 @@ def refuse_more(count: Count) -> None:
 
 
 def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
-    """(component, metric, values as text) of a trial's chunks."""
+    """Yield (component, metric, values as text) of a trial's chunks."""
     if not chunks:
         return
     yield TRIAL, ROUND, _text([chunk.round for chunk in chunks])
@@ -101,7 +103,7 @@ def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
 
 
 def chunks_of(series: Series) -> Sequence[Chunk]:
-    """A trial's chunks, in the order of its rounds. Raises ValueError where a series is none that Tollbar writes."""
+    """Return a trial's chunks, by round. Raises ValueError for a series that Tollbar never writes."""
     operations = series.get((TRIAL, OPERATIONS), [])
     if not isinstance(operations, list | array):
         raise ValueError(f"{OPERATIONS}: not a value of each round")
@@ -127,13 +129,13 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
 
 
 def _refuse_odd(metric: str, values: object, rounds: int) -> None:
-    """Raises ValueError where these are no values of so many rounds: what others send is read as well."""
+    """Raise ValueError unless these are one value for each round: runs of strangers are read too."""
     if not isinstance(values, list | array) or len(values) != rounds:
         raise ValueError(f"{metric}: not a value of each round")
     if not kinds_of(values) <= _WHOLE.get(metric, _ANY):
         raise ValueError(f"{metric}: not a number of each round")
     most = MOST if metric in _WHOLE else sys.float_info.max
-    # What is no number is within no limits.
+    # NaN fails this comparison too.
     if not all(-most <= value <= most for value in values if value is not None):
         raise ValueError(f"{metric}: beyond what a chunk can have")
 
@@ -144,7 +146,7 @@ def kinds_of(values: list[Any] | array[Any]) -> Set[type]:
 
 
 def packed(values: Any) -> Any:
-    """Return a list of numbers as an array, which takes 8 bytes for each and not 36; anything else unchanged."""
+    """Return a list of numbers as an array, of 8 bytes each instead of 36; anything else unchanged."""
     if not isinstance(values, list) or len(values) < _FEW:
         return values
     kinds = kinds_of(values)
@@ -157,7 +159,7 @@ def packed(values: Any) -> Any:
         return values
 
 
-# An array of a few takes more than a list of them.
+# An array of few values takes more memory than a list of them.
 _FEW = 20
 
 

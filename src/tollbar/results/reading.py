@@ -1,4 +1,4 @@
-"""A run, read back from its directory."""
+"""Reading of a run from its directory."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
 
 
 def read(directory: Path, only: str | None = None) -> Run:
-    """Return the run as it stands; or with the study of this name alone."""
-    # Words of servers and libraries may have anything in them, and end on a terminal.
+    """Return the run as it is in its directory, or only its study of this name."""
+    # Names of servers and libraries may have any characters, and are printed on a terminal.
     said = printable_in(about(directory))
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     with uncollected(), results_of(directory) as (database, counts):
@@ -62,9 +62,9 @@ def read(directory: Path, only: str | None = None) -> Run:
 
 @contextlib.contextmanager
 def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[str, int]]]:
-    """The results for reading, whose values are as Tollbar writes them, and the number of rows of each table.
+    """Yield the results for reading, with their values checked, and the number of rows of each table.
 
-    Raises TollbarError for what is found in them, within the block too.
+    Raises TollbarError for faults in them, within the block too.
     """
     path = directory / RESULTS
     try:
@@ -86,7 +86,7 @@ def probes(directory: Path) -> list[float]:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Records by the hundred thousand, none of which is in a cycle: looking for one takes a third of the time."""
+    """Switch the garbage collector off: records are in no cycle, and to search for one takes a third of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -98,13 +98,13 @@ def uncollected() -> Iterator[None]:
 
 
 def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, ...]:
-    """The studies as they were, with the number of blocks that the command asked for.
+    """Return the studies as they were, with the number of blocks that the command requested.
 
-    Their families are those that the run keeps; or, `to_measure` on, those that are installed, with their answers.
+    Their families are those that the run keeps; with `to_measure`, the installed ones, with their answers.
     """
     found = []
     read_before: dict[Path, Family] = {}
-    # Runs of earlier versions kept none.
+    # Runs of earlier versions kept no families.
     kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     said = about(directory)
     for name, entry in said["studies"].items():
@@ -122,7 +122,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
             )
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-        # Runs of earlier versions kept fewer.
+        # Runs of earlier versions kept fewer of these.
         asked = {name: entry[name] for name in MEASURED_AS if name in entry}
         found.append(replace(one, measure=replace(one.measure, **asked)))
     return tuple(found)
@@ -130,20 +130,20 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The tables of a run, each read once: a run may have hundreds of studies, and a query reads a table whole."""
+    """Tables of a run, each read once: a run may have many studies, and each query reads a table whole."""
 
     trials: Mapping[str, Mapping[tuple[str, bool], Sequence[Trial]]]
-    """By study, then by cell and whether they are its repeats'."""
+    """Trials by study, then by cell and whether they are repeats."""
     set_aside: Mapping[str, Sequence[sqlite3.Row]]
     cells: Mapping[str, Sequence[sqlite3.Row]]
     left_out: Mapping[str, Sequence[sqlite3.Row]]
 
 
 def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int], *, only_some: bool) -> _Tables:
-    # Plain tuples: rows that know their columns take half as long again to be read.
+    # Plain tuples, because rows that know their columns take half as long again to read.
     plain = database.cursor()
     plain.row_factory = None
-    # Never by an index, which may be of other rows than the table has.
+    # Never by an index, which may have other rows than the table.
     of_these = ", ".join("?" * len(names))
     some = f" where trial in (select id from trial not indexed where study in ({of_these}))"
     observed = plain.execute(
@@ -184,7 +184,7 @@ def _by_study(database: sqlite3.Connection, query: str) -> Mapping[str, Sequence
 def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]) -> StudyRun:
     trials = tables.trials[asked.name]
     set_aside = tuple(map(_set_aside, tables.set_aside.get(asked.name, ())))
-    # Tried again, it is set aside no more.
+    # A cell that was tried again is no longer quarantined.
     still = {one.cell: one for one in set_aside if one.tried_again_s is None}
     cells = tuple(
         _row(
@@ -249,9 +249,9 @@ def _row(
 
 
 def _outcome(found: sqlite3.Row, trials: Sequence[Trial]) -> tuple[Outcome, str | None]:
-    """What became of a cell: its proof's outcome, or that of its trials, of which most must have gone well.
+    """Return the outcome of a cell: its proof's, or that of its last failed trial if half or more of them failed.
 
-    One that fails now and then has a cost all the same; one that fails as often as not is not what was proved.
+    A cell that fails now and then still has a cost; one that fails in half of its trials is not what was proven.
     """
     if found["outcome"] is None:
         return Outcome.FAILED, "the run ended before it was verified"

@@ -1,4 +1,4 @@
-"""A run, as it is read back from its directory."""
+"""Run, as it is read back from its directory."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from tollbar.core.records import Outcome, SetAside, Trial
 from tollbar.study import Study
 
 MEASURED_AS = ("blocks", "precision", "longest_s", "cells")
-"""What a run keeps of how its studies are measured, beside their own files."""
+"""Keys that a run keeps of how its studies are measured, in addition to their own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A planned cell and what became of it. A cell that failed keeps its row, with the reason."""
+    """Planned cell with its results. A cell that failed keeps its row, with the reason."""
 
     key: str
-    """Its coordinates as one canonical text; unique within its study."""
+    """Coordinates as one canonical text, unique within the study."""
     coordinates: Mapping[str, Value]
-    """`choice`, `provider` (as studies name it), `server` if there is one, `op`, each setting that applies."""
+    """Coordinates: `choice`, `provider` (as studies name it), `server` if there is one, `op`, each setting that
+    applies.
+    """
     provider: str
-    """The library with its version, as the run's receipt says it: `openssl 3.0.19`."""
+    """Library with its version, by the run's receipt: `openssl 3.0.19`."""
     title: str
     standing: Standing
     strength: int | None
     against: str | None
-    """The key of the cell it is compared with; its own key where it is a baseline."""
+    """Key of the cell it is compared with; its own key if it is a baseline."""
     outcome: Outcome
     reason: str | None
     trials: tuple[Trial, ...]
-    """In the order of blocks and batches: one for each block, of a baseline one for each batch that it was in."""
+    """Trials in the order of blocks and batches: one for each block; for a baseline, one for each of its batches."""
     repeats: tuple[Trial, ...]
-    """A baseline's trials beside itself, one for each block; empty for every other cell."""
+    """Repeat trials of a cell that is measured twice, one for each block; empty for every other cell."""
     known_answers: int = 0
-    """How many known answers it met before it was measured."""
+    """Number of known answers it met before it was measured."""
     accepted: tuple[str, ...] = ()
-    """Right things that were accepted, in words."""
+    """Correct inputs that were accepted, in words."""
     refused: tuple[str, ...] = ()
-    """Wrong things that were refused, in words."""
+    """Wrong inputs that were refused, in words."""
     not_tried: tuple[str, ...] = ()
     """Refusals that could not be tried, each with the reason."""
     server_version: str | None = None
-    """Which server it was measured through, with its version (`nginx 1.22.1`), or the URL of one of the user's own."""
+    """Server it was measured through, with its version (`nginx 1.22.1`), or the URL of one of the user's own."""
     set_aside: SetAside | None = None
-    """Where it failed so often that no more trials of it are made until the run is resumed."""
+    """Quarantine, if it failed so often that it gets no more trials until the run is resumed."""
 
     @property
     def choice(self) -> str:
@@ -61,42 +63,42 @@ class Row:
 
     @property
     def shown(self) -> Mapping[str, Value]:
-        """Its coordinates as people read them: library and server with their versions."""
+        """Coordinates as they are printed: library and server with their versions."""
         server = {"server": self.server_version} if self.server is not None and self.server_version is not None else {}
         return {**self.coordinates, "provider": self.provider, **server}
 
     @property
     def setting(self) -> Mapping[str, Value]:
-        """The coordinates other than choice, provider and server."""
+        """Coordinates other than choice, provider and server."""
         return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "server")}
 
     @property
     def all_trials(self) -> tuple[Trial, ...]:
-        """Its own and its repeats'."""
+        """Trials of the cell and of its repeats."""
         return (*self.trials, *self.repeats)
 
     @property
     def client_libraries(self) -> tuple[str, ...]:
-        """What load clients spoke TLS through; their own cost can only be compared where this is the same."""
+        """TLS libraries of the load clients; clients' own costs can only be compared if these are the same."""
         loads = (trial.load for trial in self.all_trials if trial.load is not None)
         return tuple(dict.fromkeys(name for load in loads for name in load.client_libraries))
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
-    """One study of a run."""
+    """Study of a run."""
 
     study: Study
     rows: tuple[Row, ...]
     left_out: tuple[tuple[Mapping[str, Value], str], ...]
-    """Combinations that were not planned, and why."""
+    """Combinations that were not planned, with the reason."""
     interim_looks: tuple[int, ...]
-    """How many blocks there were at each time the run was judged, this time included; each has its price."""
+    """Number of blocks each time the run was judged, this time included; each look costs confidence."""
     set_aside: tuple[SetAside, ...] = ()
-    """Every time that a cell was set aside, in order; also where the run was resumed and the cell tried again."""
+    """Quarantines of cells, in order, with those that ended because the run was resumed and the cell tried again."""
 
     def named(self, name: str, value: Value) -> Value:
-        """A coordinate's value as rows show it: a provider by its name with the version."""
+        """Return a coordinate's value as rows print it: a provider by its name with the version."""
         if name != "provider":
             return value
         return next((row.provider for row in self.rows if row.coordinates["provider"] == value), value)
@@ -104,7 +106,7 @@ class StudyRun:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as it stands in its directory."""
+    """Run as it is in its directory."""
 
     directory: Path
     name: str
@@ -113,26 +115,26 @@ class Run:
     started: str
     fingerprint: Mapping[str, Any]
     providers: Mapping[str, Mapping[str, Any]]
-    """Each provider's receipt, by its spec; `name` is the library with its version."""
+    """Receipt of each provider, by its spec; `name` is the library with its version."""
     studies: tuple[StudyRun, ...]
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Each server's program, its `version` and `program`, by the server's name; or why it is `unavailable`."""
+    """Program of each server by the server's name, with `version` and `program`; or why it is `unavailable`."""
     broken: Mapping[str, str] = field(default_factory=dict)
-    """Libraries that were found and cannot be used: where each is, and why."""
+    """Libraries that were found and cannot be used: the place of each, and the reason."""
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The machine of each role that has one of its own: `address`, `host`, `fingerprint`, `is_simulated`."""
+    """Machine of each role that has its own: `address`, `host`, `fingerprint`, `is_simulated`."""
     version: str = NOT_STATED
-    """Of the Tollbar that began it."""
+    """Version of the Tollbar that began it."""
     resumed_with: tuple[str, ...] = ()
-    """Other versions that went on with it."""
+    """Other versions that continued it."""
     method: int = VERSION
-    """The version of the method that measured it."""
+    """Version of the method that measured it."""
     best_probe_ns: float | None = None
-    """What a probe took on this processor and kernel, quiet, in the runs before; None where there were none."""
+    """Duration of a quiet probe on this processor and kernel in earlier runs; None without any."""
     chain_ns: float | None = None
-    """Duration of the run's quickest chains; None where none was read: with `best_probe_ns`, in earlier versions."""
+    """Duration of the run's quickest chains; None if none was read: with `best_probe_ns`, and in earlier versions."""
 
     @property
     def is_simulated(self) -> bool:
-        """Whether its machine is a node of a simulated cluster, or that of a role is made up on it."""
+        """True if its machine is a node of a simulated cluster, or a role's machine is simulated on it."""
         return "simulated" in self.fingerprint or any(node["is_simulated"] for node in self.nodes.values())

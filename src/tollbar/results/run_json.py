@@ -1,4 +1,4 @@
-"""`run.json`: what a run says of itself, checked before anything else of it is read."""
+"""Description of a run in `run.json`, checked before any other file of it is read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tollbar.results.directory import MOST_STUDIES, check_files, read_text
 from tollbar.study.definition import Cells
 
 SCHEMA = 6
-# Read in words of today; it cannot be resumed.
+# Format that is read with today's names, and cannot be resumed.
 FORMAT_5 = 5
-# Formats that are not read any more, and what they lack.
+# Formats that are no longer read, with the reason.
 _NO_CHUNKS = "its trials have no chunks to be judged"
 EARLIER = {
     1: _NO_CHUNKS,
@@ -36,7 +36,7 @@ Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = TypeVar("Name")
 MOST_NAMES = 1000
-# Letters of a version that is shown.
+# Limit of the letters of a printed version.
 MOST_OF_VERSION = 40
 
 
@@ -52,26 +52,26 @@ def _few_studies(said: object) -> object:
     return said
 
 
-# Pydantic keeps an error for each item that is wrong, of a kB and more; a real run has dozens.
+# Pydantic keeps an error of a kB and more for each wrong item; a real run has dozens of items.
 Named = Annotated[dict[str, Name], BeforeValidator(_few)]
 Listed = Annotated[list[Name], FailFast()]
 
 
 class _Said(BaseModel):
-    """A table of `run.json`."""
+    """Table of `run.json`."""
 
     model_config = ConfigDict(strict=True)
 
 
 class _Look(_Said):
-    """How much was there when a study was judged."""
+    """Size of a study when it was judged."""
 
     blocks: Count
     trials: Count
 
 
 class _Entry(_Said):
-    """What a run says of one of its studies; those of earlier versions say less."""
+    """Entry of a study; earlier versions wrote fewer keys."""
 
     interim_looks: Listed[_Look]
     blocks: Annotated[Count, Field(gt=0)] = 1
@@ -81,19 +81,19 @@ class _Entry(_Said):
 
 
 class _Receipt(_Said):
-    """What a run says of a provider, of which more is shown as it stands."""
+    """Receipt of a provider; its other keys are printed unchanged."""
 
     name: str
 
 
 class _Machine(_Said):
-    """What a run says of a processor, of which more is shown as it stands."""
+    """Fingerprint of a processor; its other keys are printed unchanged."""
 
     cpu: str
 
 
 class _Node(_Said):
-    """What a run says of the machine of a role."""
+    """Machine of a role."""
 
     address: str
     host: str
@@ -102,19 +102,19 @@ class _Node(_Said):
 
 
 class _Upgrade(_Said):
-    """What an upgrade was asked, for its answer to be printed where the run is resumed."""
+    """Question of an upgrade, kept so that its answer can be printed when the run is resumed."""
 
     old: str
     new: str
     families: Listed[str] = []
     folder: str
-    """Where the command was given, which paths of the two builds may be relative to."""
+    """Folder in which the command was given, because paths of the two builds may be relative to it."""
     within_s: Finite
     fail_above: Finite | None = None
 
 
 class _About(_Said):
-    """What has to be in `run.json` for a run to be read."""
+    """Keys that `run.json` must have for a run to be read."""
 
     command: Listed[str]
     libraries: Listed[str] = []
@@ -136,7 +136,7 @@ class _About(_Said):
 
 
 def about(directory: Path) -> dict[str, Any]:
-    """What `run.json` says. Raises TollbarError if this is not a run."""
+    """Return the content of `run.json`. Raises TollbarError if this is not a run."""
     path = directory / "run.json"
     try:
         check_files(directory)
@@ -174,14 +174,14 @@ def about(directory: Path) -> dict[str, Any]:
 
 
 def refuse_resumption(directory: Path, said: Mapping[str, Any]) -> None:
-    """Raises TollbarError for a run of an earlier format, which is read and not written."""
+    """Raise TollbarError for a run of an earlier format, which can be read and not written."""
     if said["schema"] != SCHEMA:
         what = f"made by an earlier version: a run of format {said['schema']} is read, and cannot be resumed"
         raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
 
 
 def as_written(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what `run.json` has for what `about` returned, in the words of its format."""
+    """Return the content of `run.json` for the result of `about`, with the names of its format."""
     return _looks_renamed(said, "interim_looks", "looks") if said["schema"] == FORMAT_5 else said
 
 
@@ -197,7 +197,7 @@ def _looks_renamed(said: Mapping[str, Any], old: str, new: str) -> dict[str, Any
 
 
 def why(error: ValueError | RecursionError) -> str:
-    """In one line, what is wrong with a document."""
+    """Return in one line the fault of a document."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, ValidationError):

@@ -1,4 +1,4 @@
-"""A run's directory: made, written as each batch ends, and taken up again."""
+"""Directory of a run: creating it, writing it as each batch ends, and resuming it."""
 
 from __future__ import annotations
 
@@ -35,20 +35,19 @@ from tollbar.study.plan import Plan, StudyPlan
 
 @dataclass(slots=True)
 class Store:
-    """An open run. One process at a time may write it."""
+    """Open run. One process at a time may write it."""
 
     directory: Path
     database: sqlite3.Connection
     lock: IO[bytes]
     count: Count = field(default_factory=Count)
-    """How much the run holds, for which there are limits."""
+    """Size of the run, for which there are limits."""
 
     def record(self, batch: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
-        """Keeps all trials of a batch and which cells were set aside because of them, or none of it.
+        """Store all trials of a batch and the quarantines they caused, or none of it.
 
         When this returns they are on the disk. Raises TollbarError for more than a run may hold, because a run that is
-        kept must stay readable.
-        A batch that was left out, because none of its cells may be measured any more, has none to keep.
+        kept must stay readable. An empty batch is ignored: none of its cells may be measured any more.
         """
         if not batch:
             return
@@ -89,7 +88,7 @@ class Store:
         )
 
     def record_proof(self, proven: Proven) -> None:
-        """Keeps whether a cell may be measured."""
+        """Store whether a cell may be measured."""
         with self._writing() as database:
             database.execute(
                 "update cell set outcome = ?, reason = ?, known_answers = ?, accepted = ?, refused = ?, not_tried = ? "
@@ -101,7 +100,7 @@ class Store:
             )  # fmt: skip
 
     def resume(self) -> int:
-        """Notes that the run is resumed, and that all cells which were set aside are tried again: how many."""
+        """Record that the run is resumed and its quarantined cells are tried again; return their number."""
         with self._writing() as database:
             now_s = time.time()
             database.execute("insert into event values (?, ?)", (now_s, "resumed"))
@@ -109,47 +108,47 @@ class Store:
             return database.execute(again, (now_s,)).rowcount
 
     def note_interim_look(self, study: str | None = None) -> None:
-        """Notes that the run, or one of its studies, is judged as it stands, unless that was noted.
+        """Record that the run, or one of its studies, is judged in its present state, unless that is recorded already.
 
         Each new look costs confidence.
         """
         _note(self.directory, reach(self.database), study)
 
     def note_chain(self, chain_ns: float | None) -> None:
-        """Keep the duration of the quickest chains so far. A run on a full disk goes on without it."""
+        """Store the duration of the quickest chains until now. On a full disk a run continues without it."""
         if about(self.directory).get("chain_ns") != chain_ns:
             with contextlib.suppress(OSError):
                 update_about(self.directory, {"chain_ns": chain_ns})
 
     def done(self) -> set[tuple[str, int, int]]:
-        """(study, block, batch) of every batch that is there."""
+        """Return (study, block, batch) of every stored batch."""
         return set(self.database.execute("select study, block, batch from batch"))
 
     def made(self) -> set[TrialKey]:
-        """Which trials are there, those that failed too."""
+        """Return the keys of all stored trials, failed ones included."""
         found = self.database.execute("select study, cell, repeat, block, batch from trial not indexed")
         return {(study, cell, bool(repeat), block, batch) for study, cell, repeat, block, batch in found}
 
     def cells(self) -> set[tuple[str, str]]:
-        """(study, cell) of every cell of the run."""
+        """Return (study, cell) of every cell of the run."""
         return set(self.database.execute("select study, key from cell"))
 
     def unproven(self) -> set[tuple[str, str]]:
-        """(study, cell) of every cell whose proof is not there yet."""
+        """Return (study, cell) of every cell without a proof."""
         return set(self.database.execute("select study, key from cell where outcome is null"))
 
     def excluded(self) -> set[tuple[str, str]]:
-        """(study, cell) of every cell whose proof failed, so that it may not be measured."""
+        """Return (study, cell) of every cell whose proof failed, so that it may not be measured."""
         return set(self.database.execute("select study, key from cell where outcome <> ?", (Outcome.OK,)))
 
     def next_order(self) -> int:
-        """The place of the next trial in the run's sequence."""
+        """Return the place of the next trial in the run's sequence."""
         (last,) = self.database.execute("select max(ord) from trial not indexed").fetchone()
         return 0 if last is None else last + 1
 
     def close(self) -> None:
-        """Lets the run go. The results are then one file, which can be read where nothing can be written."""
-        # A reader may keep the log in use: then it stays beside the file, and the next reader reads it too.
+        """Close the run. The results are then one file, which can be read in a folder that is not writable."""
+        # A reader may hold the log: then it stays next to the file, and the next reader reads it too.
         with contextlib.suppress(sqlite3.Error):
             self.database.execute("pragma wal_checkpoint(truncate)")
             self.database.execute("pragma journal_mode = delete")
@@ -179,9 +178,9 @@ def create(
     best_probe_ns: float | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Store:
-    """Make a new run under `parent`, named by time and study; `more` is kept in its `run.json` too.
+    """Create a new run under `parent`, named by time and study; `more` is kept in its `run.json` too.
 
-    Raises TollbarError before anything is measured, and then leaves nothing.
+    Raises TollbarError before anything is measured, and then leaves no files.
     """
     if len(plan.studies) > MOST_STUDIES:
         what = f"{len(plan.studies):,} studies; a run has at most {MOST_STUDIES}"
@@ -207,7 +206,7 @@ def create(
         try:
             return _filled(directory, plan, said)
         except BaseException:
-            # Without `run.json` it is no run, and nothing has been measured into it.
+            # Without `run.json` it is not a run, and nothing has been measured into it.
             shutil.rmtree(directory, ignore_errors=True)
             raise
     except (OSError, sqlite3.Error) as error:
@@ -219,7 +218,7 @@ def create(
 
 
 def _filled(directory: Path, plan: Plan, said: Mapping[str, Any]) -> Store:
-    """Writes all that a run has before its first trial. Raises OSError and sqlite3.Error."""
+    """Write all files that a run has before its first trial. Raises OSError and sqlite3.Error."""
     (directory / "studies").mkdir()
     for planned in plan.studies:
         (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
@@ -232,22 +231,22 @@ def _filled(directory: Path, plan: Plan, said: Mapping[str, Any]) -> Store:
             database.executescript(TABLES)
             for planned in plan.studies:
                 _insert_plan(database, planned)
-        # Last: a directory is a run once it has this file, and by then it has all the rest.
+        # Last, because a directory is a run once it has this file, and must be complete by then.
         write_atomically(directory / "run.json", json.dumps(said, indent=1) + "\n")
-        # What is refused of other runs is not begun.
+        # A run that readers would refuse must not begin.
         check_files(directory)
         stack.pop_all()
     return store
 
 
 def measured_as(study: Study) -> dict[str, Any]:
-    """What the command line or a set may have said of how a study is measured, for the run to be resumed."""
+    """Return the measuring options that the command line or a set may have changed, for the run to be resumed."""
     measure = study.measure
     return {name: getattr(measure, name) for name in MEASURED_AS}
 
 
 def _keep(family: Family, folder: Path) -> None:
-    """Copies what is known of a family: a run can be judged and reported after that has changed or gone."""
+    """Copy a family's files: a run can be judged and reported after the family has changed or gone."""
     assert family.folder is not None, "a family that is measured was read from a folder"
     (folder / family.name).mkdir(parents=True, exist_ok=True)
     shutil.copyfile(family.folder / "family.toml", folder / family.name / "family.toml")
@@ -256,12 +255,12 @@ def _keep(family: Family, folder: Path) -> None:
 
 
 def reopen(directory: Path) -> Store:
-    """Take up a run. Raises TollbarError for what is no run, and where another process is writing it."""
+    """Reopen a run for writing. Raises TollbarError if it is not a run, or if another process is writing it."""
     refuse_resumption(directory, about(directory))
     try:
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(_locked(directory))
-            # The whole of it, before anything is written into what may be another's database.
+            # Check the whole run before anything is written: the database may be a stranger's.
             read(directory)
             store = Store(directory, _to_be_written(directory, "rw"), lock)
             stack.callback(store.database.close)
@@ -273,14 +272,15 @@ def reopen(directory: Path) -> Store:
 
 
 def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
-    """Replaces what `run.json` says under these names. Raises OSError."""
+    """Replace these keys of `run.json`. Raises OSError."""
     write_atomically(directory / "run.json", json.dumps(as_written({**about(directory), **changed}), indent=1) + "\n")
 
 
 def note_interim_look(directory: Path) -> str | None:
-    """Notes that the run is judged as it stands. Says why, where that cannot be noted: it can be judged all the same.
+    """Record that the run is judged in its present state. Return the reason if that cannot be recorded.
 
-    What a run notes at its end is there wherever it is read later. Raises TollbarError if this is not a run.
+    A run can be judged without the record, and its own last look is found wherever it is read later. Raises
+    TollbarError if this is not a run.
     """
     about(directory)
     try:
@@ -297,7 +297,7 @@ def _new_directory(parent: Path, name: str) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     for number in range(1, 1000):
         directory = parent / (name if number == 1 else f"{name}-{number}")
-        # Made, not looked for: two runs that start in the same second get a directory each.
+        # `mkdir` decides: two runs that start in the same second get a directory each.
         with contextlib.suppress(FileExistsError):
             directory.mkdir()
             return directory
@@ -305,7 +305,7 @@ def _new_directory(parent: Path, name: str) -> Path:
 
 
 def _note(directory: Path, found: Mapping[str, tuple[int, int]], study: str | None = None) -> None:
-    """Notes a look at so many (blocks, trials) of each study, or of this one. Raises OSError."""
+    """Record a look at these (blocks, trials) of each study, or of this one. Raises OSError."""
     said = about(directory)
     entries = {
         name: {**entry, "interim_looks": looks(entry["interim_looks"], found.get(name))}
@@ -318,8 +318,8 @@ def _note(directory: Path, found: Mapping[str, tuple[int, int]], study: str | No
 
 
 def _locked(directory: Path) -> IO[bytes]:
-    """The lock of a run, until it is closed. Raises TollbarError where another process has it, and OSError."""
-    # Never emptied: what is there may not be a lock.
+    """Return the lock of a run, held until it is closed. Raises TollbarError if another process has it, and OSError."""
+    # Never truncated: the existing file may not be a lock.
     lock = os.fdopen(open_file(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+b")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -332,11 +332,11 @@ def _locked(directory: Path) -> IO[bytes]:
 
 
 def _to_be_written(directory: Path, mode: str) -> sqlite3.Connection:
-    """The database, each commit to which is on the disk. Raises sqlite3.Error."""
+    """Open the database so that each commit is synced to the disk. Raises sqlite3.Error."""
     database = connect(directory / RESULTS, mode)
     try:
         database.execute("pragma journal_mode = wal")
-        # Synced at each commit: a power cut, and not only a kill, loses no more than the batch under way.
+        # Synced at each commit, so that a power cut loses no more than the batch under way.
         database.execute("pragma synchronous = full")
     except sqlite3.Error:
         database.close()

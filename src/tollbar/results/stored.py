@@ -1,4 +1,4 @@
-"""What stands in a run's tables, held against what Tollbar writes: SQLite keeps any value in any column."""
+"""Checks of the values in a run's tables against those that Tollbar writes: SQLite keeps any value in any column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollbar.core.records.load import MOST
 from tollbar.results.observations import Count, packed, refuse_more
 from tollbar.study.plan import MOST_COMBINATIONS
 
-# By table and column, the types that SQLite may have of it.
+# Types that SQLite may report for a value, by table and column.
 _TYPES: Mapping[str, Mapping[str, str]] = {
     "cell": {
         **dict.fromkeys(("study", "key", "coordinates", "title", "standing"), "text"),
@@ -42,45 +42,45 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
         "tried_again_s": "real null",
     },
 }
-# Numbers beyond this are no count of anything; and no number of Tollbar's is negative where it is a time or a load.
+# Larger numbers cannot be counts; times and loads of Tollbar are never negative.
 _LIMITS = {"integer": (-MOST, MOST), "real": (0, MOST)}
 # Documents of JSON in a column: a real one has some kB, and reading one takes some hundred times its size.
 _DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "load")
 MOST_DOCUMENT = 1 << 20
-# Four times the last words of a server, which may be a reason.
+# Four times the kept output of a failed server, which may be a reason.
 MOST_OF_TEXT = 64 << 10
-# All texts that are kept: those of as many cells as may be planned, or four bytes a letter within 300 MiB.
+# Limit of all texts in memory: those of the largest plan, or four bytes a letter within 300 MiB.
 MOST_LETTERS = 48 << 20
 _NOT_KEPT = ("observation", "event")
-# Of an event, which nothing reads.
+# Column of an event that nothing reads.
 _UNREAD = ("what",)
 # A value of a series is a number of at most 24 letters, and a comma.
 _LETTERS_OF_VALUE = 30
 _VALUES = "length(by_round) - length(replace(by_round, ',', '')) + 1"
-# All texts of a run together take as much memory as their values.
+# Rows read at once, because all texts of a run together take as much memory as their values.
 _ROWS_AT_ONCE = 200
 _MOST_AS_ONE = 1 << 20
-# Three times those of any cell. What the cells of a study differ in is worked out for each coordinate.
+# Three times those of any cell. Reports compare the cells of a study coordinate by coordinate.
 MOST_COORDINATES = 100
 
 
 def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, int]:
     """Return the number of rows of each table; no query of a run returns more than those of the tables it reads.
 
-    `files_bytes` is the size of the database and its logs: a log may claim any number of pages.
-    Raises ValueError where a value is of a type, or a number of a size, that Tollbar does not write there, or where
-    the same pages were read as many rows; and sqlite3.Error.
+    `files_bytes` is the size of the database and its logs: a log may claim any number of pages. Raises ValueError for a
+    value of a type, or a number of a size, that Tollbar does not write there, and if the same pages were read as many
+    rows; and sqlite3.Error.
     """
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
     most_bytes = min(pages * page_bytes, files_bytes)
     found = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
     rows = {table: count for table, (count, _) in found.items()}
-    # Before any of them is parsed.
+    # Limits are checked before anything is parsed.
     refuse_more(counted(database))
     letters = sum(count for table, (_, count) in found.items() if table not in _NOT_KEPT)
     if letters > MOST_LETTERS:
         raise ValueError(f"{letters:,} letters of its texts; a run has at most {MOST_LETTERS:,}")
-    # A batch has a trial at least, and a cell is set aside because of its trials.
+    # A batch has at least one trial, and a cell is quarantined because of its trials.
     most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("batch", "set_aside"), rows["trial"])
     for table, most_rows in most.items():
         if rows[table] > most_rows:
@@ -89,7 +89,7 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
 
 
 def counted(database: sqlite3.Connection) -> Count:
-    """Return how much a run holds. Each value of a series but the last is followed by a comma."""
+    """Return the size of a run. Each value of a series but the last is followed by a comma."""
     read = f"select coalesce(sum({_VALUES}), 0), coalesce(max({_VALUES}), 0) from observation not indexed"
     values, of_series = database.execute(read).fetchone()
     trials, letters = database.execute(
@@ -121,7 +121,7 @@ def _length(column: str) -> str:
 
 
 def _is_odd(column: str, kinds: str) -> str:
-    """An expression that is true for a value of another type, and for a number or a document of another size."""
+    """Return an SQL expression that is true for a value of another type, or a number or document of another size."""
     of_kinds = ", ".join(f"'{kind}'" for kind in kinds.split())
     is_odd = f"typeof({column}) not in ({of_kinds})"
     for kind, (least, most) in _LIMITS.items():
@@ -135,7 +135,7 @@ def _is_odd(column: str, kinds: str) -> str:
 
 
 def rows_of(read: sqlite3.Cursor, most: int) -> Iterator[list[Any]]:
-    """Yield all rows of a query, some at a time. Raises ValueError where they are more than the table has."""
+    """Yield all rows of a query, some at a time. Raises ValueError if they are more than the table has."""
     while rows := read.fetchmany(_ROWS_AT_ONCE):
         most -= len(rows)
         if most < 0:
@@ -144,19 +144,19 @@ def rows_of(read: sqlite3.Cursor, most: int) -> Iterator[list[Any]]:
 
 
 def series(texts: Sequence[str]) -> list[Any]:
-    """Return what each of these texts holds, a list of numbers each. Raises ValueError."""
+    """Return the numbers in each of these texts, as a list each. Raises ValueError."""
     # Values of other kinds take many times the memory of their text.
     if any(text.rfind("[") != 0 or text.find("]") != len(text) - 1 or "{" in text for text in texts):
         raise ValueError("not a value of each round")
     if sum(map(len, texts)) > _MOST_AS_ONE:
         return [packed(json.loads(text)) for text in texts]
-    # As one text: tens of thousands of short ones take twice as long to parse.
+    # One text, because tens of thousands of short ones take twice as long to parse.
     return [packed(values) for values in json.loads(f"[{','.join(texts)}]")]
 
 
 @cache
 def words(text: str) -> tuple[str, ...]:
-    """A list of words, of which a run's trials and cells have few different ones. Raises ValueError."""
+    """Return a list of words; cached, because a run has few different ones. Raises ValueError."""
     said = json.loads(text)
     if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
         raise ValueError("not a list of words")
@@ -164,7 +164,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def coordinates(text: str) -> Mapping[str, Value]:
-    """What a cell is, or those that were left out are. Raises ValueError."""
+    """Return the coordinates of a cell, or of a combination that was left out. Raises ValueError."""
     said = json.loads(text)
     if not isinstance(said, dict) or not all(_is_value(value) for value in said.values()):
         raise ValueError("coordinates that are none")
@@ -176,5 +176,5 @@ def coordinates(text: str) -> Mapping[str, Value]:
 
 
 def _is_value(value: object) -> bool:
-    """Whether this is a coordinate's value: a word, or a number that a document of JSON can have."""
+    """Return whether this is a coordinate's value: a word, or a number that a document of JSON can have."""
     return type(value) is str or (type(value) in (int, float) and -MOST <= cast("float", value) <= MOST)
