@@ -1,4 +1,4 @@
-"""The documents that other programs read: JSON by the forms of each module, and a flat row for each cell."""
+"""Documents that other programs read: JSON by the forms of each module, and a flat row for each cell."""
 
 from tollbar.report.document.cells import cell_rows
 from tollbar.report.document.comparison import of_comparison

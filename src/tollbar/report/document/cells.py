@@ -1,4 +1,4 @@
-"""What was found of each cell, a flat row each, for other programs."""
+"""Flat rows, one for each cell, for other programs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tollbar.results import Row, free_names
 
 
 def cell_rows(judgement: Judgement) -> Iterator[dict[str, Any]]:
-    """Every planned cell: its coordinates, cost in nanoseconds per operation, ratio, interval, verdict and standing.
+    """Yield every planned cell: its coordinates, cost in nanoseconds per operation, ratio, interval, verdict and
+    standing.
 
-    What was not measured has its outcome and reason, and no numbers.
+    A cell that was not measured has its outcome and reason, and no numbers.
     """
     found = [(study, row, said) for study in judgement.studies for row, said in _rows(study)]
     columns = {"study", *(name for *_, said in found for name in said)}
-    # All coordinates of all studies come first, in every row: the figures then stand in one place.
+    # The coordinates of all studies come first in every row, so that the figures are in the same columns.
     named = free_names((name for _, row, _ in found for name in row.coordinates), columns)
     for study, row, said in found:
         own = {free: row.coordinates.get(name) for name, free in named.items()}
@@ -35,7 +36,7 @@ def _rows(study: StudyJudgement) -> Iterator[tuple[Row, dict[str, Any]]]:
 def _of(
     study: StudyJudgement, row: Row, cost: Measurement | None, all_samples: Measurement | None, toll: Toll | None
 ) -> dict[str, Any]:
-    # A baseline's own toll is that of its repeat, and no ratio of its own.
+    # A baseline's own toll is its repeat's, not a ratio to another cell.
     ratio = toll.ratio if toll and not is_baseline(row) else None
     return {
         "provider_version": row.provider,

@@ -1,4 +1,4 @@
-"""The JSON document of two runs compared."""
+"""JSON document of two compared runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class IncreaseForm(WhereForm, _StudyKey):
 
 
 class RatiosForm(WhereForm):
-    """The ratios of a row in both runs."""
+    """Ratios of a row in both runs."""
 
     other: Annotated[WhereForm, of("other_row")]
     ratios: Annotated[list[Number], of(lambda pair: [pair.one.estimate, pair.other.estimate])]
@@ -58,7 +58,7 @@ class RatiosForm(WhereForm):
 
 
 class CostsForm(WhereForm):
-    """The costs of a row in both runs."""
+    """Costs of a row in both runs."""
 
     other: Annotated[WhereForm, of("other_row")]
     costs: Annotated[list[Number], of(lambda pair: [pair.cost.estimate, pair.other_cost.estimate])]
@@ -103,12 +103,12 @@ class ComparisonDocument(Document):
 def of_comparison(
     comparison: Comparison, increases: Sequence[Increase] = (), above: float | None = None
 ) -> dict[str, Any]:
-    """Return the document of two runs' costs and ratios side by side, and what became dearer than was allowed."""
+    """Return the document of two runs' costs and ratios side by side, and of increases beyond the allowed share."""
     return ComparisonDocument.read(_Compared(comparison, increases, above)).model_dump(mode="json")
 
 
 def _change(change: Interval | None) -> RatioForm | None:
-    """Return the second over the first."""
+    """Return the ratio of the second over the first, with its interval."""
     if change is None:
         return None
     low, high = ends_of(change)

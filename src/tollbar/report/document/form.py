@@ -1,7 +1,7 @@
-"""Forms: the declaration of a JSON document, which is read off the value that it is the document of.
+"""Forms: declarations of JSON documents, each filled from the attributes of a value.
 
-A key has the attribute of its own name, unless `of` or `within` gives its source. A key with a default and no source
-is constant.
+A key has the value of the attribute of its own name, unless `of` or `within` gives its source. A key with a default
+and no source is constant.
 
     class TollForm(Form):
         verdict: str                                            # toll.verdict
@@ -22,15 +22,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from tollbar.core.stats import Interval
 
 Value = str | int | float | bool
-"""The value of a coordinate."""
+"""Value of a coordinate."""
 Values = dict[str, Value]
 JSON = Any
-"""A library's or a machine's own description."""
+"""Description that a library or a machine gives of itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a key's value is from: a function of the value that is read, or of it and the context."""
+    """Source of a key's value: a function of the value that is read, or of it and the context."""
 
     read: Callable[..., Any]
     needs_context: bool = False
@@ -59,7 +59,7 @@ def high_of(path: str = "") -> Source:
 
 
 class HasEnds(Protocol):
-    """An interval, or a value that has one."""
+    """Interval, or a value that has one."""
 
     @property
     def low(self) -> float: ...
@@ -69,7 +69,7 @@ class HasEnds(Protocol):
 
 
 def ends_of(interval: HasEnds | None) -> tuple[float | None, float | None]:
-    """Return the two ends of an interval; neither where there were too few blocks for one, or none."""
+    """Return the two ends of an interval; both None if it has too few blocks, or is None."""
     return (interval.low, interval.high) if interval is not None and isfinite(interval.high) else (None, None)
 
 
@@ -91,25 +91,25 @@ def _along(path: str) -> Callable[[Any], Any]:
 
 
 Number = Annotated[float | None, BeforeValidator(lambda value: value if value is None or isfinite(value) else None)]
-"""A number; null where it is not known, for example at the end of an interval of too few blocks."""
+"""Number; null if it is not known, for example at the end of an interval of too few blocks."""
 Ends = Annotated[
     tuple[Number, Number] | None,
     BeforeValidator(lambda value: ends_of(value) if isinstance(value, Interval) else value),
 ]
-"""The low and the high end of an interval, both null where there were too few blocks for one."""
+"""Ends of an interval, low and high, both null if there were too few blocks for one."""
 Bounded = Annotated[
     tuple[Number, Number] | None,
     BeforeValidator(lambda value: _bounded_ends(value) if isinstance(value, Interval) else value),
 ]
-"""The low and the high end of an interval; null where there were too few blocks for one."""
+"""Ends of an interval, low and high; null if there were too few blocks for one."""
 
 
 OMITTED = Field(exclude_if=lambda value: value is None)
-"""Marks a key that is left out, instead of null, where there is nothing to report."""
+"""Field of a key that is left out, instead of null, if there is nothing to report."""
 
 
 class Form(BaseModel):
-    """Keys are added within a schema's number; here every one of them is declared."""
+    """Declaration of every key of a JSON object. Within one schema number keys are only added."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -121,7 +121,7 @@ class Form(BaseModel):
 
     @classmethod
     def read(cls, value: object, context: object = None) -> Self:
-        """Return the form of a value; sources that need more than it are given the context."""
+        """Return the form of a value; sources that need more than the value get the context."""
         return cls.model_validate(value, context=context)
 
     @model_validator(mode="before")
@@ -137,10 +137,10 @@ class Form(BaseModel):
 
 
 class Document(Form):
-    """A whole document."""
+    """Whole document."""
 
     number: Literal[3] = Field(default=3, alias="schema")
-    """the number of this form"""
+    """number of this form"""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Forms that the documents of runs, of sources and of comparisons share: which cell, which ratio, which claim."""
+"""Forms that the documents of runs, of sources and of comparisons share: cells, ratios and claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _row_of(value: Any) -> Row:
 
 
 class WhereForm(Form):
-    """Which cell it is: of a row, or of what has one."""
+    """Coordinates of a cell: of a row, or of an item that has one."""
 
     choice: Annotated[str, of(lambda value: _row_of(value).choice)]
     provider: Annotated[str, of(lambda value: _row_of(value).provider)]
@@ -26,7 +26,7 @@ class WhereForm(Form):
 
 
 class RatioForm(Form):
-    """Of what has a ratio."""
+    """Ratio with its interval."""
 
     ratio: Annotated[Number, of("ratio.estimate")]
     low: Annotated[Number, low_of("ratio")]
@@ -39,7 +39,7 @@ class FigureForm(Form):
 
 
 class BySourceForm(Form):
-    """By the statistic of a study's source."""
+    """Figures by the statistic of a study's source."""
 
     statistic: Annotated[str, within(lambda _, run: run.study.statistic)]
     unit: str
@@ -78,12 +78,12 @@ class ClaimForm(Form):
 
 
 def names_of(coordinates: Mapping[str, Value], run: StudyRun) -> dict[str, Value]:
-    """Return coordinates as rows show them: a provider by its name with the version."""
+    """Return coordinates as rows print them: a provider by its name with the version."""
     return {name: run.named(name, value) for name, value in coordinates.items()}
 
 
 def names_of_all(coordinates: Mapping[str, tuple[Value, ...]], run: StudyRun) -> dict[str, list[Value]]:
-    """Return coordinates of several values as rows show them."""
+    """Return coordinates of several values as rows print them."""
     return {name: [run.named(name, value) for value in values] for name, values in coordinates.items()}
 
 

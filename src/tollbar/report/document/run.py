@@ -1,4 +1,4 @@
-"""The JSON documents of a run, and of a published source beside it."""
+"""JSON documents of a run, and of a published source with the run's results."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class SourceClaimForm(_LineForm):
 
 
 class UnknownSourceForm(_Outcomes):
-    """Of claims whose study names no source that is known here."""
+    """Claims whose study names no source that is known here."""
 
     claims: Annotated[list[SourceClaimForm], of("lines")]
 
 
 # The keys of the last base are the first ones.
 class SourceForm(UnknownSourceForm, _SourceKeys):
-    """Of a published comparison."""
+    """Published comparison."""
 
 
 class WholeClaimForm(ClaimForm, _LineForm):
-    """A claim with all that was published, and what came of it."""
+    """Claim with everything that was published, and its result."""
 
 
 class SourceDocument(_Outcomes, _SourceKeys, Document):
@@ -58,29 +58,29 @@ class SourceDocument(_Outcomes, _SourceKeys, Document):
 
 class RunDocument(Document):
     run: Annotated[str, of(lambda judged: str(judged.run.directory))]
-    """the run's directory"""
+    """directory of the run"""
     started: Annotated[str, of("run.started")]
-    """when, in UTC"""
+    """start of the run, as ISO 8601 with the offset from UTC"""
     seed: Annotated[int, of("run.seed")]
-    """what decided order and data"""
+    """seed of the run's order and data"""
     command: Annotated[list[str], of("run.command")]
-    """the command line"""
+    """command line of the run"""
     fingerprint: Annotated[dict[str, JSON], of("run.fingerprint")]
-    """the machine"""
+    """fingerprint of the machine"""
     simulated: Annotated[bool, of("run.is_simulated")]
-    """whether that is a node of a simulated cluster, or a role's machine is made up on it: nothing is a network's"""
+    """true if the machine is a node of a simulated cluster, or simulates a role's machine, without a real network"""
     nodes: Annotated[dict[str, JSON], of("run.nodes")]
-    """the machine of each role that has one of its own: its `address`, `host`, `fingerprint`, and whether it
-    `is_simulated`"""
+    """machine of each role that has its own: `address`, `host`, `fingerprint`, and whether it `is_simulated`"""
     providers: Annotated[dict[str, JSON], of(lambda judged: _providers(judged.run))]
-    """each library by its name with the version: `spec` as studies write it, and its receipt"""
+    """libraries by name with version: each with its `spec` as studies write it, and its receipt"""
     sources: Annotated[list[SourceForm | UnknownSourceForm], of(lambda judged: _sources(judged))]
-    """what became of each published comparison that the run's studies try: `name`, `title`, `by`, `year`, what it
-    ran on (`system`) and what `differs` here, its `studies` in this run and those `not_measured`, how many of its
-    claims came to each of `verdicts`, and its `claims` in the order of its text, each as its `study`, its place
-    in that study's `claims` (`claim`, from 0) and whether it is `ours`"""
+    """published comparisons that the run's studies test: `name`, `title`, `by`, `year`, the source's `system`, how it
+    `differs` here, its `studies` in this run and those `not_measured`, the number of its claims by verdict
+    (`verdicts`), and its `claims` in the order of its text, each with its `study`, its place in that study's
+    `claims` (`claim`, from 0) and whether it is `ours`
+    """
     studies: Annotated[list[StudyForm], of(lambda judged: [StudyForm.read(one, one.study) for one in judged.studies])]
-    """each study, in the run's order"""
+    """studies in the run's order"""
 
 
 def of_run(judgement: Judgement) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def of_run(judgement: Judgement) -> dict[str, Any]:
 
 
 def of_source(part: Published) -> dict[str, Any]:
-    """Return the document of a source: all that it published, each claim whole, with what was measured of it."""
+    """Return the document of a source: all its claims, each whole, with the measured values."""
     return SourceDocument.read(part).model_dump(mode="json")
 
 
@@ -102,7 +102,7 @@ def _sources(judged: Judgement) -> Sequence[SourceForm | UnknownSourceForm]:
 
 
 def _place(line: Line) -> int:
-    """Return which of its study's `claims` it is, from 0."""
+    """Return the place of a line among its study's `claims`, from 0."""
     results = line.judged.claims if line.judged else ()
     return next(n for n, result in enumerate(results) if result is line.result)
 

@@ -1,4 +1,4 @@
-"""The parts of a study's document that are made of several cells: contrasts, tables, factors and scaling."""
+"""Parts of a study's document that combine several cells: contrasts, tables, factors and scaling."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _TableCellForm(Form):
 
 # The keys of the last base are the first ones.
 class TableCellForm(WhereForm, _TableCellForm):
-    """A cell of a table, and which one it is."""
+    """Cell of a table, with its coordinates."""
 
 
 class _TableCell(NamedTuple):

@@ -1,4 +1,4 @@
-"""The published comparisons: each number and conclusion, and the study that tests it (docs/generated/sources.md)."""
+"""Published comparisons: each number and conclusion, and the study that tests it (docs/generated/sources.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = "–"
 
 
 def written() -> str:
-    """Every source with its table, in the order of its text; what is not the source's comes last."""
+    """Return every source with its table, in the order of its text; claims that are not the source's come last."""
     text = [HEAD]
     for source in study.sources().values():
         lines = of_source(source).lines

@@ -1,4 +1,4 @@
-"""The part of a run's document that is about one study."""
+"""Part of a run's document that is about one study."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AnswersForm(Form):
 
 
 class NegotiatedForm(Form):
-    """The number of connections that agreed on one thing."""
+    """Number of connections that agreed on the same parameters."""
 
     version: str
     suite: str
@@ -42,7 +42,7 @@ class NegotiatedForm(Form):
 
 
 class _Result(NamedTuple):
-    """A cell by one metric; without a number where it was not measured."""
+    """Metric of a cell; without a number if it was not measured."""
 
     row: Row
     metric: str
@@ -51,7 +51,7 @@ class _Result(NamedTuple):
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether it was proven and then not measured: there is no number, so the row does not report `ok`."""
+        """True if it was proven and then not measured: there is no number, so the row does not report `ok`."""
         return self.measured is None and self.row.outcome is Outcome.OK
 
 
@@ -106,7 +106,7 @@ class LeftOutForm(Form):
 
 
 class SetAsideForm(Form):
-    """Of a cell that the run no longer has."""
+    """Quarantine of a cell that the run no longer has."""
 
     failed: Annotated[int, of("one.failed")]
     trials: Annotated[int, of("one.trials")]
@@ -117,7 +117,7 @@ class SetAsideForm(Form):
 
 
 class SetAsideCellForm(SetAsideForm, WhereForm):
-    """Of a cell of the run."""
+    """Quarantine of a cell of the run."""
 
 
 class _SetAside(NamedTuple):
@@ -127,71 +127,77 @@ class _SetAside(NamedTuple):
 
 class StudyForm(Form):
     study: Annotated[str, of("about.name")]
-    """its name; `ask` for a question without a file"""
+    """name of the study; `ask` for a question without a file"""
     question: Annotated[str, of("about.question")]
-    """what it asks"""
+    """question of the study"""
     family: Annotated[str, of("about.family.name")]
-    """its family"""
+    """family of the study"""
     answers: Annotated[AnswersForm, of(lambda judged: _answers(judged))]
-    """what was found, in words: `headline`, one line; `paragraphs`, as the report has them; `sentences`, how often a
-    core can do each in a second, then one for each comparison with its ratio, interval, verdict and standings"""
+    """answer in words: `headline`, one line; `paragraphs`, as in the report; `sentences`: on all cells, such as
+    operations a second of one core, then one for each comparison with its ratio, interval, verdict and standings
+    """
     threshold: Annotated[float, of("about.threshold")]
-    """the share under which differences are ignored"""
+    """share under which differences are ignored"""
     confidence: float
-    """that of every interval and verdict"""
+    """confidence of every interval and verdict"""
     noise_floor: Number
-    """the ratio below which there is no verdict"""
+    """ratio below which there is no verdict"""
     noise: Ends
-    """the interval of the A/A pairs"""
+    """interval of the A/A pairs"""
     drift: Number
-    """what costs were at the end, over the beginning"""
+    """median change of costs from the first third of the blocks to the last, as a ratio"""
     quiet_share: Annotated[Number, of("trust.quiet_share")]
-    """the share of the study's time in which the core was quiet, as probes of it say; `null` where no probe
-    shares the core"""
+    """share of the study's time in which the core was quiet, by its probes; `null` if no probe shares the core"""
     quiet_known_by: Annotated[str | None, of("trust.known_by")]
     """evidence for the duration of a quiet core's probe: `earlier runs`, `chain` (a first run on a listed processor) or
-    `nothing` (a steady neighbour cannot be excluded, and `quiet_share` is compared with the run's own probes alone);
-    `null` where no probe shares the core, and with roles"""
+    `nothing` (a steady neighbour cannot be excluded, and `quiet_share` is relative to the run's own probes); `null`
+    if no probe shares the core, and with roles
+    """
     results: Annotated[list[ResultForm], of(lambda judged: _results(judged))]
-    """a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, `standing`,
-    `strength`, what it proved"""
+    """rows for each cell and metric: coordinates, `value`, `low`, `high`, `outcome`, `reason`, `standing`, `strength`,
+    proofs
+    """
     tolls: list[TollForm]
-    """each cell against its baseline: `ratio`, `low`, `high`, `difference`, `all`, `noisy`, `verdict`,
-    `more_blocks`; `noisy` tells whether the core was quiet in too few blocks, here
-    and in `results`"""
+    """comparison of each cell with its baseline: `ratio`, `low`, `high`, `difference`, `all`, `noisy`, `verdict`,
+    `more_blocks`; `noisy` is true if the core was quiet in too few blocks, here and in `results`
+    """
     contrasts: list[ContrastForm]
-    """what each value of a setting changes, all else alike"""
+    """effect of each value of a setting, all else equal"""
     claims: list[ClaimForm]
-    """what was published, beside what was measured: `published` is one ratio, `published_range` the least and the
-    most of several, `order` and `grows` where there is none, `published_figures` the source's own,
-    `published_error` and `published_deviation` what it prints beside the first; `figures` are the same of this
-    machine, `by_source` the first by the source's own statistic; `verdict` may be `not judged` (an absolute
-    figure) or `not testable here`, whose `reason` says why"""
+    """published claims with the measured values: `published` is one ratio, `published_range` the least and the most of
+    several, `order` and `grows` replace a ratio, `published_figures` are the source's own, `published_error` and
+    `published_deviation` belong to the first of these; `figures` are measured here, `by_source` is the first of them
+    by the source's own statistic; `verdict` may be `not judged` (an absolute figure) or `not testable here`, with
+    its `reason`
+    """
     tables: list[StudyTableForm]
-    """the study's own tables"""
+    """tables that the study requests"""
     factors: list[FactorsForm]
-    """all combinations of the study's factors taken apart, in nanoseconds per operation: `costs` of each, `parts`
-    (each factor's own, then of each two and of all three what they add beyond that), `beyond`, all that goes
-    beyond the sum of each one's own, and `ratio`, the cost with all of them over that sum; `verdict` is `adds up`,
-    `cheaper together`, `dearer together` or `cannot tell`"""
+    """costs of all combinations of the study's factors, in nanoseconds per operation: `costs` of each, `parts` (each
+    factor alone, then what each two and all three add beyond that), `beyond`, the whole cost beyond the sum of each
+    one's own, and `ratio`, the cost with all of them over that sum; `verdict` is `adds up`, `cheaper together`,
+    `dearer together` or `cannot tell`
+    """
     scaling: list[ScalingForm]
-    """each cell of several `threads` beside the same of one: `cpu` and `elapsed`, each with the ratio of one operation,
-    and the `verdict`: `scales`, `contended`, `waits` or `cannot tell`"""
+    """cells of several `threads` compared with the same cells of one: `cpu` and `elapsed`, each with the ratio of one
+    operation, and the `verdict`: `scales`, `contended`, `waits` or `cannot tell`
+    """
     left_out: Annotated[list[LeftOutForm], of("study.left_out")]
-    """combinations that were not planned, and why"""
+    """combinations that were not planned, with the reason"""
     set_aside: Annotated[list[SetAsideCellForm | SetAsideForm], of(lambda judged: _set_aside(judged))]
-    """each time that a cell failed too often and had no more trials: the cell, `failed` of its `trials`, the place
-    of the last one (`after`), the `reason`, when (`at`, seconds since the epoch), and whether it was
-    `tried_again`"""
+    """cells that failed too often and got no more trials, each time: the cell, `failed` of its `trials`, the place of
+    the last one (`after`), the `reason`, the time (`at`, seconds since the epoch), and whether it was `tried_again`
+    """
     uses: Annotated[UsesForm, of(uses_of)]
-    """which choice for what: `sentences`, then `operations` (choices in good standing, each with its cost by place)
-    and `threats` (those that mitigate each)"""
+    """choices for each use: `sentences`, then `operations` (recommended and acceptable choices, each with its cost by
+    place) and `threats` (the choices that mitigate each)
+    """
     warnings: Annotated[list[str], of(lambda judged: warnings(judged))]
-    """what a reader should know first"""
+    """warnings to read before the results"""
 
 
 def _answers(judged: StudyJudgement) -> AnswersForm:
-    """Return the answer in the words that terminal and report have."""
+    """Return the answer in the words of the terminal and the report."""
     headline, *paragraphs = answer(judged)
     return AnswersForm(headline=headline, paragraphs=paragraphs, sentences=list(sentences(judged)))
 
@@ -206,7 +212,7 @@ def _results(judged: StudyJudgement) -> Sequence[_Result]:
 
 
 def _agreed(row: Row) -> Sequence[Negotiated]:
-    """Return what was negotiated in the cell's trials, all together."""
+    """Return the negotiated parameters of the cell's trials, counted over all."""
     counts: Counter[Negotiated] = Counter()
     for trial in row.trials:
         for one in trial.load.negotiated if trial.load else ():

@@ -1,4 +1,4 @@
-"""The part of a study's document about which choice is for what, as sentences and table have it."""
+"""Part of a study's document that gives the choices for each use, as the sentences and the table have them."""
 
 from __future__ import annotations
 
