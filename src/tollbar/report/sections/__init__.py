@@ -1,1 +1,1 @@
-"""Sections of a study's report: one module for each subject, drawn alike by page, terminal and Markdown."""
+"""Sections of a study's report: one module for each subject, drawn equally by page, terminal and Markdown."""

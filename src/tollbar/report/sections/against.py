@@ -1,6 +1,6 @@
-"""Each cell against the study's baseline, in sentences made from verdicts, and from nothing else.
+"""Sentences that compare each cell with the study's baseline, made from verdicts alone.
 
-A sentence says what a verdict says, in the verdict's own words; where there is no verdict it says so.
+A sentence uses the verdict's own words; without a verdict it reports that there is none.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tollbar.report.sections.subject import Subject
 from tollbar.report.standings import CALLED_OUT, standing_words, worst
 from tollbar.results import Row
 
-# More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
+# More names than this in one sentence hide the answer: then the least and the greatest represent the rest.
 MOST_NAMES = 4
-# Those that differ from cell to cell take a clause each, so fewer of them fit.
+# Names with results that differ from cell to cell take a clause each, so fewer of them fit.
 MOST_MIXED = 3
 
 
 def against_baseline(study: StudyJudgement) -> tuple[str, str]:
-    """Two sentences: what costs or saves in every cell; what depends, is free, unclear or not measured."""
+    """Return two sentences: costs and savings in every cell; then mixed, free, unclear and unmeasured ones."""
     tolls = real_tolls(study)
     baseline = quoted(baseline_words(study)) + on_one_core(study, study.about.baseline)
     measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
@@ -54,7 +54,7 @@ def against_baseline(study: StudyJudgement) -> tuple[str, str]:
 
 
 def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -> tuple[str, str]:
-    """The same where there are several operations: what holds for signing says nothing of verifying."""
+    """Return the two sentences for several operations, because a result for signing does not hold for verifying."""
     said, others = [], 0
     for operation in dict.fromkeys(t.row.coordinates.get("op") for t in tolls):
         subjects = _subjects(study, [t for t in tolls if t.row.coordinates.get("op") == operation])
@@ -73,16 +73,16 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
 
 
 def _against(study: StudyJudgement, baseline: str) -> str:
-    """What is compared with what: whose CPU time is said where it is not just the operation's own."""
+    """Return the baseline of the comparison, with the kind of cost unless it is the operation's own CPU time."""
     by = [f"by {cost_words(study).in_sentence}"] if cost_metric(study) != "cpu" else []
     return capitalised(" and ".join([*by, f"against {baseline}"]))
 
 
 def _everywhere(subjects: Sequence[Subject], most: int = MOST_NAMES) -> str:
-    """What costs more, and what costs less, in each of its measured cells."""
+    """Return the subjects that cost more, and those that cost less, in each of their measured cells."""
     more = _ranked([s for s in subjects if s.verdict is Verdict.COSTS], "costs more", "cost more", most)
     less = _ranked([s for s in subjects if s.verdict is Verdict.SAVES], "costs less", "cost less", most)
-    # A comma before the "and": each clause holds lists of its own.
+    # A comma before the "and", because each clause contains lists.
     return ", and ".join(clause for clause in (more, less) if clause)
 
 
@@ -101,7 +101,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[Subject]) -> list[str]:
         clauses.append(f"{_names_of(unclear)} {_is(unclear)} unclear")
     if missing:
         clauses.append(f"{_names_of(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
-    # Of what was measured somewhere, the cells where it could not be.
+    # Unmeasured cells of subjects that were measured elsewhere.
     gone = sum(len(s.tolls) - len(s.measured) for s in subjects if s.measured)
     if gone:
         more = "more " if missing else ""
@@ -110,7 +110,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[Subject]) -> list[str]:
 
 
 def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[Subject]:
-    """The tolls by what sets a cell apart from its baseline: most often the choice."""
+    """Return the tolls by what distinguishes a cell from its baseline: most often the choice."""
     baseline = study.about.baseline
     in_rows, _ = split(study, [row for t in tolls for row in (t.row, t.against)])
     names = [n for n in in_rows if n != "provider" or n in baseline] or ["choice"]
@@ -143,7 +143,7 @@ def _ranked(subjects: Sequence[Subject], one: str, several: str, most: int) -> s
 
 
 def _mixed(study: StudyJudgement, subject: Subject) -> str:
-    """`SHA-512 costs more at 64 B and costs less at 16 KiB`, where one setting divides it; else a tally."""
+    """Return `SHA-512 costs more at 64 B and costs less at 16 KiB` if one setting divides it; else a tally."""
     for name in varying(t.row for t in subject.measured):
         found: dict[Value | None, set[Verdict]] = {}
         for toll in subject.measured:
@@ -152,7 +152,7 @@ def _mixed(study: StudyJudgement, subject: Subject) -> str:
         for value, verdicts in found.items():
             if value is not None and len(verdicts) == 1:
                 where.setdefault(next(iter(verdicts)), []).append(value)
-        # A longer list of values is for the table, not for a sentence.
+        # A longer list of values belongs into the table.
         if sum(map(len, where.values())) == len(found) <= MOST_NAMES:
             parts = [f"{_SAYS[v]} {where_words(study, {name: values})}" for v, values in where.items()]
             return f"{subject.named} {enumeration(parts)}"
@@ -177,17 +177,17 @@ def _is(subjects: Sequence[object]) -> str:
     return "is" if len(subjects) == 1 else "are"
 
 
-# More than these are for the table.
+# More than these belong into the table.
 MOST_SENTENCES = 6
 
 
 def sentences(study: StudyJudgement) -> list[str]:
-    """What holds of all cells, then a sentence for each comparison, in the order of the study."""
+    """Return the sentences on all cells, then one for each comparison, in the order of the study."""
     return [*_of_all(study), *(sentence(study, toll) for toll in real_tolls(study))]
 
 
 def first_sentences(study: StudyJudgement) -> list[str]:
-    """As many of these as are read, and how many comparisons more there are."""
+    """Return the first of the sentences, and the number of comparisons left out."""
     tolls = real_tolls(study)
     left = len(tolls) - MOST_SENTENCES
     said = [f"{more(left, 'comparison')} in the table above."] if left > 0 else []
@@ -199,7 +199,7 @@ def _of_all(study: StudyJudgement) -> list[str]:
 
 
 def break_even(study: StudyJudgement, one: BreakEven) -> str:
-    """`verified cached costs less than verified each-time from a hit share of 34 % on [31 %, 37 %]`."""
+    """Return `verified cached costs less than verified each-time from a hit share of 34 % on [31 %, 37 %]`."""
     family, name = study.about.family, one.setting
     without = family.settings[name].breaks_even_with
     ways = (
@@ -214,7 +214,7 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
     by = f"by a line through {counted(len(one.line), 'share')}, {where}" if where else "by a line through them"
     verdicts = [toll.verdict for toll in one.tolls]
     shares = [_share(float(toll.row.coordinates[name])) for toll in one.tolls]
-    # From the end on, as long as it is judged to cost less.
+    # Counted from the largest share down, as long as the verdict is *saves*.
     saving = len(list(takewhile(lambda verdict: verdict is Verdict.SAVES, reversed(verdicts))))
     if saving == len(verdicts):
         said = f"{way} costs less than {other} at every {share} that was measured"
@@ -233,14 +233,16 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
 
 
 def _share(of: float) -> str:
-    """Of a number of percent."""
+    """Return a number of per cent in words."""
     if 99 < of < 100:
         return f"{of:.1f} %"
     return f"{of:.0f} %" if of >= 10 or of == 0 else f"{of:.2g} %"
 
 
 def weakness(study: StudyJudgement) -> str | None:
-    """The value of a setting that keeps all cells out of good standing, by whose word, and what else it may be."""
+    """Return the value of a setting that keeps all cells from being recommended or acceptable, its source, and better
+    ones.
+    """
     family = study.about.family
     real = [row for row in study.rows if row.standing is not Standing.NULL]
     for name, setting in family.settings.items():
@@ -257,7 +259,7 @@ def weakness(study: StudyJudgement) -> str | None:
 
 
 def _raises(family: Family, name: str, value: Value, rows: Sequence[Row]) -> bool:
-    """Whether each of these rows could be had with another value of a setting, and would stand better."""
+    """Return whether each of these rows could have another value of a setting, with a better standing."""
     cells = [(row, at_defaults(family, {**row.coordinates, name: value})) for row in rows]
     return all(
         not family.why_unsupported(cell) and family.standing_of(cell).is_above(row.standing) for row, cell in cells
@@ -265,14 +267,14 @@ def _raises(family: Family, name: str, value: Value, rows: Sequence[Row]) -> boo
 
 
 def rates(study: StudyJudgement) -> str | None:
-    """How often a second of one core is enough: `42 × argon2id-owasp-19m, 16 × bcrypt-10`, the most first.
+    """Return the operations a second of one core: `42 × argon2id-owasp-19m, 16 × bcrypt-10`, the most first.
 
-    None where operations have a size, of which the tables say how much is done in a second, and where there are many.
+    None if operations have a size, because the tables have amounts a second for these, or if there are too many.
     """
     costs = by_row(study, cost_metric(study))
     rows = [row for row in study.rows if row.key in costs and row.standing is not Standing.NULL]
     names = varying(rows, always=("choice",))
-    # What a client pays says nothing of how much a server's core can do.
+    # A client's cost does not tell how much a server's core can do.
     if study.about.measure.cost == "client-cpu":
         return None
     if not 0 < len(rows) <= MOST_SENTENCES or "op" in names or any(sizes_of(study, row.coordinates) for row in rows):
@@ -283,10 +285,10 @@ def rates(study: StudyJudgement) -> str | None:
 
 
 def sentence(study: StudyJudgement, toll: Toll) -> str:
-    """`blake3 takes 0.55 of md5's CPU [0.54, 0.56] at 4 KiB: saves 45 %; acceptable, where md5 is broken.`"""
+    """Return `blake3 takes 0.55 of md5's CPU [0.54, 0.56] at 4 KiB: saves 45 %; acceptable, where md5 is broken.`"""
     row, against = toll.row, toll.against
     apart = [name for name in study.about.baseline if row.coordinates.get(name) != against.coordinates.get(name)]
-    # What only the other one has, and not always alike, tells which it is: Argon2id with which memory.
+    # Coordinates that only the other cell has, and that vary, identify it: for example, the memory of Argon2id.
     its_own = [name for name in varied(study) if name in against.coordinates.keys() - row.coordinates.keys()]
     of = _named(study, row, apart or ["choice"])
     over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
@@ -307,18 +309,20 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
-    """What the sentence is about, as studies write it, and numbers with their names: `bcrypt with cost 12`."""
+    """Return the sentence's subject as studies write it, and numbers with their names: `bcrypt with cost 12`."""
     said = [(name, study.study.named(name, row.coordinates[name])) for name in names if name in row.coordinates]
     return " with ".join(named_value(study.about.family, name, value, Form.QUESTION) for name, value in said) or "none"
 
 
 def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
-    """Where the two stand alike: what varies or was asked for, and what every cost depends on."""
+    """Return the coordinates that both cells share: those that vary or were requested, and those that every cost
+    depends on.
+    """
     about = study.about
     sizes = [name for name, setting in about.family.settings.items() if setting.is_size]
     wanted = dict.fromkeys([*sizes, *about.vary, *varied(study), "provider", "server"])
-    # A choice stands in the sentence already, unless it is the same on both sides; an operation says something where
-    # there are several.
+    # A choice is in the sentence already, unless both sides share it; an operation is printed only if there are
+    # several.
     silent = {*apart, *(["op"] if len(about.family.operations) == 1 else [])}
     if "choice" in apart or len(about.choices) > 1:
         silent.add("choice")
@@ -339,7 +343,7 @@ def _more(toll: Toll) -> str:
 
 
 def _by_how_much(verdict: Verdict, ratio: float) -> str:
-    """As a share, as long as that reads well: of twice as much the sentence has said it."""
+    """Return the difference as a share, as long as that reads well: from twice the cost on, the ratio suffices."""
     if verdict is Verdict.SAVES and ratio > 0.1:
         return f" {percent_of(1 - ratio)}"
     return f" {percent_of(ratio - 1)} more" if verdict is Verdict.COSTS and ratio < 2 else ""

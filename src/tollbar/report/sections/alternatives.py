@@ -15,12 +15,14 @@ from tollbar.report.numbers import amount, ratio_range
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.telling import MOST_STEPS, Telling, times_words
 
-# What a small chart shows.
+# Bars of a small chart.
 MOST_BARS = 5
 
 
 def choices(telling: Telling, short: str) -> Choices:
-    """The answer in short, and of the first place that has one: how sure that is, what adds what, and the costs."""
+    """Return the short answer, and for the first place that has one its certainty, the gains of alternatives, and the
+    costs.
+    """
     if telling.study.about.family.is_self_test:
         return Choices(against_baseline(telling.study)[0])
     said = Choices(f"{short}.")
@@ -33,7 +35,7 @@ def choices(telling: Telling, short: str) -> Choices:
     adds = telling.stronger(place)
     steps = [f"{capitalised(why)}: {_beside_all(telling, way, best)}" for way, why in adds]
     cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
-    # The first screen has room for two sentences a question besides its order.
+    # The first screen has room for two more sentences a question in addition to its order.
     steps = steps[: MOST_STEPS - len(cheaper)]
     if not steps and not cheaper:
         steps = [_beside_all(telling, way, best) for way in rest[-1 if telling.of_one_standing else 0 :][:1]]
@@ -53,7 +55,7 @@ def choices(telling: Telling, short: str) -> Choices:
 
 
 def _beside_all(telling: Telling, way: Way, best: Way) -> str:
-    """The same as `Telling.compared`, with the interval of the ratio; or that there is no verdict."""
+    """Return `Telling.compared` with the interval of the ratio, or that there is no verdict."""
     pair, said = telling.pair(way.row, best.row), telling.compared(way, best)
     if pair is None or pair.ratio is None:
         return f"{said}, not compared"

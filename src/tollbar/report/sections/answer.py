@@ -1,9 +1,9 @@
-"""The answer to a study's question: what to take, what it costs, and what others cost compared with it.
+"""Answer to a study's question: the recommended choice, its cost, and the costs of others compared with it.
 
-The answer is the family's default; where that was not measured, what protects as it does, in the best standing.
+The answer is the family's default; if that was not measured, the choice that protects as it does, in the best standing.
 
-A cost is what was measured. That one thing costs more or less than another is said only where the two were judged
-against each other, and where they could not be told apart that is said.
+A cost is the measured one. A sentence claims that one choice costs more or less than another only if the two were
+judged against each other; if the run cannot distinguish them, it reports that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tollbar.report.sections.scaling import is_asked, scaling_sentences
 from tollbar.report.sections.telling import MOST_NAMES, Finding, Telling, telling_of
 from tollbar.report.view import once
 
-# An answer has room for so many findings.
+# Findings for which an answer has room.
 MOST_FINDINGS = 6
 
 
@@ -40,10 +40,10 @@ def headline(study: StudyJudgement) -> str:
 
 
 def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
-    """The answer of a study whose cells are not to be chosen among for their cost; empty where they are.
+    """Return the answer of a study whose cells are not alternatives by cost; empty if they are alternatives.
 
-    Of factors, whether they add up; of servers that the user has, how one compares with the other; of threads that are
-    compared with one, what becomes of them.
+    For factors: whether they add up; for servers of the user: how one compares with the other; for threads compared
+    with one: the scaling.
     """
     if told_apart(study):
         return factor_sentences(study)
@@ -54,21 +54,21 @@ def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A study's answer, in words and as a small chart."""
+    """Answer to a study's question, in words and as a small chart."""
 
     says: tuple[str, ...]
-    """The headline, then a paragraph for each finding: what others in good standing cost, then the rest."""
+    """Headline, then a paragraph for each finding: the costs of recommended or acceptable choices, then the rest."""
     choices: Choices
 
 
 def answer(study: StudyJudgement) -> tuple[str, ...]:
-    """What the answer says: the headline, then a paragraph for each finding."""
+    """Return the sentences of the answer: the headline, then a paragraph for each finding."""
     return whole_answer(study).says
 
 
 @once
 def whole_answer(study: StudyJudgement) -> Answer:
-    """The answer, with what may be taken in its place."""
+    """Return the answer, with its alternatives."""
     if says := _of_no_alternatives(study):
         return Answer(says, Choices(says[0]))
     telling = telling_of(study)
@@ -110,14 +110,14 @@ def _why(telling: Telling, finding: Finding, first: bool) -> list[str]:
 
 
 def _counted(telling: Telling, finding: Finding, first: bool) -> str:
-    """How many others cost less, or which are not told apart from it; and in how many places it is the answer."""
+    """Return the number of cheaper and of indistinguishable choices, and that of places with the same answer."""
     name = "it" if len(telling.findings) == 1 else quoted(finding.first or "")
     whose = f"by {cost_words(telling.study).in_sentence}, " if first and cost_metric(telling.study) != "cpu" else ""
     return "; ".join([telling.ranked(finding.places[0], name, whose), *_elsewhere(telling, finding.places[1:])])
 
 
 def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
-    """In how many further places it is the answer too, and in how many of these others cost less."""
+    """Yield the number of further places with the same answer, by whether others cost less there."""
     alone = sum(len(place.good) == 1 for place in others)
     less = sum(telling.costs_more(place) for place in others)
     for number, what in (
@@ -130,7 +130,7 @@ def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
 
 
 def _among(telling: Telling, place: Place) -> list[str]:
-    """What the others in good standing cost beside it."""
+    """Return the costs of the other recommended or acceptable choices compared with the answer."""
     best, rest = place.answer, telling.others(place)
     if len(rest) <= MOST_NAMES:
         return [enumeration([telling.with_losses(way, best) for way in rest])] if best else []
@@ -147,7 +147,7 @@ def _among(telling: Telling, place: Place) -> list[str]:
 
 
 def _stronger(telling: Telling, place: Place) -> list[str]:
-    """What has the least cost in good standing of each strength above that of the first."""
+    """Return the cheapest recommended or acceptable choice of each strength above the answer's."""
     return [
         f"for {way.row.strength} bits the least cost is that of {quoted(telling.label(way.row))}, {amount(way.cost)}"
         for way in telling.above(place)
@@ -155,7 +155,7 @@ def _stronger(telling: Telling, place: Place) -> list[str]:
 
 
 def _not_good(telling: Telling, place: Place) -> str:
-    """What those that are deprecated or worse would save or cost."""
+    """Return the savings or costs of choices that are deprecated or worse."""
     bad, best = place.others, place.answer
     if len(bad) <= MOST_NAMES:
         return enumeration([telling.compared(way, best) for way in bad])

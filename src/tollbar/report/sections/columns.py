@@ -1,4 +1,4 @@
-"""The columns of the main table, what stands in each cell of them, and what the marks in a terminal's mean."""
+"""Columns of the main table, their cells, and the meanings of the marks in a terminal's table."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ from tollbar.report.table_cells import (
 )
 from tollbar.results import Row
 
-# The page has every cell in the study's order, in columns that a reader can sort; a terminal has those that were
-# compared, the least ratio of each panel first, and fewer columns.
+# The page has every cell in the study's order, in sortable columns; a terminal has the compared cells, the least ratio
+# of each panel first, and fewer columns.
 
-# Behind the verdict, where the ratio of all samples is apart from the quiet one.
+# Marks behind the verdict if the ratio of all samples differs from the quiet one.
 SUFFERS = {"more": "↑", "less": "↓"}
-# What stands beside the cost in a terminal, where it was measured; the report has the rest.
+# Columns next to the cost in a terminal, if they were measured; the report has the others.
 BESIDE = {"throughput": "requests / s", "memory": "held"}
-# Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
+# Below this size, the fixed cost of a call determines the bytes a second.
 SPEED_FROM_BYTES = 1024
 
 MetricKey = tuple[str, str | None]
-"""A metric and whose part it is; None for the whole."""
+"""Metric and component; None for the whole."""
 
 
 class MainTable:
-    """Which columns a study's table has, and what stands in them."""
+    """Columns of a study's main table, and their cells."""
 
     def __init__(self, study: StudyJudgement) -> None:
         self.study = study
@@ -76,9 +76,9 @@ class MainTable:
         self.names = [name for name in varied(study) if name != "choice"]
         self.where = labels(study, self.names, whole=True)
         self.strengths = any(row.strength is not None for row in study.rows)
-        # Those that a terminal shows, in panels, the least ratio first.
+        # Rows of a terminal, in panels, the least ratio first.
         ratios = {toll.row.key: toll.ratio.estimate for toll in compared(study) if toll.ratio}
-        # One that nothing is compared with was asked for as well: the same choice with another parameter.
+        # A baseline without compared cells was requested too: the same choice with another parameter.
         order = ratios | {row.key: 1.0 for row in study.rows if is_baseline(row) and row.key in self.cost}
         self.rows = [row for row in study.rows if row.key in order]
         self.in_panels = split(study, self.rows)[1] if self.rows else []
@@ -86,17 +86,17 @@ class MainTable:
         self.groups = [sorted(group, key=lambda row: order[row.key]) for _, group in found]
         self.compared = [self.tolls[row.key] for row in self.rows if row.key in ratios]
         logs = (abs(math.log(toll.ratio.estimate)) for toll in self.compared if toll.ratio)
-        # The largest logarithm of a ratio: a bar of one.
+        # Largest logarithm of a ratio: a bar of length one.
         self.widest = max(logs, default=0.0) or 1.0
         vary = varying(self.rows)
         self.row_names = [name for name in vary if name not in self.in_panels] or ["choice"]
-        # A baseline that protects nothing is no choice; any other is one, and may have a worse standing than the rest.
+        # A baseline that protects nothing is not a choice; any other is, and may have a worse standing than the rest.
         self.standings = {row.standing for row in self.rows if not (is_baseline(row) and row.standing is Standing.NULL)}
         told = {*vary, *self.row_names}
         constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}
         had = [name for name in constant if all(name in row.shown for row in self.rows)]
         self.alike = [named_value(study.about.family, name, constant[name], Form.TABLE) for name in had]
-        # What means nothing to some rows.
+        # Coordinates that do not apply to some rows.
         self.alike_in_some = [
             named_value(study.about.family, name, value, Form.TABLE)
             for name, value in constant.items()
@@ -105,10 +105,8 @@ class MainTable:
         if len(self.standings) == 1:
             self.alike.append(f"all {standing_words(*self.standings)}")
 
-    # The table.
-
     def columns(self) -> list[tuple[Column, Callable[[Row], TableCell]]]:
-        """Each column, and what stands in it."""
+        """Return each column, with the function that makes its cells."""
         study = self.study
         found: list[tuple[Column, Callable[[Row], TableCell]]] = [
             (Column("choice", names=True, key="choice"), self._choice),
@@ -123,7 +121,7 @@ class MainTable:
             )
         found.append((Column(f"{cost_words(study).title}, quiet", True, key="cost"), self._cost))
         found.append((Column("all samples", True, key="all cost"), partial(_amount, self.all_samples)))
-        # Of a request the inverse is no news: how many a second there were stands beside it.
+        # For a request the inverse is redundant: the table has requests a second.
         if cost_metric(study) == "cpu":
             found.append((Column("per second of CPU", True, key="speed"), self._speed))
         found.append((Column("ratio of all samples", True, key="all ratio"), self._all_ratio))
@@ -135,7 +133,7 @@ class MainTable:
         return found
 
     def picks(self) -> list[Pick]:
-        """The columns of a terminal."""
+        """Return the columns of a terminal."""
         sizes = [row.coordinates.get("bytes") for row in self.rows]
         setting = self.family.settings.get("bytes")
         has_speed = (
@@ -161,13 +159,13 @@ class MainTable:
         ]
 
     def _choice(self, row: Row) -> TableCell:
-        """A row's head tells it from all others, whichever columns are in sight."""
+        """Return a row's head, which identifies it whichever columns are visible."""
         where = self.where(row)
         brief = TableCell(value_words(self.family, "choice", row.shown.get("choice"), Form.TABLE))
         return TableCell(row.title, small=None if where == row.title else where, brief=brief)
 
     def _cost(self, row: Row) -> TableCell:
-        """The quiet cost with its interval; or, in its place, what became of the cell."""
+        """Return the quiet cost with its interval, or the outcome of a cell without a cost."""
         cost = self.cost.get(row.key)
         if cost is None:
             return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
@@ -210,7 +208,7 @@ class MainTable:
         return replace(ratio_cell(toll.all_samples), brief=TableCell(ratio_words(toll.all_samples.estimate)))
 
     def _verdict(self, row: Row) -> TableCell:
-        """The verdict with what a reader should know of it."""
+        """Return the verdict with its reservations."""
         toll = self.tolls.get(row.key)
         if self._is_baseline(row):
             return TableCell("baseline")
@@ -232,7 +230,7 @@ class MainTable:
         )
 
     def marks(self) -> tuple[str, ...]:
-        """What the marks in a terminal's tables stand for, and what else is not plain."""
+        """Return the meanings of the marks in a terminal's tables, and other explanations."""
         study, found = self.study, self.compared
         suffers = {
             f"{SUFFERS[toll.suffers]} {suffers_words(toll)}: *all samples* is the ratio over every round": None
@@ -255,7 +253,7 @@ class MainTable:
         )
 
     def _lowered(self) -> Iterator[str]:
-        """Which settings, and no choice by itself, bring rows out of good standing: `disallowed by clear: …`."""
+        """Yield the settings, other than the choice, that lower a row's standing: `disallowed by clear: …`."""
         family = self.study.about.family
         found: dict[str, dict[str, None]] = {}
         for row in self.rows:
@@ -267,13 +265,13 @@ class MainTable:
 
 
 def compared(study: StudyJudgement) -> list[Toll]:
-    """The tolls that have a ratio, the least first."""
+    """Return the tolls that have a ratio, the least first."""
     found = [(t.ratio.estimate, t) for t in study.tolls if t.ratio and t.row.key != t.against.key]
     return [toll for _, toll in sorted(found, key=lambda pair: pair[0])]
 
 
 def beside(study: StudyJudgement) -> dict[MetricKey, dict[str, Measurement]]:
-    """What was measured beside the cost, by metric and row, in the order of the table of metrics."""
+    """Return the measurements other than the cost, by metric and row, in the order of the table of metrics."""
     order = {name: number for number, name in enumerate(METRICS)}
     found: dict[MetricKey, dict[str, Measurement]] = {}
     for m in sorted(study.measurements, key=lambda m: order.get(m.metric, len(order))):
@@ -294,7 +292,7 @@ def _metric_title(study: StudyJudgement, name: str, component: str | None) -> st
 
 
 def _amount(seen: Mapping[str, Measurement], row: Row) -> TableCell:
-    """A measurement with its unit; in a terminal requests a second without, with a mark where they were limited."""
+    """Return a measurement with its unit; in a terminal requests a second without it, marked if they were limited."""
     found = seen.get(row.key)
     if found is None:
         return replace(DASH, brief=TableCell(""))

@@ -1,4 +1,4 @@
-"""Where the CPU goes: the share of each part in an operation, chunk by chunk of a visit, and memory beside it."""
+"""CPU time by part: the share of each part in an operation, chunk by chunk of a visit, and memory next to it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from tollbar.report.numbers import amount, percent
 from tollbar.results import Row
 
 CLIENT = "load client"
-"""What the component of the load client is called on the page. It is the first part of every bar."""
+"""Name of the load client's component on the page. It is the first part of every bar."""
 OWN_CLIENT = "client"
-"""The same where what it does is part of the cost, as an application's encryption is."""
+"""Name of the client if its work is part of the cost, as an application's encryption is."""
 PROCESS = "the process itself"
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One cell's CPU time per request, part by part."""
+    """CPU time per request of one cell, part by part."""
 
     row: Row
     label: str
@@ -52,23 +52,23 @@ class Bar:
 
     @property
     def server(self) -> float:
-        """All of it but the client's."""
+        """Nanoseconds of all parts but the client's."""
         return sum(value for name, value in self.parts.items() if name not in (CLIENT, OWN_CLIENT))
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Stacked bars, on an axis from nought that all panels of one operation share."""
+    """Stacked bars, on an axis from zero that all panels of one operation share."""
 
     bars: Sequence[Bar]
     parts: Sequence[str]
     most: float
     title: str
-    """Of the axis: per what the time is."""
+    """Title of the axis, with the unit of work."""
 
 
 def payers(study: StudyJudgement) -> dict[str, str]:
-    """All whose CPU time a study's chunks account for, by what the page calls them: a client first."""
+    """Return all components that a study's chunks account for, with their names on the page: a client first."""
     trials = [t for row in study.rows for t in row.trials if t.chunks]
     names = dict.fromkeys(name for t in trials for name in t.chunks[0].cpu_ns)
     client = OWN_CLIENT if any(trial.CLIENT in t.paid_by for t in trials) and not _is_asked_only(study) else CLIENT
@@ -77,28 +77,28 @@ def payers(study: StudyJudgement) -> dict[str, str]:
 
 
 def _is_asked_only(study: StudyJudgement) -> bool:
-    """Whether the server is one of which nothing is known, so that a load client's own CPU time is the cost."""
+    """Return whether the server's processes are unknown, so that a load client's own CPU time is the cost."""
     return cost_metric(study) == "client-cpu"
 
 
 def parts_of(study: StudyJudgement) -> tuple[str, ...]:
-    """The client and every component of any server, in the order in which they are met."""
+    """Return the client and every component of any server, in the order of first appearance."""
     found = payers(study)
     return tuple(found.values()) if trial.CLIENT in found else ()
 
 
 def per_words(study: StudyJudgement) -> str:
-    """What the parts are of: `CPU time per request`."""
+    """Return the title of the parts: `CPU time per request`."""
     return f"CPU time per {'operation' if cost_metric(study) == 'cpu' else 'request'}"
 
 
 def components_of(row: Row) -> tuple[str, ...]:
-    """Whose CPU time a cell's chunks account for; every chunk of a trial has the same."""
+    """Return the components of a cell's chunks; every chunk of a trial has the same."""
     return tuple(dict.fromkeys(name for t in row.trials if t.chunks for name in t.chunks[0].cpu_ns))
 
 
 def bars(study: StudyJudgement) -> list[Bar]:
-    """A bar for each cell of which both sides are known, the least of server CPU first."""
+    """Return a bar for each cell with both sides known, the least server CPU first."""
     label = whole_labels(study)
     # By cell, then by metric and component.
     measured: dict[str, dict[tuple[str, str | None], float]] = defaultdict(dict)
@@ -114,7 +114,7 @@ def bars(study: StudyJudgement) -> list[Bar]:
 
 
 def _parts(row: Row, measured: Mapping[tuple[str, str | None], float], cost: str) -> dict[str, float]:
-    """The quiet costs, by component: one that pays the cost alone pays the whole of it."""
+    """Return the quiet costs by component; a component that pays the cost alone pays the whole."""
     components = components_of(row)
     payers = [name for name in components if name != trial.CLIENT]
     whole = measured.get((cost, None)) if len(payers) == 1 and cost == "server-cpu" else None
@@ -125,15 +125,15 @@ def _parts(row: Row, measured: Mapping[tuple[str, str | None], float], cost: str
 
 
 def share_charts(study: StudyJudgement) -> list[Chart]:
-    """The bars, in the same panels as the tolls."""
+    """Return the bars, in the same panels as the tolls."""
     found = bars(study)
     in_rows, in_panels = split(study, [bar.row for bar in found])
     label, place = labels(study, in_rows), place_words(study)
-    # In the rows' order, as the tolls' panels are, and not by what happens to be cheapest.
+    # In the rows' order, as the tolls' panels are, not in the order of costs.
     panels: dict[str, list[Bar]] = {place(row.coordinates, in_panels): [] for row in study.rows}
     for bar in found:
         panels[place(bar.row.coordinates, in_panels)].append(Bar(bar.row, label(bar.row), bar.parts))
-    # Panels of one operation share their axis: what writing costs would be nothing on that of reading.
+    # Panels of one operation share their axis: the cost of writing would vanish on the axis of reading.
     most: dict[Value | None, float] = {}
     for bar in found:
         operation = bar.row.coordinates.get("op")
@@ -156,7 +156,7 @@ def _bars_chart(title: str, data: Bars) -> Chart:
 
 
 def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
-    """The bars as a table."""
+    """Return the bars as a table."""
     columns = (*texts("cell"), *numbers(*parts, "both sides", "the server's share"))
     rows = []
     for bar in bars(study):
@@ -177,61 +177,61 @@ def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
     return Table(f"{per_words(study)}, part by part", columns, rows, sortable=True)
 
 
-# More operations side by side and none has room for its name.
+# With more operations side by side there is no room for their names.
 MOST_PHASES = 4
-# Of one operation; neighbouring chunks of a longer visit are drawn as one.
+# Limit for one operation; neighbouring chunks of a longer visit are drawn as one.
 MOST_POINTS = 40
-# What paid less than this share of a chunk is under the axis: one idle component must not flatten all the others.
+# Parts below this share of a chunk are not drawn: one idle component must not flatten all the others.
 LEAST_SHARE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A chunk, or a few neighbouring ones."""
+    """Chunk, or a few neighbouring ones."""
 
     at: float
-    """The middle of its time, as a share of its phase's."""
+    """Middle of its time, as a share of its phase's."""
     paid: Mapping[str, float]
     """Nanoseconds per operation, by part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One visit to one cell."""
+    """Visit to one cell."""
 
     titles: Sequence[str]
-    """Its operation, then what else sets it apart from its neighbours."""
+    """Operation, then the other differences from its neighbours."""
     lasted_ns: int
-    """Elapsed time of all its chunks; between them the others of its batch had the core."""
+    """Elapsed time of all its chunks; between them the other cells of its batch had the core."""
     moments: Sequence[Moment]
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Phases side by side, as if one visit had had one after the other."""
+    """Phases side by side, as if one visit had performed one after the other."""
 
     phases: Sequence[Phase]
     parts: Sequence[str]
     apart: int
-    """How many of the parts, the last ones, are no part of a chunk's own cost: work that was put off until after it."""
+    """Number of the last parts that are not in a chunk's own cost: work that was put off until after it."""
     scale: Scale
 
 
 def timeline_parts(study: StudyJudgement) -> tuple[str, ...]:
-    """All whose CPU time the study's charts over time tell apart."""
+    """Return all parts that the study's charts over time distinguish."""
     return (*payers(study).values(), *(metric.title for metric in _put_off(study)))
 
 
 def put_off_words(study: StudyJudgement) -> str:
-    """What the dashed lines are, where there are any."""
+    """Return the meaning of the dashed lines, if there are any."""
     titles = [metric.title for metric in _put_off(study)]
     return f"Dashed, and no part of a chunk's cost: {enumeration(titles)}, done after each chunk." if titles else ""
 
 
 def timeline_charts(study: StudyJudgement) -> list[Chart]:
-    """A panel for each choice on its server and library, the operations side by side; nothing where one part pays all.
+    """Return a panel for each choice on its server and library, operations side by side; empty if one part pays all.
 
-    Each operation is one visit: of the cell's, the one with the median cost.
+    Each operation is one visit: of the cell's visits, the one with the median cost.
     """
     parts = timeline_parts(study)
     if len(parts) < 2:
@@ -258,13 +258,13 @@ def timeline_charts(study: StudyJudgement) -> list[Chart]:
 
 
 def median_trial(row: Row) -> Trial | None:
-    """Of a cell's trials, the one with the median cost; of two in the middle, the cheaper."""
+    """Return the cell's trial with the median cost; of two in the middle, the cheaper."""
     trials = [t for t in row.trials if t.outcome is Outcome.OK and t.operations > 0]
     return sorted(trials, key=lambda t: t.cost_ns)[(len(trials) - 1) // 2] if trials else None
 
 
 def moments(study: StudyJudgement, visit: Trial) -> list[Moment]:
-    """A visit's chunks in the order of time, no more than a chart can show."""
+    """Return a visit's chunks in the order of time, at most as many as a chart can show."""
     paying, put_off = payers(study), _put_off(study)
     chunks = [chunk for chunk in visit.chunks if chunk.operations > 0 and chunk.wall_ns > 0]
     lasted_ns, passed_ns = sum(chunk.wall_ns for chunk in chunks), 0
@@ -291,13 +291,13 @@ def _spent(
 
 
 def _put_off(study: StudyJudgement) -> list[Metric]:
-    """What runners observed of CPU time beside a chunk's own."""
+    """Return the metrics of CPU time that runners observed in addition to a chunk's own."""
     seen = {name for r in study.rows for t in r.trials for c in t.chunks[:1] for component, name in c.observed}
     return [m for m in study.about.family.metrics.values() if m.name in seen and m.unit == "ns/op"]
 
 
 def _phase(study: StudyJudgement, row: Row, names: Sequence[str], visit: Trial) -> Phase:
-    """One cell's; what is as by default goes without saying."""
+    """Return the phase of one cell; settings at their default are not named."""
     family = study.about.family
     settings = family.settings
     differ = [n for n in varied(study) if n in row.coordinates and n not in ("op", *names)]

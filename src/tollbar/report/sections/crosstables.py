@@ -1,4 +1,4 @@
-"""The tables that a study asks for: costs by two coordinates."""
+"""Tables that a study requests: costs by two coordinates."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from tollbar.report.numbers import (
 from tollbar.report.table_cells import good_news
 from tollbar.report.view import once
 
-# A reason is told in whole where every result is.
+# Longer reasons are complete only in the table of every result.
 REASON_LETTERS = 160
 NameOf = Callable[[str, Value], str]
-"""Writes a coordinate's value."""
+"""Function that returns a coordinate's value in words."""
 
 
 @once
 def study_tables(study: StudyJudgement) -> tuple[Listing, ...]:
-    """The tables that a study asks for, in its order."""
+    """Return the tables that a study requests, in its order."""
     return tuple(study_table(study, result) for result in study.tables)
 
 
 def study_table(study: StudyJudgement, result: CrossTableResult) -> Listing:
-    """A table with a row for each value of one coordinate and a column for each of another.
+    """Return a table with a row for each value of one coordinate and a column for each of another.
 
-    A dash stands where no cell was planned, and in rows and columns that have no number: why is below the table.
+    A dash marks places where no cell was planned, and rows and columns without any number: the reasons are below the
+    table.
     """
     about, title, plain_name = result.table, _title_of(study), _plain_of(study)
     gone = _gone(result)
@@ -78,13 +79,13 @@ def study_table(study: StudyJudgement, result: CrossTableResult) -> Listing:
 
 
 def _shows(study: StudyJudgement, result: CrossTableResult) -> str:
-    """What its numbers are."""
+    """Return the title of its numbers."""
     metric = study.about.family.metrics.get(result.table.metric or "")
     return metric.title if metric else f"{cost_words(study).title}, quiet"
 
 
 def _stands(study: StudyJudgement, result: CrossTableResult) -> dict[str, Value]:
-    """Where its cells stand, as far as not all cells of the study stand there."""
+    """Return the coordinates of its cells in which the study's cells differ."""
     vary = varied(study)
     return {name: value for name, value in result.table.where.items() if name in vary}
 
@@ -116,7 +117,7 @@ def _gaps(gone: Sequence[tuple[str, Value, list[CrossCell]]], name: NameOf) -> t
 
 
 def _reason_of(group: Sequence[CrossCell]) -> str:
-    """What became of the first of these, in short; that there are other reasons is said."""
+    """Return the outcome of the first of these cells, shortened, and the number of other reasons."""
     outcome = group[0].row.outcome
     reasons = list(dict.fromkeys(cell.reason or "no reason was recorded" for cell in group))
     short = " ".join(reasons[0].split())
@@ -127,7 +128,7 @@ def _reason_of(group: Sequence[CrossCell]) -> str:
 
 
 def _gone(result: CrossTableResult) -> list[tuple[str, Value, list[CrossCell]]]:
-    """The rows, then the columns, none of whose cells was measured: coordinate, value and cells."""
+    """Return the rows, then the columns, without any measured cell: coordinate, value and cells."""
     about = result.table
     lines = [
         (side, value, [cell for cell in result.cells if cell.row.coordinates[side] == value])
@@ -153,7 +154,7 @@ def _cross_cell(cell: CrossCell) -> TableCell:
         return TableCell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
     if cell.ratio is None or cell.verdict is None:
         cost = amount(cell.cost.estimate, cell.unit)
-        # In place of the interval, why there is no ratio.
+        # In place of the interval, the reason why there is no ratio.
         small = cell.reason or ends_words(cell.cost.low, cell.cost.high, cell.unit)
         return TableCell(cost, small=small, brief=TableCell(cost))
     ratio, interval = ratio_words(cell.ratio.estimate), bracket(cell.ratio)

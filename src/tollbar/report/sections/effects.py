@@ -1,4 +1,4 @@
-"""The effect of each setting, all else alike: a table, its charts, and where each holds."""
+"""Effect of each setting, all else equal: a table, its charts, and the places where each holds."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _ALIKE = "ratios alike within noise"
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What one value of a setting costs in place of another, all else alike."""
+    """Costs of one value of a setting in place of another, all else equal."""
 
     table: Table
     brief: tuple[Table, ...]
-    """A table for each setting."""
+    """Table for each setting."""
     hidden: int
-    """How many lines were left out of those for want of room."""
+    """Number of lines left out of `brief` for lack of room."""
 
 
 @once
 def effects_table(study: StudyJudgement) -> Table:
-    """A line for each contrast."""
+    """Return a table with a line for each contrast."""
     standings = [_standings(contrast) for contrast in study.contrasts]
     columns = (
         Column("setting", key="setting"),
@@ -55,9 +55,9 @@ def effects_table(study: StudyJudgement) -> Table:
 
 
 def effects(study: StudyJudgement, most: int | None = None) -> Effects:
-    """The table; of its brief form no more than `most` lines, if that is said."""
+    """Return the table; its brief form has at most `most` lines."""
     table = effects_table(study)
-    # What all intervals of several pairs cover is no interval of that confidence.
+    # The hull of several pairs' intervals is not an interval of that confidence.
     of_several = any(contrast.pairs > 1 for contrast in study.contrasts)
     picks = [
         Pick("pair", "from → to"),
@@ -111,7 +111,7 @@ def _effect(study: StudyJudgement, contrast: Contrast) -> list[TableCell]:
 
 
 def _standings(contrast: Contrast) -> str:
-    """The worst standing of the cells of either side, where one has to be met: `deprecated → recommended`."""
+    """Return the worst standing on either side, if one must be called out: `deprecated → recommended`."""
     sides = [worst(member.against for member in contrast.members), worst(member.row for member in contrast.members)]
     if not any(standing in CALLED_OUT for standing in sides):
         return ""
@@ -119,16 +119,16 @@ def _standings(contrast: Contrast) -> str:
 
 
 def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
-    """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
+    """Return the coordinates that a contrast's pairs share; empty if it contains all pairs of these two values."""
     if contrast.are_alike:
         return _ALIKE
     alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
-    # Compared that share a verdict but no coordinate stand wherever the other lines do not.
+    # Pairs that share a verdict but no coordinate are everywhere that the other lines are not.
     return where_words(study, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
 
 
 def has_long_places(study: StudyJudgement) -> bool:
-    """Whether pairs are split by several things, whose names are too long for half a page."""
+    """Return whether pairs are split by several coordinates, whose names are too long for half a page."""
     return any(len(c.where) > 1 or any(len(values) > 1 for values in c.where.values()) for c in study.contrasts)
 
 
@@ -137,11 +137,11 @@ def _compared(contrast: Contrast) -> tuple[str, Value, Value]:
 
 
 def contrast_charts(study: StudyJudgement) -> list[Chart]:
-    """A panel for each varied setting: the effect of one value in place of another, all else alike."""
+    """Return a panel for each varied setting: the effect of one value in place of another, all else equal."""
     family = study.about.family
     by_setting: dict[str, list[Contrast]] = {}
     for contrast in study.contrasts:
-        # What more users change is drawn against the users; here the table has it.
+        # Effects of more users are drawn against the users; here the table has them.
         if contrast.setting not in LOADS:
             by_setting.setdefault(contrast.setting, []).append(contrast)
     charts = []
@@ -167,7 +167,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
 
 
 def _contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
-    """`native → no-aes`, and on a second line where."""
+    """Return `native → no-aes`, with the place on a second line."""
     both = [study.study.named(contrast.setting, value) for value in (contrast.for_value, contrast.value)]
     pair = " → ".join(value_words(study.about.family, contrast.setting, one) for one in both)
     where = contrast_where(study, contrast, most=3)
@@ -175,7 +175,7 @@ def _contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
 
 
 def _distinct(dots: Sequence[Dot]) -> list[Dot]:
-    """The same dots with every label different: two rows of one name would be drawn as one."""
+    """Return the dots with distinct labels: two rows of one name would be drawn as one."""
     seen: dict[str, int] = {}
     distinct = []
     for dot in dots:

@@ -1,4 +1,4 @@
-"""What each factor of a study costs, one by one and together: a waterfall, its table and its sentence."""
+"""Costs of a study's factors, one by one and together: a waterfall, its table and its sentence."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tollbar.report.numbers import (
 )
 
 TITLE = "What each part adds, and all together"
-# What is drawn from nought; what is drawn from where the one before it ends; what is left over, told or not.
+# Kinds of bars: drawn from zero; drawn from the end of the one before; the remainder, decided or not.
 WHOLE, ADDS, LEFT, OPEN = "whole", "adds", "left", "open"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A bar of a waterfall, from one cost to another, in nanoseconds."""
+    """Bar of a waterfall, from one cost to another, in nanoseconds."""
 
     label: str
     note: str
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """From what is there without any factor to what all of them cost, step by step, on an axis from nought."""
+    """Steps from the cost without any factor to that of all of them, on an axis from zero."""
 
     steps: Sequence[Step]
     title: str
@@ -56,17 +56,17 @@ class Waterfall:
 
 
 def told_apart(study: StudyJudgement) -> bool:
-    """Whether all combinations of a study's factors were measured somewhere."""
+    """Return whether all combinations of a study's factors were measured in some place."""
     return any(found.reason is None for found in study.factors)
 
 
 def factor_sentences(study: StudyJudgement) -> tuple[str, ...]:
-    """Whether the factors add up, place by place; last where that cannot be said."""
+    """Return for each place whether the factors add up; places without a result come last."""
     return tuple(_sentence(study, found) for found in sorted(study.factors, key=lambda found: found.reason is not None))
 
 
 def factors_listing(study: StudyJudgement) -> Listing | None:
-    """A waterfall, its sentence and its table for each place in which all combinations were measured."""
+    """Return a waterfall, its sentence and its table for each place in which all combinations were measured."""
     told = [found for found in study.factors if found.reason is None]
     if not told:
         return None
@@ -86,7 +86,7 @@ def _blocks(study: StudyJudgement, found: FactorsResult) -> Iterator[Block]:
 
 
 def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
-    """What the judge says of the parts and the whole."""
+    """Return the judgement of the parts and the whole."""
     names = enumeration([_with(study, found, name) for name in study.about.factors])
     where = f" ({place})" if (place := _place(study, found)) else ""
     if found.reason is not None or found.ratio is None or found.beyond is None:
@@ -162,10 +162,10 @@ def _with(study: StudyJudgement, found: FactorsResult, name: str) -> str:
 
 
 def _place(study: StudyJudgement, found: FactorsResult) -> str:
-    """Where these cells stand, where a study has several such places."""
+    """Return the place of these cells, if a study has several such places."""
     if len(study.factors) < 2:
         return ""
-    # That with all factors, whose settings the others may not have.
+    # The cell with all factors, because the others may lack its settings.
     at = {name: value for name, value in found.rows[-1].coordinates.items() if name not in study.about.factors}
     names = varying([one.rows[-1] for one in study.factors])
     return place_words(study)(at, [name for name in names if name in at])

@@ -1,4 +1,4 @@
-"""The head of an answer: what to take, its cost, what a cheaper one gives up, and what a stronger one adds."""
+"""Headline of an answer: the choice to take, its cost, and the losses and gains of cheaper and stronger ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def line(telling: Telling, short: str) -> str:
 
 
 def in_short(telling: Telling) -> str:
-    """Each finding, as many as there is room for, without what comes next and without its full stop."""
+    """Return the findings for which there is room, without the next steps and without a full stop."""
     findings = telling.findings
     if not findings:
-        # Of the null choice alone there is no cheapest in good standing, but what was measured can be said.
+        # The null choice alone has no cheapest approved alternative, but its measurement can be reported.
         is_null = any(row.standing is Standing.NULL and row.trials for row in telling.study.rows)
         return (against_baseline(telling.study)[0] if is_null else _nothing(telling)).rstrip(".")
     if telling.is_of_many_choices:
@@ -36,7 +36,7 @@ def in_short(telling: Telling) -> str:
         return _line(telling, findings[0], {})
     told = findings
     if len(findings) > MOST_IN_HEADLINE:
-        # One of each operation, before a second of any.
+        # One finding of each operation, before a second of any.
         ahead = {f.operation: f for f in reversed(findings)}.values()
         chosen = sorted(findings, key=lambda f: f not in ahead)[:MOST_IN_HEADLINE]
         told = tuple(f for f in findings if f in chosen)
@@ -51,10 +51,10 @@ def in_short(telling: Telling) -> str:
 
 
 def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: Sequence[Finding] = ()) -> str:
-    """`TLS 1.3 (128 bits): 94 µs a connection`; without what the line has said of where it stands.
+    """Return `TLS 1.3 (128 bits): 94 µs a connection`, without coordinates that the line has already.
 
-    `told` is all that the line is of: one choice must do for both sides, so that what it costs in their operations
-    stands beside its least cost.
+    `told` are all findings of the line: one choice must do for both sides, so that its costs in their operations are
+    printed next to its least cost.
     """
     operation = f"{finding.operation}: " if finding.operation is not None else ""
     best = finding.places[0].answer
@@ -66,7 +66,7 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
         opened = none if said or operation else capitalised(none)
         return f"{operation}{opened}; the least cost of the others is that of {name}, {costs}"
     answers = [place.answer.row for place in finding.places if place.answer]
-    # Where the places have strengths or standings of their own, none of them is the answer's.
+    # If the places differ in strength or standing, the answer has none.
     standing = {row.standing for row in answers} if not telling.of_one_standing else set()
     bits = {row.strength for row in answers} if telling.has_strengths else set()
     properties = [standing_words(one) for one in standing if len(standing) == 1]
@@ -77,7 +77,7 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
     said_of = f"{operation}{shown}, {costs}" if operation else f"{shown}: {costs}"
     said_of += _gives_up(telling, finding, told)
     ways = finding.places[0].good
-    # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
+    # If all protect equally, the spread of costs is the finding; after one operation there is little room.
     if operation and telling.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
         return f"{said_of} (the highest of {len(ways)} costs is {amount(max(way.cost for way in ways))})"
     return said_of
@@ -112,7 +112,7 @@ def _next(telling: Telling, finding: Finding) -> list[str]:
 
 
 def _changes(telling: Telling) -> str:
-    """What another library, or another key, changes for each of many choices: its verdicts, counted."""
+    """Return the counted verdicts of another library, or key, for each of many choices."""
     by_name: dict[str, list[Toll]] = {}
     for toll in real_tolls(telling.study):
         if toll.ratio is not None:
@@ -136,7 +136,7 @@ def _nothing(telling: Telling) -> str:
 def _costs(
     telling: Telling, finding: Finding, at: Sequence[Place], said: Mapping[str, Value], told: Sequence[Finding] = ()
 ) -> str:
-    """`94 µs a connection`; of several places the least and the most, with where they stand."""
+    """Return `94 µs a connection`; for several places the least and the most, each with its place."""
     found = sorted(((p.answer or p.ways[0]).cost, number) for number, p in enumerate(at))
     (least, first), (most, last) = found[0], found[-1]
     one_of = each_words(telling.study, telling.only_operation) if finding.operation is None else f"of {telling.cpu}"
@@ -152,7 +152,7 @@ def _costs(
 
 
 def _with_it(telling: Telling, finding: Finding, at: Place, told: Sequence[Finding]) -> str:
-    """`verify with it: 52 µs`: at the same place, of the other operations that are told of another choice."""
+    """Return `verify with it: 52 µs`: costs in the same place, of operations with another answer in the line."""
     operations = {f.operation for f in told} - {f.operation for f in told if f.first == finding.first}
     alike = [place for place in telling.places if _but_operation(place) == _but_operation(at)]
     ways = [(place.at.get("op"), way) for place in alike for way in place.ways]
@@ -165,7 +165,9 @@ def _with_it(telling: Telling, finding: Finding, at: Place, told: Sequence[Findi
 
 
 def _where_of(telling: Telling, place: Place) -> dict[str, Value]:
-    """Where a cost stands: its size, without which it says nothing, and what tells the place from others."""
+    """Return the place of a cost: its size, without which it means nothing, and the coordinates that identify the
+    place.
+    """
     sizes = sizes_of(telling.study, place.ways[0].row.coordinates) if cost_metric(telling.study) == "cpu" else {}
     return sizes | {name: value for name, value in place.at.items() if name != "op"}
 

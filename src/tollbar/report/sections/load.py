@@ -1,4 +1,4 @@
-"""What a server did under load: requests a second, response time, cost; and what was negotiated with it."""
+"""Behaviour of a server under load: requests a second, response time, cost, and the negotiated parameters."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from tollbar.report.numbers import LIMIT_MARKS, amount, measured_words, percent
 from tollbar.results import Row
 from tollbar.study import is_paced
 
-# Each has three panels.
+# Each facet has three panels.
 MOST_FACETS = 4
-# A longer table of what was agreed on is there for a reader who doubts, and unfolds.
+# A longer table of negotiated parameters is folded, because few readers need it.
 MOST_AGREED = 12
 THROUGHPUT, P50, P95 = "throughput", "latency-p50", "latency-p95"
 SHARES = ((0.50, "50 %"), (0.90, "90 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999, "99.9 %"), (1.0, "100 %"))
@@ -59,27 +59,27 @@ SHARES = ((0.50, "50 %"), (0.90, "90 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """One cell at one load."""
+    """Cell at one load."""
 
     load: int
     values: Mapping[str, float]
-    """By metric: requests a second, or nanoseconds."""
+    """Values by metric: requests a second, or nanoseconds."""
     limit: Limit | None
 
 
 @dataclass(frozen=True, slots=True)
 class LoadLine:
-    """One cell at every load where it was measured."""
+    """Cell at every load where it was measured."""
 
     label: str
     number: int
-    """Which colour, mark and dash it has."""
+    """Number of its colour, mark and dash."""
     points: tuple[LoadPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """One metric of several cells against the load."""
+    """Metric of several cells against the load."""
 
     title: str
     axis: str
@@ -87,12 +87,12 @@ class Curves:
     lines: Sequence[LoadLine]
     scale: Scale
     to: str | None = None
-    """The metric of a lighter line beside it."""
+    """Metric of a lighter line next to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """As many lines as a reader can tell apart, and the panels in which they are drawn."""
+    """Lines that a reader can distinguish, and the panels in which they are drawn."""
 
     title: str
     lines: tuple[LoadLine, ...]
@@ -100,7 +100,7 @@ class Facet:
 
 
 def facets(study: StudyJudgement) -> list[Facet]:
-    """The curves over users or rates, in as few panels as stay readable; nothing for a study of one load."""
+    """Return the curves over users or rates, in as few panels as stay readable; empty for a study of one load."""
     name = load_name(study)
     found = [] if name is None else _at_loads(study, name)
     if name is None or not found:
@@ -108,7 +108,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
     family = study.about.family
     names = [n for n in varied(study) if n != name]
     cells = [without_load(r) for r in study.rows if r.key in {rows[0].key for rows, _ in found}]
-    # Operations and sizes differ by orders of magnitude, and servers are not what is compared.
+    # Operations and sizes differ by orders of magnitude, and servers are not compared here.
     sizes = [n for n, setting in family.settings.items() if setting.is_size]
     apart = facet_names(cells, names, ("server", "op", *sizes))
     inside = [n for n in varying(rows[0] for rows, _ in found) if n not in apart] or ["choice"]
@@ -130,7 +130,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
 
 
 def _at_loads(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[LoadPoint, ...]]]:
-    """The rows and points of each cell that was to be measured at several loads, the least costly first."""
+    """Return the rows and points of each cell that was to be measured at several loads, the cheapest first."""
     metrics = {metric: by_row(study, metric) for metric in (cost_metric(study), THROUGHPUT, P50, P95)}
     cost = metrics[cost_metric(study)]
     found = []
@@ -143,10 +143,10 @@ def _at_loads(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[L
                 next((limit for of in metrics.values() if r.key in of and (limit := of[r.key].limit)), None),
             )
             for r in rows
-            # Users who ask without a pace have no place on an axis of rates.
+            # Unpaced users have no place on an axis of rates.
             if r.key in cost and r.coordinates.get(name)
         )
-        # A cell of one load has no curve: the table below has it.
+        # A cell of one load has no curve; the table below has it.
         if points and len(rows) > 1:
             found.append((rows, points))
     found.sort(key=lambda one: one[1][-1].values[cost_metric(study)])
@@ -154,7 +154,7 @@ def _at_loads(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[L
 
 
 def _panels(study: StudyJudgement, axis: str, points: Sequence[LoadPoint]) -> list[Curves]:
-    """The three panels, without lines, on axes that all facets share."""
+    """Return the three panels, without lines, on axes that all facets share."""
     cost, title = cost_metric(study), cost_words(study).title
 
     def values(*metrics: str) -> list[float | None]:
@@ -185,12 +185,12 @@ def _spoken(point: LoadPoint, panel: Curves) -> str:
 
 
 def is_hollow(point: LoadPoint, metric: str) -> bool:
-    """Whether something other than the server limited this; CPU per request is right whatever the bottleneck is."""
+    """Return whether something other than the server limited this; CPU per request is right at any bottleneck."""
     return point.limit is not None and metric in (THROUGHPUT, P50)
 
 
 def throughput_table(study: StudyJudgement) -> Table:
-    """A row for each cell, a column for each load: requests a second, and the median response time under them."""
+    """Return a row for each cell, a column for each load: requests a second, with the median response time below."""
     family = study.about.family
     name = load_name(study)
     values: Sequence[Value | None] = [None]
@@ -221,7 +221,7 @@ def _throughput(row: Row | None, throughput: Mapping[str, Measurement], median: 
 
 
 def latency_table(study: StudyJudgement) -> Table:
-    """How long answers took from the moment they were due, over all trials; for loads of a fixed rate only."""
+    """Return response times from the moment requests were due, over all trials; for loads of a fixed rate only."""
     label = labels(study, [*cell_names(study), "rate", "utilisation"], whole=True)
     rows = []
     for row in study.rows:
@@ -236,7 +236,7 @@ def latency_table(study: StudyJudgement) -> Table:
 
 
 def merged_load(row: Row) -> LoadRecord | None:
-    """All answers of a cell's trials that ended well, in one histogram."""
+    """Return all answers of a cell's successful trials in one histogram."""
     loads = [t.load for t in row.trials if t.load is not None and t.load.is_settled and t.outcome is Outcome.OK]
     if not loads:
         return None
@@ -261,7 +261,7 @@ _WHY_LIMITED = {
 
 
 def limited(study: StudyJudgement) -> list[str]:
-    """What the hollow points and marked numbers mean, and how many of them there are."""
+    """Return the meanings of the hollow points and marked numbers, with their counts."""
     found = list(by_row(study, "throughput").values())
     all_of = counted(len(found), "cell")
     said = []
@@ -277,23 +277,23 @@ def limited(study: StudyJudgement) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """What so many connections of one cell came to; without a version they had no TLS."""
+    """Connections of one cell that agreed on the same parameters; without a version they had no TLS."""
 
     row: Row
     version: str
     suite: str
     group: str
     key: str
-    """Of the certificate that the server showed."""
+    """Key of the certificate that the server sent."""
     certificates: tuple[str, ...]
     full: int
     resumed: int
     client_libraries: tuple[str, ...]
-    """What the load client spoke through."""
+    """TLS libraries of the load client."""
 
 
 def agreements(rows: Iterable[Row]) -> list[Agreed]:
-    """Each cell's kinds of connection, over all its trials and loads."""
+    """Return each cell's kinds of connection, over all its trials and loads."""
     return [agreed for found in by_cell(rows) for agreed in _of_cell(found)]
 
 
@@ -323,12 +323,12 @@ def _of_cell(rows: Sequence[Row]) -> list[Agreed]:
 def _fingerprints(certificates: Sequence[str]) -> str | None:
     if len(certificates) > 1:
         return f"{len(certificates)} certificates"
-    # Enough of it to tell it from any other of the run.
+    # Enough of it to distinguish it from any other of the run.
     return f"sha-256 {certificates[0][:12]}…" if certificates else None
 
 
 def proofs_table(study: StudyJudgement) -> Table:
-    """What each cell accepted and refused before it was timed, and what was not tried."""
+    """Return the inputs that each cell accepted and refused before it was timed, and those not tried."""
     label = whole_labels(study)
     rows = []
     for found in by_cell(study.rows):
@@ -344,7 +344,7 @@ def proofs_table(study: StudyJudgement) -> Table:
 
 
 def agreed_table(study: StudyJudgement, found: Sequence[Agreed]) -> Table:
-    """One line for each kind of connection of each cell."""
+    """Return a line for each kind of connection of each cell."""
     label = whole_labels(study)
     columns = (
         *texts("cell", "version", "suite", "group", "certificate"),
@@ -371,7 +371,7 @@ def agreed_table(study: StudyJudgement, found: Sequence[Agreed]) -> Table:
 
 
 def handshakes(found: Sequence[Agreed]) -> str:
-    """One sentence: how many handshakes there were, and how many of them were resumed."""
+    """Return one sentence: the number of handshakes, and of those that were resumed."""
     full = sum(one.full for one in found if one.version)
     resumed = sum(one.resumed for one in found)
     cells = len({one.row.key for one in found if one.version})
@@ -382,7 +382,7 @@ def handshakes(found: Sequence[Agreed]) -> str:
 
 
 def load_section(study: StudyJudgement) -> Section | None:
-    """Requests a second and response times against the load; None where nothing of the kind was measured."""
+    """Return requests a second and response times against the load; None if no throughput was measured."""
     if not by_row(study, THROUGHPUT):
         return None
     found, table, slow = facets(study), throughput_table(study), latency_table(study)

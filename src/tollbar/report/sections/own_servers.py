@@ -1,4 +1,4 @@
-"""Servers that the user has: one compared with another, and what each negotiated with the load client."""
+"""Servers of the user: one compared with another, and the parameters that each negotiated with the load client."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _FOUND: Mapping[Verdict, str] = {
 
 
 def compared(study: StudyJudgement) -> tuple[str, ...]:
-    """Return a sentence for each server that is compared with another one; empty where there is one alone.
+    """Return a sentence for each server that is compared with another one; empty with one server.
 
-    Each server is compared in the highest version of TLS that it offers, as its clients have it.
+    Each server is compared in the highest TLS version that it offers, as its clients use it.
     """
     urls = [remote.url for remote in study.about.remotes]
     if len(urls) < 2 or "server" not in study.about.baseline:
@@ -63,19 +63,19 @@ def _compared(study: StudyJudgement, url: str, first: str) -> str:
 
 
 def _users(tolls: Sequence[Toll]) -> str:
-    """`, 1 and 8 users`: at which loads it was found."""
+    """Return `, 1 and 8 users`: the loads of these tolls."""
     users = list(dict.fromkeys(int(toll.row.coordinates["users"]) for toll in tolls if "users" in toll.row.coordinates))
     return f", {enumeration([f'{one:,}' for one in users])} {'user' if users == [1] else 'users'}" if users else ""
 
 
 def _as_offered(tolls: Sequence[Toll]) -> list[Toll]:
-    """Return the values of the highest version: `tls-1.3` before `tls-1.2`."""
+    """Return the tolls of the highest version: `tls-1.3` before `tls-1.2`."""
     best = max((toll.row.choice for toll in tolls), default="")
     return [toll for toll in tolls if toll.row.choice == best]
 
 
 def negotiated_listing(study: StudyJudgement) -> Listing | None:
-    """Return what each server agreed on: version, group, suite, certificate, and how many connections resumed."""
+    """Return the parameters that each server agreed on: version, group, suite, certificate, and resumed connections."""
     said = [*_negotiated(study)]
     if not said:
         return None
@@ -101,6 +101,6 @@ def _agreed(url: str, rows: Sequence[Row], version: str) -> str:
 
 
 def _kind(one: Agreed) -> str:
-    """`TLS 1.3, x25519, TLS_AES_256_GCM_SHA384, certificate ECDSA P-256`."""
+    """Return `TLS 1.3, x25519, TLS_AES_256_GCM_SHA384, certificate ECDSA P-256`."""
     certificate = f"certificate {one.key}" if one.key else ""
     return ", ".join(filter(None, (one.version, one.group, one.suite, certificate)))

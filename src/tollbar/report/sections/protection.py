@@ -1,4 +1,4 @@
-"""What each choice does about each threat, and its standing with its authority."""
+"""Mitigation of each threat by each choice, and the standing of choices with its authority."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tollbar.report.view import once
 from tollbar.results import Row
 
 MARKS = {Degree.YES: "●", Degree.PARTLY: "◐", Degree.NO: "○"}
-# Where something is measured says nothing of what it protects.
+# The place of a measurement does not affect the protection.
 _NOT_PROTECTING = ("provider", "server", "op", *LOADS)
 Answers = Mapping[str, Mitigation]
 
 
 def threats_table(study: StudyJudgement) -> Table:
-    """Cells by the threats in which they differ; without rows where they differ in none."""
+    """Return cells by the threats in which they differ; without rows if they differ in none."""
     threats, groups = study.about.family.threats, alike(study)
     differ = differing(study)
     columns = texts("cells", *(f"{t.replace('-', ' ')}: {threats[t].title}" for t in differ))
@@ -45,21 +45,21 @@ def threats_table(study: StudyJudgement) -> Table:
 
 
 def unprotected(study: StudyJudgement) -> str:
-    """One sentence on the null choice, where the study has it."""
+    """Return one sentence on the null choice, if the study has it."""
     null = [r.title for r in study.rows if r.standing is Standing.NULL]
     return f"{capitalised(quoted(null[0]))} protects against none of it." if null else ""
 
 
 @once
 def differing(study: StudyJudgement) -> Sequence[str]:
-    """The threats about which the cells that protect something do not all do the same."""
+    """Return the threats that not all protecting cells mitigate equally."""
     groups = alike(study)
     return [t for t in study.about.family.threats if len({answers[t] for answers, _ in groups}) > 1]
 
 
 @once
 def alike(study: StudyJudgement) -> Sequence[tuple[Answers, list[str]]]:
-    """The cells that protect something, together where they protect against the same; by their names."""
+    """Return the protecting cells by name, grouped by equal mitigations."""
     family = study.about.family
     if not family.threats:
         return []
@@ -80,7 +80,7 @@ def alike(study: StudyJudgement) -> Sequence[tuple[Answers, list[str]]]:
 
 @once
 def protecting(study: StudyJudgement) -> Sequence[str]:
-    """The coordinates that decide what a cell does about some threat; all that may, where these do not suffice."""
+    """Return the coordinates that decide a cell's mitigations; all candidates if these do not suffice."""
     family, rows = study.about.family, _that_protect(study)
     sizes = [name for name, setting in family.settings.items() if setting.is_size or setting.is_share]
     names = [n for n in varying(rows) if n not in (*_NOT_PROTECTING, *sizes)] or ["choice"]
@@ -89,7 +89,7 @@ def protecting(study: StudyJudgement) -> Sequence[str]:
 
 
 def _is_divided(study: StudyJudgement, rows: Sequence[Row], names: Sequence[str]) -> bool:
-    """Whether some rows that are alike along these coordinates do different things about a threat."""
+    """Return whether some rows with equal values of these coordinates mitigate a threat differently."""
     found: dict[Spot, Answers] = {}
     mitigations_of = study.about.family.mitigations_of
     return any(found.setdefault(spot(row, names), done := mitigations_of(row.coordinates)) != done for row in rows)
@@ -112,7 +112,7 @@ def _answer(mitigation: Mitigation) -> TableCell:
 
 
 def alike_everywhere(study: StudyJudgement) -> list[str]:
-    """A line for each degree, of the threats about which all cells do the same."""
+    """Return a line for each degree, with the threats that all cells mitigate equally."""
     threats, differ = study.about.family.threats, differing(study)
     answers = alike(study)[0][0]
     lines = []
@@ -132,7 +132,7 @@ def alike_everywhere(study: StudyJudgement) -> list[str]:
 
 
 def sources_table(study: StudyJudgement) -> Table:
-    """Who says what the standing and the strength of each choice is."""
+    """Return the source of the standing and the strength of each choice."""
     rows = []
     for entry in _entries(study):
         bits = "–" if entry.strength is None else f"{entry.strength} bits"
@@ -152,15 +152,15 @@ def sources_table(study: StudyJudgement) -> Table:
 
 
 def _entries(study: StudyJudgement) -> Iterable[Part]:
-    """Each choice of the study, and each value of a setting that has a standing, a strength or a source of its own."""
+    """Return each choice of the study, and each setting's value with a standing, a strength or a source of its own."""
     family = study.about.family
-    # A choice with parameters has a standing, and a source of it, for those of each row.
+    # A choice with parameters has a standing, and its source, for the parameters of each row.
     found: dict[tuple[bool, str, str], Part] = {}
     for row in study.rows:
         for entry in family.parts_of(row.coordinates) if row.choice in family.choices else ():
             if isinstance(entry, Choice) or entry.authority or entry.strength is not None:
                 found.setdefault((not isinstance(entry, Choice), entry.title, str(entry.standing)), entry)
-    # All choices first, then what they are combined with.
+    # All choices first, then the values they are combined with.
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
 
 

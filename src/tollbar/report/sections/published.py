@@ -1,4 +1,4 @@
-"""What was published beside what is measured here: a part for each source, its claims in the order of its text."""
+"""Published claims and their measurements here: a part for each source, its claims in the order of its text."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from tollbar.study import Amount, Claim, Publication, Statistic, Study
 HEADING = "Published and measured"
 OURS = "Ours, not the source's"
 NOT_MEASURED = "not measured"
-# What a figure of the source is of: `ms for 10,000 rows` is of so many operations.
+# Amount of a source's figure: `ms for 10,000 rows` is of 10,000 operations.
 _TIMES = re.compile(r"for ([\d,]+) ")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A claim where it is tried, or where it would be."""
+    """Claim in a place where it is tested, or would be."""
 
     study: Study
     judged: StudyJudgement | None
-    """None: nothing was measured of the study."""
+    """Judgement of the study; None: nothing was measured of it."""
     result: ClaimResult
 
     @property
@@ -60,14 +60,14 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """What became of it, in a word or two."""
+        """Verdict in a word or two."""
         untried = self.claim.is_judged and self.result.ratio is None if self.judged else self.claim.untestable is None
         return NOT_MEASURED if untried else str(self.result.verdict)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The lines of one study; or, of all studies of the source, what it did not publish."""
+    """Lines of one study; or, over all studies of the source, claims that it did not publish."""
 
     title: str
     lines: tuple[Line, ...]
@@ -75,16 +75,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What one source published, and what became of it."""
+    """Claims of one source, with their results."""
 
     source: Publication | None
-    """None: the study names none that is known here."""
+    """Source; None: the study names no source that is known here."""
     studies: tuple[str, ...]
-    """Those of which something was measured."""
+    """Studies of which something was measured."""
     groups: tuple[Group, ...]
-    """In the order of the source's text; what is not the source's comes last."""
+    """Groups in the order of the source's text; claims that are not the source's come last."""
     missing: tuple[str, ...] = ()
-    """The source's other studies, as `tollbar run` takes them."""
+    """Names of the source's other studies, for `tollbar run`."""
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -92,7 +92,7 @@ class Published:
 
     @property
     def theirs(self) -> tuple[Line, ...]:
-        """Of what was published; what is not the source's is left out."""
+        """Lines that the source published, without ours."""
         return tuple(line for line in self.lines if not line.claim.is_ours)
 
     @property
@@ -101,25 +101,25 @@ class Published:
 
 
 def of_source(source: Publication, judgement: Judgement | None = None) -> Published:
-    """All that it says: what a run has tried of it, and the rest as it was published."""
+    """Return all claims of a source: those that a run has tested, and the rest as published."""
     tried = [one for one in judgement.studies if _is_of(one, source)] if judgement else []
     names = [one.about.name for one in tried]
     return _part(source, [*tried, *(one for one in study.load(source.studies) if one.name not in names)])
 
 
 def sources_of(judgement: Judgement) -> tuple[Published, ...]:
-    """A part for each source that its studies try."""
+    """Return a part for each source that the run's studies test."""
     found = [(one, [s for s in judgement.studies if _is_of(s, one)]) for one in study.sources().values()]
     return tuple(_part(source, tried) for source, tried in found if tried)
 
 
 def together(judgement: Judgement) -> tuple[Published, ...]:
-    """The parts that stand before all studies; none where there is one study, which has its own."""
+    """Return the parts that come before all studies; empty for a run of one study, which has its own."""
     return sources_of(judgement) if len(judgement.studies) > 1 else ()
 
 
 def within(judgement: Judgement, of: StudyJudgement) -> Published | None:
-    """The part that stands within a study; None where it has no claims, or `together` has them."""
+    """Return the part that belongs into a study; None if it has no claims, or `together` has them."""
     source = next((one for one in study.sources().values() if _is_of(of, one)), None)
     return None if not of.claims or (source and len(judgement.studies) > 1) else _part(source, [of])
 
@@ -157,7 +157,7 @@ def _lines(one: Study | StudyJudgement) -> Iterator[Line]:
 
 
 def about_source(part: Published) -> tuple[str, ...]:
-    """What the source ran on, what differs here, how its claims came out, and what would try the rest."""
+    """Return the source's system, the differences here, the results of its claims, and the command for the rest."""
     said = []
     if part.source is not None:
         said += [f"It ran on: {part.source.system}.", f"What differs here: {part.source.differs}."]
@@ -177,13 +177,13 @@ def about_source(part: Published) -> tuple[str, ...]:
 
 
 def verdict_counts(lines: Iterable[Line]) -> dict[str, int]:
-    """How many came to each verdict, in the order in which verdicts are told."""
+    """Return the number of lines with each verdict, in the order of the verdicts."""
     found = Counter(line.verdict for line in lines)
     return {verdict: found[verdict] for verdict in (*map(str, ClaimVerdict), NOT_MEASURED) if found[verdict]}
 
 
 def counted_verdicts(lines: Iterable[Line]) -> str:
-    """`12 still true, 3 larger, 2 cannot tell, 4 not testable here`."""
+    """Return `12 still true, 3 larger, 2 cannot tell, 4 not testable here`."""
     found = verdict_counts(lines)
     return ", ".join(
         counted(n, "absolute figure") if verdict == ClaimVerdict.NOT_JUDGED else f"{n:,} {verdict}"
@@ -192,21 +192,21 @@ def counted_verdicts(lines: Iterable[Line]) -> str:
 
 
 def meanings_of(part: Published) -> tuple[str, ...]:
-    """What its table's words mean: capacity, and the source's own statistic."""
+    """Return the meanings of the table's words: capacity, and the source's own statistic."""
     judged = {line.study.name: line.judged for line in part.lines if line.judged}.values()
     said = dict.fromkeys(note(one) for note in (capacity, by_source_words) for one in judged)
     return tuple(filter(None, said))
 
 
 def published_tables(part: Published) -> list[Table]:
-    """A table for each group, all with the same columns."""
+    """Return a table for each group, all with the same columns."""
     rated = any(line.result.rates for line in part.lines)
     # All studies of a run have one confidence.
     intervals = next((interval_title(line.judged) for line in part.lines if line.judged), "interval")
     columns = (
         *row_names("what was published", "tried at"),
         *texts("compared by", leaves=SPEED),
-        # As texts, since the figures under a ratio take more than one line.
+        # As texts, because the figures below a ratio take more than one line.
         *texts("published", "here"),
         *texts(intervals, leaves=INTERVAL),
         *texts("effect on this machine"),
@@ -237,7 +237,7 @@ def published_tables(part: Published) -> list[Table]:
 
 
 def _place(line: Line, *, named: bool) -> str:
-    """Where both cells stand alike, in words; behind the study's name, where a table is of several."""
+    """Return the coordinates that both cells share, in words; with the study's name if a table is of several."""
     place = claim_place(line.judged, line.result) if line.judged else ""
     return " · ".join(filter(None, (line.study.name if named else "", place)))
 
@@ -247,7 +247,7 @@ def _published(claim: Claim) -> TableCell:
 
 
 def _here(line: Line) -> TableCell:
-    """Today's ratio, or today's figure where one was published; under it what it is made of."""
+    """Return today's ratio, or today's figure of a published figure, with its parts below."""
     ratio, figures = line.result.ratio, _titled("here", here_figures(line))
     if line.claim.is_judged:
         return TableCell(times(ratio.estimate), ratio.estimate, figures) if ratio else TableCell("", small=figures)
@@ -259,7 +259,7 @@ def _titled(title: str, text: str | None) -> str | None:
 
 
 def published_words(claim: Claim) -> str:
-    """What was published, in a few words: a ratio, the least and the most of several, an order, or a figure."""
+    """Return the published value in a few words: a ratio, the least and the most of several, an order, or a figure."""
     if claim.ratio is not None:
         return f"{times_range(*claim.ratio)} of the first" if claim.grows else times_range(*claim.ratio)
     if claim.grows and claim.order is not None:
@@ -270,14 +270,14 @@ def published_words(claim: Claim) -> str:
 
 
 def compared_by(claim: Claim) -> str:
-    """The metric, and whose: `capacity of web`."""
+    """Return the metric and its component: `capacity of web`."""
     if claim.untestable is not None:
         return "–"
     return f"{claim.metric} of {claim.component}" if claim.component else claim.metric
 
 
 def said_where(claim: Claim, family: Family) -> str | None:
-    """Where it was published, what differs here or is uncertain of it, and what must be known of its choices."""
+    """Return the place of publication, the claim's note, and standings that must be called out."""
     named = dict.fromkeys(str(side["choice"]) for side in (claim.of, claim.over) if "choice" in side)
     choices = [family.choices[name] for name in named if name in family.choices]
     standings = [f"{one.title} is {one.standing.words}" for one in choices if one.standing in CALLED_OUT]
@@ -285,9 +285,9 @@ def said_where(claim: Claim, family: Family) -> str | None:
 
 
 def said_figures(claim: Claim) -> str | None:
-    """The source's own figures of both sides, a pair for each of several ratios, and what it prints beside the first.
+    """Return the source's own figures of both sides, a pair for each ratio, with the error and deviation it prints.
 
-    None where it has none; the figure of one cell is what was published, and is not said again.
+    None without figures; the figure of one cell is the published value itself, and is not repeated.
     """
     pairs = zip(claim.published[::2], claim.published[1::2], strict=True) if claim.is_judged else ()
     said = "; ".join(f"{of.text} over {over.text}" for of, over in pairs)
@@ -297,9 +297,9 @@ def said_figures(claim: Claim) -> str | None:
 
 
 def here_values(line: Line) -> list[str]:
-    """What was measured of one cell and of the other, in the source's own units."""
+    """Return the measured values of both cells, in the source's own units."""
     claim, result = line.claim, line.result
-    # A figure for each side; of what has none, the amount says its own unit.
+    # A figure for each side; a side without a figure is in its own unit.
     said = (*claim.published[:2], None, None)
     sides = (claim.of, claim.over)
     return [
@@ -309,13 +309,13 @@ def here_values(line: Line) -> list[str]:
 
 
 def here_figures(line: Line) -> str | None:
-    """The same figures of this machine, and the source's statistic of the first."""
+    """Return the same figures of this machine, and the source's statistic of the first."""
     said = " over ".join(here_values(line)) if line.claim.is_judged else ""
     return "; ".join(filter(None, (said, by_source_of(line.claim, line.result.by_source)))) or None
 
 
 def by_source_of(claim: Claim, found: BySource | None) -> str:
-    """A cell by the statistic of the study's source, in its unit: `mean 0.512 ms, error 0.0031 ms, scaled × 0.51`."""
+    """Return a cell by the source's statistic, in its unit: `mean 0.512 ms, error 0.0031 ms, scaled × 0.51`."""
     if found is None:
         return ""
     said = claim.published[0] if claim.published else None
@@ -325,15 +325,15 @@ def by_source_of(claim: Claim, found: BySource | None) -> str:
 
 
 def in_its_unit(said: Amount | None, value: float, unit: str, size: Value | None = None) -> str:
-    """A measured value in the unit of a published figure, where one can be made of the other; else in its own.
+    """Return a measured value in the unit of a published figure if it can be converted; else in its own.
 
-    A time for so many operations is so many times that of one; a rate is one over it; `size` is how many bytes an
+    A time for n operations is n times that of one; a rate is one over it; `size` is the number of bytes that an
     operation works on.
     """
     number = None if said is None else _converted(said.unit, value, unit, size)
     if said is None or number is None:
         return amount(value, unit)
-    # What else the source says of its figure, such as `of ticket`, is of its own alone.
+    # Further words of the source's figure, such as `of ticket`, apply to its own figure only.
     its = said.unit if _TIMES.search(f"{said.unit} ") else said.unit.partition(" ")[0]
     return f"{figure_words(number)} {its}"
 
@@ -358,7 +358,7 @@ def _converted(its: str, value: float, unit: str, size: Value | None) -> float |
 
 
 def _numbered(group: Group) -> list[tuple[str, Line]]:
-    """A number for each line, `2` or `2.1`, `2.2` where one claim was tried in several places."""
+    """Return a number for each line, `2`, or `2.1`, `2.2` if one claim was tested in several places."""
     says = [(line.study.name, line.claim.says) for line in group.lines]
     order = {one: i for i, one in enumerate(dict.fromkeys(says), 1)}
     seen: Counter[tuple[str, str]] = Counter()
@@ -370,7 +370,7 @@ def _numbered(group: Group) -> list[tuple[str, Line]]:
 
 
 def claim_place(judged: StudyJudgement, result: ClaimResult) -> str:
-    """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
+    """Return in words the coordinates that both cells of a claim share, if the study's cells differ in them."""
     vary = varying(judged.rows)
     usual = prevailing(judged)
     names = [n for n in result.at if n in vary and result.at[n] != usual.get(n)]
@@ -378,8 +378,8 @@ def claim_place(judged: StudyJudgement, result: ClaimResult) -> str:
 
 
 def published_chart(group: Group) -> Chart | None:
-    """What was published beside what is measured here; nothing where no claim gives a ratio."""
-    # The table beside the chart has them all.
+    """Return the published ratios next to the measured ones; None if no claim gives a ratio."""
+    # The table next to the chart has them all.
     numbered = [(n, line) for n, line in _numbered(group) if line.claim.is_judged][:MOST_ROWS]
     dots = [_dot(number, line) for number, line in numbered]
     if not any(d.then for d in dots):
@@ -403,13 +403,13 @@ def _dot(number: str, line: Line) -> Dot:
         value=ratio.estimate if ratio else None,
         low=ratio.low if ratio else None,
         high=ratio.high if ratio else None,
-        # Of a range nothing between its ends was published.
+        # Nothing between the ends of a range was published.
         then=line.claim.one_ratio,
     )
 
 
 def capacity(study: StudyJudgement) -> str:
-    """What capacity is, where a claim is judged by it."""
+    """Return the definition of capacity, if a claim is judged by it."""
     if not any(c.claim.metric == "capacity" and c.claim.is_judged for c in study.claims):
         return ""
     of = cost_words(study).in_sentence
@@ -417,7 +417,7 @@ def capacity(study: StudyJudgement) -> str:
 
 
 def by_source_words(study: StudyJudgement) -> str:
-    """How a source's own statistic comes about here, where one is shown."""
+    """Return the definition of a source's own statistic here, if one is printed."""
     if study.about.statistic is None:
         return ""
     return _BY_SOURCE[study.about.statistic].format(cost=cost_words(study).in_sentence)
@@ -438,7 +438,7 @@ _BY_SOURCE: Mapping[Statistic, str] = {
 
 
 def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
-    """A table of each study; in a section of its own, which is there for the tables, they are not folded."""
+    """Yield the blocks of a part, with a table for each study; the tables are folded only if `folding`."""
     yield Items(about_source(part))
     yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
     for group, table in zip(part.groups, published_tables(part), strict=True):
@@ -454,8 +454,8 @@ def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
 
 
 def source_listing(part: Published) -> Listing:
-    """What a source published, beside what was measured of it."""
+    """Return the claims of a source with their measurements."""
     tables = published_tables(part)
-    # The caption of a table that stands alone would only say the study's name again.
+    # The caption of a single table would only repeat the study's name.
     shown = tables if len(tables) > 1 else [replace(table, caption="") for table in tables]
     return Listing(part.heading, about_source(part), shown, "tried by", notes=meanings_of(part))

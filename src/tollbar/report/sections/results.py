@@ -1,4 +1,4 @@
-"""The main table: every planned cell with its costs, ratios and verdict; whole for a page, in part for a terminal."""
+"""Main table: every planned cell with its costs, ratios and verdict; whole for a page, in part for a terminal."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ from tollbar.report.table_cells import coordinate_cell
 from tollbar.report.view import once
 from tollbar.results import Row
 
-# A screenful: more are in the report, or behind `tollbar judge RUN --all`.
+# A screenful: the report, or `tollbar judge RUN --all`, has the others.
 ROWS_SHOWN = 24
-# Of which a reader of the page may choose one to set all others against.
+# Limit of the ways that a reader of the page may choose as another baseline.
 MOST_WAYS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A study's main table, and what its rows are to one another."""
+    """Main table of a study, with the relations between its rows."""
 
     kind: ClassVar[str] = "results"
     table: Table
-    """Every planned cell: its name, ratio and standing first, so that they can stay in sight."""
+    """Table of every planned cell: its name, ratio and standing first, so that they can stay visible."""
     brief: tuple[Table, ...]
-    """What was compared, a table for each panel with what its rows have in common as its caption."""
+    """Compared cells, a table for each panel; its caption has the coordinates that its rows share."""
     alike: str
-    """What every row of those has in common."""
+    """Coordinates that all rows of `brief` share."""
     marks: tuple[str, ...]
-    """What the marks and words in those mean."""
+    """Meanings of the marks and words in `brief`."""
     hidden: int
-    """How many rows were left out of those for want of room."""
+    """Number of rows left out of `brief` for lack of room."""
     baseline: str
-    """What the ratios are against."""
+    """Baseline of the ratios, in words."""
     ways: Sequence[str]
-    """What else they may be set against, in the rows' order."""
+    """Other possible baselines, in the rows' order."""
     providers: Sequence[str]
     facts: Sequence[Mapping[str, object]]
-    """Of each row: the number of its `way`, of its `place` and of its `provider`, and where it has a cost that `cost`
-    and `ratios`: what it is of each way's in the same place, in words. Rows of one place are alternatives to one
-    another."""
+    """Facts of each row: the numbers of its `way`, its `place` and its `provider`, and if it has a cost, `cost` and
+    `ratios`: the cost over that of each way in the same place, in words. Rows of one place are alternatives to one
+    another.
+    """
 
     @property
     def against_column(self) -> int:
-        """Where the ratios stand in the table."""
+        """Index of the column of ratios."""
         return self.table.index("ratio")
 
     @property
@@ -66,7 +67,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class BaselineChoice:
-    """What a reader may set a study's costs against, beside the charts."""
+    """Baselines that a reader may choose for a study's costs, next to the charts."""
 
     kind: ClassVar[str] = "baselines"
     results: Results
@@ -74,12 +75,12 @@ class BaselineChoice:
 
 @once
 def main_table(study: StudyJudgement) -> MainTable:
-    """Return the study's columns, and what stands in them."""
+    """Return the study's columns and their cells."""
     return MainTable(study)
 
 
 def results(study: StudyJudgement, most: int | None = None) -> Results:
-    """The table; of its brief form no more than `most` rows, if that is said."""
+    """Return the table; its brief form has at most `most` rows."""
     made, table = main_table(study), _table(study)
     rows, groups, in_panels = made.rows, made.groups, made.in_panels
     shown = _first(groups, sum(map(len, groups)) if most is None else most)
@@ -125,7 +126,7 @@ def results_section(study: StudyJudgement, main: Results) -> Section:
 
 
 def _first(groups: Sequence[Sequence[Row]], most: int) -> list[Sequence[Row]]:
-    """The first rows of these groups, no more than so many; a group is not begun for its first row alone."""
+    """Return the first rows of these groups, at most this number; a group is not begun for its first row alone."""
     shown: list[Sequence[Row]] = []
     for group in groups:
         left = most - sum(map(len, shown))
@@ -148,9 +149,9 @@ def _caption(study: StudyJudgement) -> str:
 
 @once
 def _alternatives(study: StudyJudgement) -> tuple[Sequence[str], Sequence[str], Sequence[Mapping[str, object]]]:
-    """What a page divides one cost by another with; what that is worth was judged against the baseline only.
+    """Return the data by which a page divides one cost by another; verdicts exist against the baseline only.
 
-    Of more ways than a reader would choose from there are none.
+    With more ways than a reader would choose from, there are no ways and no ratios.
     """
     chosen = options(study)
     given = [name for name in varied(study) if name not in chosen]

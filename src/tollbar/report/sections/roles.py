@@ -1,4 +1,4 @@
-"""Roles: on which machine each part of a server ran, and what passed between that and the load client."""
+"""Roles: the machine of each part of a server, and the traffic between it and the load client."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OF_A_NODE = "Simulated: the node that this was measured on is made up on the mac
 
 
 def simulated(run: Run) -> tuple[str, ...]:
-    """What is said above all else of a node of a simulated cluster."""
+    """Return the notice that precedes the results of a simulated cluster's node."""
     return (OF_A_NODE,) if "simulated" in run.fingerprint else ()
 
 
 def roles_listing(study: StudyJudgement, run: Run) -> Listing | None:
-    """Where each part ran, and the table; None where all ran on one machine."""
+    """Return the machine of each part, and the table; None if all ran on one machine."""
     table = _table(study)
     return Listing(TITLE, [*_sentences(run)], [table]) if run.nodes and table else None
 
@@ -65,7 +65,7 @@ def _table(study: StudyJudgement) -> Table | None:
 
 
 def _cell(found: Sequence[Measurement]) -> TableCell:
-    """Of each machine, where there are several."""
+    """Return the value of each machine, if there are several."""
     if not found:
         return DASH
     said = dict.fromkeys(amount(one.value, METRICS[one.metric].unit.removesuffix("/op")) for one in found)

@@ -1,5 +1,4 @@
-"""With several threads: what an operation of several threads at once costs beside one alone, in a table and in
-sentences."""
+"""Scaling: an operation with several threads compared with one thread, in a table and in sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from tollbar.report.numbers import NOISY_MARK, interval_title, ratio_range, time
 from tollbar.report.table_cells import with_ends
 
 TITLE = "Scaling"
-# More names than this in one sentence hide what it says.
+# More names than this in one sentence hide the result.
 MOST_NAMES = 3
 _SAYS = {
     Scaling.SCALES: ("scales", "scale"),
@@ -25,7 +24,7 @@ _SAYS = {
 
 
 def scaling_sentences(study: StudyJudgement) -> tuple[str, ...]:
-    """What becomes of operations beside others, for each number of threads and each verdict; none without threads."""
+    """Return the scaling for each number of threads and each verdict; empty without threads."""
     name = _name(study)
     found: dict[tuple[int, Scaling], list[ScalingResult]] = {}
     for result in study.scaling:
@@ -37,14 +36,14 @@ def scaling_sentences(study: StudyJudgement) -> tuple[str, ...]:
 
 
 def scaling_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Listing | None:
-    """The table, with what this machine cannot show."""
+    """Return the table, with the limits of this machine."""
     if not study.scaling:
         return None
     return Listing(TITLE, _beside_the_answer(study), [_table(study)], notes=[*_notes(study, fingerprint)])
 
 
 def is_asked(study: StudyJudgement) -> bool:
-    """Whether the study is about threads, so that its sentences are the answer."""
+    """Return whether the study is about threads, so that its sentences are the answer."""
     return "threads" in study.about.baseline and bool(study.scaling)
 
 
@@ -107,7 +106,7 @@ def _table(study: StudyJudgement) -> Table:
 
 
 def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
-    """What hyperthreads do to scaling, what stood in the way, and what so many cores cannot show."""
+    """Yield notes on noise, hyperthreads, reasons of failure, and the limits of this number of cores."""
     if any(_is_noisy(toll) for result in study.scaling for toll in (result.cpu, result.elapsed)):
         yield f"{NOISY_MARK} noisy: who holds a lock while another program has its core lets all wait."
     most = max(result.threads for result in study.scaling)

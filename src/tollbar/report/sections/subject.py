@@ -10,7 +10,7 @@ from tollbar.report.numbers import ratio_range, signed_range
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A choice or coordinate and its tolls in all cells that have it."""
+    """Choice or coordinate, with its tolls in all cells that have it."""
 
     name: str
     standing: str | None
@@ -22,7 +22,7 @@ class Subject:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict that all its measured cells share; None where they differ."""
+        """Verdict that all its measured cells share; None if they differ."""
         verdicts = {t.verdict for t in self.measured}
         if not verdicts:
             return Verdict.NOT_MEASURED
@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def _apart(self) -> str:
-        """The differences of connections: over loopback their ratios to plaintext are too high (METHOD.md)."""
+        """Differences of connections, because over loopback their ratios to plaintext are too high (METHOD.md)."""
         connects = [t.difference for t in self.measured if t.row.coordinates.get("op") == "connect" and t.row.server]
         known = [difference for difference in connects if difference is not None]
         return signed_range(known) if known and len(known) == len(self.measured) else ""

@@ -1,4 +1,4 @@
-"""What a study's answer is made from: its places and findings, and how one way stands beside another."""
+"""Material of a study's answer: its places and findings, and the comparison of one way with another."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from tollbar.report.standings import STANDINGS, standing_words
 from tollbar.report.view import once
 from tollbar.results import Row
 
-# More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
+# More names than this in one sentence hide the answer: then the least and the greatest represent the rest.
 MOST_NAMES = 3
-# A line at the head of a page has room for so many findings; the answer below it has more.
+# Findings for which the headline of a page has room; the answer below it has more.
 MOST_IN_HEADLINE = 2
-# More steps up than this are a table, which the report has.
+# More steps up than this need a table, which the report has.
 MOST_STEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One answer, and the places where it holds."""
+    """Answer, with the places where it holds."""
 
     first: str | None
-    """The name of the answer there; None where nothing is in good standing."""
+    """Name of the answer there; None if no way is recommended or acceptable."""
     places: tuple[Place, ...]
 
     @property
     def operation(self) -> Value | None:
-        """What is done there; None where the study has one operation only."""
+        """Operation of its places; None if the study has one operation only."""
         return self.places[0].at.get("op")
 
 
 class Telling:
-    """One study's names, places and pairs, from which its sentences are made."""
+    """Names, places and pairs of one study, from which its sentences are made."""
 
     def __init__(self, study: StudyJudgement) -> None:
         self.study = study
         self.pairs = pairs_of(study)
         self.options = options(study)
         self.places = places(study)
-        # What is told of an answer rests on its comparisons with all others of its place in good standing, of which
-        # the sentences tell a few: they hold together.
+        # An answer rests on its comparisons with all other recommended or acceptable ways of its place, of which the
+        # sentences name a few: their intervals hold jointly.
         self._rests_on = {
             p.answer.row.key: max(len(p.good) - 1 + (p.null is not None), 1) for p in self.places if p.answer
         }
         self.cpu = cost_words(study).cpu
         self.label = labels(study, told_by(study, self.options), whole=True)
         self.place = place_words(study)
-        # Where a choice is what a reader has, its standing and strength are none of the answer.
+        # If the choice is given, its standing and strength do not belong to the answer.
         self.is_of_one_choice = any(place.is_of_one_choice for place in self.places)
         self.is_of_many_choices = self.is_of_one_choice and len(self.places) > MOST_IN_HEADLINE
         self.of_one_standing = self.is_of_one_choice or is_of_one_standing(study)
@@ -68,27 +68,27 @@ class Telling:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The places gathered by their operation and by their answer, in the study's order."""
+        """Places grouped by their operation and by their answer, in the study's order."""
         found: dict[tuple[Value | None, str | None], list[Place]] = {}
         for place in self.places:
             name = self.label(place.answer.row) if place.answer else None
             found.setdefault((place.at.get("op"), name), []).append(place)
-        # Operations stand together; of each, an answer before none, and what holds in most places first.
+        # Operations stay together; in each, answers before none, and those of most places first.
         operations = list(dict.fromkeys(operation for operation, _ in found))
         ordered = sorted(found.items(), key=lambda f: (operations.index(f[0][0]), f[0][1] is None, -len(f[1])))
         return tuple(Finding(name, tuple(at)) for (_, name), at in ordered)
 
     def pair(self, row: Row, best: Row) -> Toll | None:
-        """What is judged of a cell against the cheapest of its place, as one of the comparisons that this rests on."""
+        """Return the toll of a cell against its place's answer, as one of the comparisons that the answer rests on."""
         return self.pairs.of(row, best, self._rests_on.get(best.key, 1))
 
     def head(self, place: Place) -> str:
-        """Which place of the study it is, where there are several: `encrypt, at 4 KiB, on openssl 3.0.19`."""
+        """Return the name of the place, if there are several: `encrypt, at 4 KiB, on openssl 3.0.19`."""
         at = {name: (value,) for name, value in place.at.items() if name != "op"}
         return ", ".join(filter(None, (str(place.at.get("op", "")), where_words(self.study, at))))
 
     def ranked(self, place: Place, name: str, whose: str = "") -> str:
-        """Return how many others cost less than the answer, and which are not told apart from it."""
+        """Return the number of ways cheaper than the answer, and the ways that the run cannot distinguish from it."""
         standing = "" if self.of_one_standing else " in good standing"
         if len(place.good) == 1:
             return f"{whose}{name} is the only one{standing} that was measured"
@@ -107,25 +107,25 @@ class Telling:
         lower = [way for way in open_ if way.cost < place.answer.cost]
         if not lower:
             return f"{name} has the least cost, not told apart from {self._few(open_)}"
-        # A baseline that is free against a lower cost comes first, and has not the least.
+        # A baseline that is free against a lower cost comes first, though its cost is not the least.
         if all((pair := self.pair(way.row, place.answer.row)) and pair.verdict is Verdict.FREE for way in lower):
             return f"{name} costs the same within {percent(self.study.about.threshold)} as {self._few(lower)}"
         return f"no other is known to cost less than {name}; not told apart from {self._few(open_)}"
 
     def others(self, place: Place) -> list[Way]:
-        """The other ways in good standing, the cheapest first."""
+        """Return the ways of `Place.good` other than the answer, the cheapest first."""
         return [way for way in place.good if way is not place.answer]
 
     def _less(self, place: Place) -> list[Way]:
-        """Return the ways in good standing that are judged to cost less than the answer, the cheapest first."""
+        """Return the recommended or acceptable ways judged to cost less than the answer, the cheapest first."""
         return [way for way in self.others(place) if self._verdict(way, place) is Verdict.SAVES]
 
     def costs_more(self, place: Place) -> bool:
-        """Whether another in good standing is judged to cost less than the answer."""
+        """Return whether another recommended or acceptable way is judged to cost less than the answer."""
         return bool(self._less(place))
 
     def not_told(self, place: Place) -> list[Way]:
-        """Return the ways in good standing that no verdict separates from the answer."""
+        """Return the recommended or acceptable ways that no verdict separates from the answer."""
         sure = (Verdict.COSTS, Verdict.SAVES)
         return [way for way in self.others(place) if self._verdict(way, place) not in sure]
 
@@ -148,7 +148,7 @@ class Telling:
         return [way for way in above if (way.row.strength or 0) > best.row.strength]
 
     def cheaper(self, place: Place) -> str:
-        """Return what the cheapest approved way saves and which threats it gives up; empty where none saves."""
+        """Return the saving of the cheapest approved way and the threats it gives up; empty if none saves."""
         less = [way for way in self._less(place) if not self._is_for_comparison(way)]
         if not less or place.answer is None:
             return ""
@@ -162,7 +162,7 @@ class Telling:
         return f"{self.compared(way, best, adds)}{gives_up}"
 
     def _is_for_comparison(self, way: Way) -> bool:
-        """Whether it is measured for comparison only, as an empty trust store, and is never what to take."""
+        """Return whether it is measured for comparison only, as an empty trust store, and is never recommended."""
         default = self.study.about.family.default
         return default is not None and way.row.choice in default.never
 
@@ -195,7 +195,7 @@ class Telling:
         return given_up(family, way.row.coordinates, best.row.coordinates)
 
     def _more_of(self, adds: Sequence[str]) -> str:
-        """`256 bits, recommended, against tampering and nonce misuse`."""
+        """Return `256 bits, recommended, against tampering and nonce misuse`."""
         threats = [why for why in adds if why in self.study.about.family.threats]
         others = [why for why in adds if why not in threats]
         return ", ".join([*others, *([f"against {threat_words(threats)}"] if threats else [])])
@@ -206,13 +206,13 @@ class Telling:
             return ""
         family, own = self.study.about.family, place.answer.row.coordinates
         differ = {name: value for name, value in place.default.items() if own.get(name) != value}
-        # Of another choice's settings those count that both have: the others come with it.
+        # Settings that only another choice has come with it: count those that both have.
         there = [name for name in differ if name in own and name != "choice" and family.settings[name].about]
         choice = [value_words(family, "choice", differ["choice"])] if "choice" in differ else []
         return ", ".join([*choice, *(named_value(family, name, differ[name]) for name in there)])
 
     def protection(self, place: Place) -> list[str]:
-        """What there is without any protection, and so what protection costs."""
+        """Return the cost without any protection, and so that of protection."""
         null, best = place.null, place.answer
         if null is None:
             return []
@@ -230,25 +230,25 @@ class Telling:
         return [f"{said}: {without}"]
 
     def compared(self, way: Way, best: Way | None, adds: str = "") -> str:
-        """`ChaCha20-Poly1305 (256 bits) costs 2 µs more (× 1.24)`; with x25519mlkem768 it costs …`."""
+        """Return `ChaCha20-Poly1305 (256 bits) costs 2 µs more (× 1.24)`; `with x25519mlkem768 it costs …`."""
         it = "it " if best is not None and way.row.choice == best.row.choice else ""
         adds = "for comparison only" if self._is_for_comparison(way) else adds
         return f"{self._named(way, best)}{f' ({adds})' if adds else ''} {it}{self._beside(way, best)}"
 
     def highest(self, way: Way, best: Way | None) -> str:
-        """The same of the last way of a place, and whether its cost is the highest there."""
+        """Return the comparison of the last way of a place, and whether its cost is the highest there."""
         highest = ", the highest cost measured" if best is None or way.cost >= best.cost else ""
         return f"{self.compared(way, best)}{highest}"
 
     def _beside(self, way: Way, best: Way | None) -> str:
-        """What is judged of one beside the best; its cost alone where nothing is."""
+        """Return the judgement of one way compared with the best; its cost alone without one."""
         takes = f"takes {amount(way.cost)}"
         pair = self.pair(way.row, best.row) if best else None
         if best is None or pair is None:
             return takes
         would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
         apart = abs(way.cost - best.cost)
-        # Two costs by themselves may contradict the two side by side; then the ratio speaks alone.
+        # Two costs measured apart may contradict their comparison; then only the ratio is printed.
         fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
         return {
             Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
@@ -258,7 +258,7 @@ class Telling:
         }[pair.verdict]
 
     def _named(self, way: Way, best: Way | None) -> str:
-        """By what tells it from the best one where both are of one choice; its standing where it is not good."""
+        """Return the difference from the best way if both have one choice, else the name; with a bad standing."""
         name = quoted(self.label(way.row))
         if best is not None and way.row.choice == best.row.choice:
             differ = {n: v for n, v in way.row.coordinates.items() if n in self.options}
@@ -278,21 +278,21 @@ def _is_below(way: Way, best: Way) -> bool:
 
 
 def threat_words(threats: Sequence[str]) -> str:
-    """`tampering and nonce misuse`."""
+    """Return `tampering and nonce misuse`."""
     return enumeration([threat.replace("-", " ") for threat in threats])
 
 
 def with_standing(name: str, row: Row) -> str:
-    """`md5 (broken)`."""
+    """Return `md5 (broken)`."""
     return f"{name} ({standing_words(row.standing)})"
 
 
 def times_words(pair: Toll) -> str:
-    """` (× 1.24)`, where there is a ratio."""
+    """Return ` (× 1.24)`, if there is a ratio."""
     return f" ({times(pair.ratio.estimate)})" if pair.ratio else ""
 
 
 @once
 def telling_of(study: StudyJudgement) -> Telling:
-    """Return the study's telling."""
+    """Return the study's telling, made once."""
     return Telling(study)

@@ -1,4 +1,4 @@
-"""How far a study can be believed: what was checked, what the costs mean, noise, drift, and what the machine did."""
+"""Trust in a study: its checks, the meaning of its costs, noise, drift, and events on the machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tollbar.report.sections.warnings import warnings
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
 MOST_PROOFS = 8
-# A longer table of what was measured twice unfolds.
+# A longer table of A/A pairs is folded.
 MOST_REPEATS = 12
 
 
@@ -54,7 +54,7 @@ def trust_section(study: StudyJudgement) -> Section:
 
 
 def trust(study: StudyJudgement) -> list[str]:
-    """How far the study can be trusted, a sentence or two for each reason to doubt it."""
+    """Return the reasons to trust or doubt the study, a sentence or two for each."""
     return [
         f"{checked(study)} {proof(study)}",
         two_costs(study),
@@ -69,10 +69,10 @@ def trust(study: StudyJudgement) -> list[str]:
 
 
 def by_chance(study: StudyJudgement) -> list[str]:
-    """How many of the study's tolls miss the truth although nothing went wrong; nothing where that is less than one."""
+    """Return the number of the study's tolls that miss the truth by chance alone; empty if it is below one."""
     tolls = sum(toll.ratio is not None and toll.ratio.is_bounded for toll in real_tolls(study))
     misses = tolls * (1 - study.confidence)
-    # To a hundredth: 20 × (1 − 0.95) is a hair below one.
+    # Rounded to a hundredth, because 20 × (1 − 0.95) is slightly below one.
     if round(misses, 2) < 1:
         return []
     return [
@@ -83,7 +83,7 @@ def by_chance(study: StudyJudgement) -> list[str]:
 
 
 def noisy_words(study: StudyJudgement, ratio: Interval | None) -> str | None:
-    """Where the ratio is not that of quiet moments, and why."""
+    """Return why the ratio is not quiet; None if it is."""
     if ratio is None or ratio.moments is Moments.QUIET:
         return None
     if study.trust.quiet_share is None:
@@ -96,17 +96,17 @@ def noisy_words(study: StudyJudgement, ratio: Interval | None) -> str | None:
 
 
 def suffers_words(toll: Toll) -> str | None:
-    """Where the two ratios are apart: `suffers more from neighbours than its baseline`."""
+    """Return `suffers more from neighbours than its baseline` if the two ratios differ."""
     return f"suffers {toll.suffers} from neighbours than its baseline" if toll.suffers else None
 
 
 def largest_noise(study: StudyJudgement) -> float | None:
-    """How far from one noise alone may take a ratio of this study, at most."""
+    """Return the largest ratio that noise alone may make in this study."""
     return max((reach(t.noise) for t in real_tolls(study) if t.noise is not None), default=None)
 
 
 def two_costs(study: StudyJudgement) -> str:
-    """What the two costs mean, and how many cells they tell apart."""
+    """Return the meanings of the two costs, and the number of cells in which they differ."""
     said = (
         "Quiet is what an operation costs while the core is quiet: rounds count whose chunks lie between"
         " quick probes of the core; verdicts rest on its ratios. *All samples* is what it cost today, in the"
@@ -127,7 +127,7 @@ def two_costs(study: StudyJudgement) -> str:
 
 
 def noise(study: StudyJudgement) -> str:
-    """What the A/A pairs came out as, and what follows from it."""
+    """Return the ratio of the A/A pairs, and its consequence."""
     if study.noise is None:
         return "Nothing was measured twice in blocks enough, so that the noise is not known."
     return (
@@ -139,7 +139,7 @@ def noise(study: StudyJudgement) -> str:
 
 
 def drift(study: StudyJudgement) -> str:
-    """One sentence: how far the machine moved under the run."""
+    """Return one sentence on the drift of the machine during the run."""
     if study.drift is None:
         return "There are too few blocks to tell whether the machine drifted."
     change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
@@ -150,7 +150,7 @@ def drift(study: StudyJudgement) -> str:
 
 
 def warm_up(study: StudyJudgement) -> list[str]:
-    """How far the ratio that changes most within trials does so; nothing if too few rounds were quiet."""
+    """Return the change of the ratio that changes most within trials; empty if too few rounds were quiet."""
     if study.trust.trend is None:
         return []
     title, found = study.trust.trend
@@ -161,7 +161,9 @@ def warm_up(study: StudyJudgement) -> list[str]:
 
 
 def checked(study: StudyJudgement) -> str:
-    """One sentence: how many cells answered rightly and were measured, and what became of the others."""
+    """Return one sentence: the number of cells that answered correctly and were measured, and the outcomes of the
+    others.
+    """
     rows = study.rows
     ok = sum(r.outcome is Outcome.OK for r in rows)
     text = f"{ok:,} of {counted(len(rows), 'cell')} gave the right answer before they were timed"
@@ -171,11 +173,11 @@ def checked(study: StudyJudgement) -> str:
 
 
 def proof(study: StudyJudgement) -> str:
-    """What the cells showed for themselves before they were timed, and what could not be tried."""
+    """Return the proofs of the cells before they were timed, and those that could not be tried."""
     rows = [r for r in study.rows if r.outcome is Outcome.OK]
     met = sum(r.known_answers for r in rows)
     refused = list(dict.fromkeys(what for r in rows for what in r.refused))
-    # A server meets no known answers by itself: that its answers were right is said already.
+    # A server alone meets no known answers; the sentence before has reported that its answers were right.
     said = [f"met {counted(met, 'known answer')}"] if met or not refused else []
     said += [f"refused {_few_proofs(refused)}"] if refused else []
     not_tried = list(dict.fromkeys(what for r in rows for what in r.not_tried))
@@ -184,12 +186,12 @@ def proof(study: StudyJudgement) -> str:
 
 
 def _few_proofs(things: Sequence[str]) -> str:
-    """What the cells refused, or could not be tried; where there is much of it, some."""
+    """Return these refusals in words; the first few if there are many."""
     return enumeration(few(things, MOST_PROOFS, spare=1))
 
 
 def machine_load(study: StudyJudgement) -> str:
-    """One sentence: how busy the machine was, the lab's own processes included."""
+    """Return one sentence on the machine's load, the lab's own processes included."""
     found = sorted(t.machine_load for r in study.rows for t in r.all_trials)
     if not found:
         return "How busy the machine was is not known."
@@ -200,11 +202,11 @@ def machine_load(study: StudyJudgement) -> str:
 
 
 def steal(study: StudyJudgement) -> str:
-    """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
+    """Return one sentence on the CPU time that the hypervisor gave to others."""
     trials = [t for r in study.rows for t in r.all_trials]
     if not trials:
         return "There are no trials."
-    # The trials of a batch share its time, and what was stolen of it.
+    # The trials of a batch share its time, and the time stolen from it.
     batches = {(t.block, t.batch): t.steal_ns for t in trials}
     stolen, wall = sum(batches.values()), sum(t.wall_ns for t in trials)
     if not stolen:
@@ -217,7 +219,7 @@ def steal(study: StudyJudgement) -> str:
 
 
 def repeats_table(study: StudyJudgement) -> Table:
-    """What was measured beside itself: its repeat's cost over its own."""
+    """Return the table of A/A pairs: the repeat's cost over the original's."""
     names = ("choice", *(n for n in varied(study) if n != "choice"))
     place = place_words(study)
     rows = [

@@ -1,4 +1,4 @@
-"""What was not measured, and why: cells that failed, those set aside or left out, and servers that are not there."""
+"""Unmeasured cells, with reasons: failed, quarantined and left-out cells, and unavailable servers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tollbar.report.coordinates import Form, named_value, value_words
 from tollbar.report.names import place_of, place_words, varying
 from tollbar.results import Row
 
-# Of one thing that was not measured: enough to see what they are.
+# Limit of the values named for each coordinate: enough to recognise the cells.
 MOST_VALUES = 4
-# Of one reason, so many combinations that were left out.
+# Limit of the combinations named for each reason.
 MOST_LEFT_OUT = 12
 
 
 def missing(study: StudyJudgement) -> list[str]:
-    """What was not measured, and what is compared with nothing: a line for each outcome and reason."""
+    """Return unmeasured and uncompared cells, a line for each outcome and reason."""
     failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
     alone = [
         ("not compared", toll.row, toll.reason)
@@ -33,7 +33,9 @@ def missing(study: StudyJudgement) -> list[str]:
 
 
 def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
-    """What these rows are: `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without what all of a study are."""
+    """Return the rows' coordinates, `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without those of the whole
+    study.
+    """
     vary = varying(study.rows, always=("choice",))
     parts = []
     for name in vary:
@@ -48,7 +50,7 @@ def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
 
 
 def set_aside(study: StudyJudgement) -> list[str]:
-    """A sentence for each time that a cell failed too often and had no more trials: which, why, what became of it."""
+    """Return a sentence for each quarantine: the cell, the reason, and whether it was tried again."""
     rows, names = {row.key: row for row in study.rows}, varying(study.rows, always=("choice",))
     said = []
     for one in study.study.set_aside:
@@ -67,7 +69,7 @@ def set_aside(study: StudyJudgement) -> list[str]:
 
 
 def unavailable(study: StudyJudgement) -> list[str]:
-    """A sentence for each server on which nothing could be measured, for one reason."""
+    """Return a sentence for each server on which nothing could be measured, for one reason."""
     family = study.about.family
     by_server: dict[str, list[Row]] = {}
     for row in study.rows:
@@ -83,7 +85,7 @@ def unavailable(study: StudyJudgement) -> list[str]:
 
 
 def left_out_table(study: StudyJudgement) -> Table:
-    """The combinations that were not planned, by their reasons."""
+    """Return the combinations that were not planned, by their reasons."""
     place = place_words(study)
     by_reason: dict[str, list[str]] = {}
     for coordinates, reason in study.study.left_out:
@@ -94,6 +96,6 @@ def left_out_table(study: StudyJudgement) -> Table:
 
 
 def _some(places: Sequence[str]) -> str:
-    """The first of these, and how many more there are: a matrix leaves out a thousand for one reason."""
+    """Return the first of these, and the number left out: a matrix leaves out a thousand for one reason."""
     left = len(places) - MOST_LEFT_OUT
     return "; ".join([*places[:MOST_LEFT_OUT], f"and {more(left)}"] if left > 1 else places)

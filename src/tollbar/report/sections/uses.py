@@ -1,7 +1,6 @@
-"""Which choice is usable for what: what each costs beside the same without protection, by operation and by threat.
+"""Choices for each use: their costs compared with unprotected work, by operation and by threat.
 
-Costs are ratios to the same work without any protection, as they were judged; where nothing was judged, the costs
-themselves.
+Costs are ratios to the same work without any protection, as judged; without a judgement they are the costs themselves.
 """
 
 from __future__ import annotations
@@ -24,36 +23,37 @@ from tollbar.report.view import once
 from tollbar.results import Row
 
 USES = "Which choice for what"
-# More names than this in one sentence hide the answer: then the first few and the last speak for the rest.
+# More names than this in one sentence hide the answer: then the first few and the last represent the rest.
 MOST_NAMES = 4
 MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class WayCost:
-    """What one way costs in one place."""
+    """Cost of one way in one place."""
 
     place: Place
     way: Way
     pair: Toll | None
-    """Against the same without protection; None where that was not judged."""
+    """Toll against the same work without protection; None if that was not judged."""
     pairs: Compared
-    """What the judge makes of any two."""
+    """Comparisons of any two cells."""
 
     @property
     def ratio(self) -> float | None:
-        """To the cost without protection."""
+        """Ratio to the cost without protection."""
         return self.pair.ratio.estimate if self.pair and self.pair.ratio else None
 
     @property
     def value(self) -> float:
-        """The ratio; the cost itself where there is none."""
+        """Ratio; the cost itself if there is none."""
         return self.way.cost if self.ratio is None else self.ratio
 
     def is_surely_less(self, than: WayCost) -> bool:
-        """Whether the judge calls it so; where two were never compared, whether their ratios' intervals lie apart.
+        """Return whether it is judged to cost less; for two never compared, whether their ratios' intervals are
+        disjoint.
 
-        Intervals that lie apart may be nearer than what the study ignores.
+        Disjoint intervals may be nearer to each other than the study's threshold.
         """
         toll = self.pairs.of(self.way.row, than.way.row)
         if toll is not None:
@@ -65,7 +65,7 @@ class WayCost:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one way costs in all places of one operation where it is to be had, and of which it is said."""
+    """Costs of one way in all places of one operation where it is available."""
 
     name: str
     operation: str
@@ -73,37 +73,37 @@ class Offer:
 
     @property
     def row(self) -> Row:
-        """The first of its cells."""
+        """Row of the first of its cells."""
         return self.costs[0].way.row
 
     @property
     def is_good(self) -> bool:
-        """Whether it is recommended or acceptable."""
+        """True if it is recommended or acceptable."""
         return self.costs[0].way.is_good
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way as a whole, for a table or a site that needs all operations: what it costs in each, and what it does."""
+    """Whole way, for a table or a site that needs all operations: its cost in each, and its mitigation."""
 
     offers: tuple[Offer, ...]
     degree: Degree
-    """How far it mitigates the threats it stands against, in whichever of its cells it does so least."""
+    """Degree to which it mitigates the threats it is listed for, the least of all its cells."""
 
     @property
     def name(self) -> str:
-        """That of the way."""
+        """Name of the way."""
         return self.offers[0].name
 
     @property
     def costs(self) -> Mapping[str, WayCost]:
-        """The middle one, by operation."""
+        """Median cost by operation."""
         return {offer.operation: _middle(offer) for offer in self.offers}
 
     def is_beaten_by(self, other: Candidate) -> bool:
-        """Whether another costs no more wherever this one was measured, and somewhere less for sure.
+        """Return whether another costs no more in every place where this one was measured, and surely less in one.
 
-        They are held against each other in one place at a time: on one server and library, by one operation.
+        The two are compared in one place at a time: on one server and library, by one operation.
         """
         mine, theirs = self._by_place, other._by_place
         if not mine.keys() <= theirs.keys():
@@ -124,16 +124,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What there is against some threats."""
+    """Candidates against some threats."""
 
     threats: tuple[str, ...]
     candidates: tuple[Candidate, ...]
-    """Of those in good standing that mitigate them, wholly or else in part, the ones that no other beats: first the
-    one whose dearest operation is the cheapest."""
+    """Recommended or acceptable ways that mitigate the threats, wholly or else in part, and that no other beats: first
+    the one whose most expensive operation is the cheapest.
+    """
 
 
 class Uses:
-    """A study's ways by operation and by threat; nothing where all its cells do the same about every threat."""
+    """Ways of a study by operation and by threat; empty if all its cells mitigate every threat equally."""
 
     def __init__(self, study: StudyJudgement) -> None:
         self.study = study
@@ -145,7 +146,7 @@ class Uses:
 
     @cached_property
     def costs(self) -> tuple[WayCost, ...]:
-        """Every way in every place, those in good standing first."""
+        """Costs of every way in every place, recommended and acceptable ways first."""
         pairs = pairs_of(self.study)
         judged = {t.row.key: t for t in self.study.tolls if t.metric == cost_metric(self.study)}
 
@@ -161,18 +162,18 @@ class Uses:
             if not place.is_of_one_choice
             for way in (*place.good, *place.others)
         ]
-        # Of one operation all are ratios, or none is: a cost is not to be held against a ratio.
+        # In one operation all are ratios or none is, because a cost cannot be compared with a ratio.
         bare = {_operation(cost) for cost in found if cost.ratio is None}
         return tuple(replace(cost, pair=None) if _operation(cost) in bare else cost for cost in found)
 
     @cached_property
     def operations(self) -> tuple[str, ...]:
-        """In the study's order."""
+        """Operations in the study's order."""
         return tuple(dict.fromkeys(_operation(cost) for cost in self.costs))
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
-        """Every way by operation, whatever its standing; the least first, by the middle one of its costs."""
+        """Offers of every way by operation, whatever its standing; the least median cost first."""
         found: dict[tuple[str, str], list[WayCost]] = {}
         for cost in self.costs:
             found.setdefault((_operation(cost), self._label(cost.way.row)), []).append(cost)
@@ -181,7 +182,7 @@ class Uses:
 
     @cached_property
     def against(self) -> tuple[Against, ...]:
-        """What there is against each threat about which cells differ; threats with one answer together."""
+        """Candidates against each threat about which cells differ; threats with the same candidates together."""
         found: dict[object, tuple[list[str], tuple[Candidate, ...]]] = {}
         for threat in self.threats:
             candidates = self._against(threat)
@@ -191,14 +192,14 @@ class Uses:
 
     @cached_property
     def ways(self) -> Mapping[str, tuple[Offer, ...]]:
-        """The offers of each way, by its name."""
+        """Offers of each way, by its name."""
         found: dict[str, list[Offer]] = {}
         for offer in self.offers:
             found.setdefault(offer.name, []).append(offer)
         return {name: tuple(offers) for name, offers in found.items()}
 
     def mitigation(self, way: Sequence[Offer], threat: str) -> Mitigation:
-        """What a way does about a threat: the least of what its cells do."""
+        """Return a way's mitigation of a threat: the least of its cells'."""
         mitigations_of = self.study.about.family.mitigations_of
         done = [mitigations_of(cost.way.row.coordinates)[threat] for offer in way for cost in offer.costs]
         return min(done, key=lambda one: list(Degree).index(one.degree))
@@ -216,17 +217,17 @@ class Uses:
 
 @once
 def uses_of(study: StudyJudgement) -> Uses:
-    """Return the study's uses."""
+    """Return the study's uses, made once."""
     return Uses(study)
 
 
 def use_sentences(uses: Uses) -> list[str]:
-    """A sentence for each operation, then one for each threat."""
+    """Return a sentence for each operation, then one for each threat."""
     return [*_by_operation(uses), *(_by_threat(uses, against) for against in uses.against)]
 
 
 def losses(uses: Uses) -> list[str]:
-    """Of each choice that the sentences on threats name: what it takes away, and what else its family says of it."""
+    """Return the family's note on each choice that the sentences on threats name."""
     named = (one for against in uses.against for one in against.candidates[:MOST_CANDIDATES])
     found = dict.fromkeys(one.offers[0].row.choice for one in named)
     choices = (uses.study.about.family.choices[name] for name in found)
@@ -234,7 +235,7 @@ def losses(uses: Uses) -> list[str]:
 
 
 def uses_table(uses: Uses) -> Table:
-    """Every way: its costs by operation, its sizes, and what it takes away."""
+    """Return every way: its costs by operation, its sizes, and its note."""
     study = uses.study
     by_way = {name: {offer.operation: offer for offer in offers} for name, offers in uses.ways.items()}
     sizes = [m for m in study.about.family.metrics.values() if m.unit == "B"]
@@ -272,7 +273,7 @@ def _by_operation(uses: Uses) -> Iterable[str]:
 
 
 def _is_told_less(one: Offer, other: Offer) -> bool:
-    """Whether the one costs less than the other for sure in every place that both have, and in one at least."""
+    """Return whether one surely costs less than the other in every place that both have, and in at least one."""
     both = [(a, b) for a in one.costs for b in other.costs if a.place.at == b.place.at]
     return bool(both) and all(a.ratio is not None and a.is_surely_less(b) for a, b in both)
 
@@ -295,7 +296,7 @@ def _candidate_words(uses: Uses, one: Candidate) -> str:
 
 
 def _cost_words(costs: Sequence[WayCost]) -> str:
-    """`× 1.26` or `× 1.15 to × 1.26`; the costs themselves where one of them was not judged."""
+    """Return `× 1.26` or `× 1.15 to × 1.26`; the costs themselves if one of them was not judged."""
     ratios = [cost.ratio for cost in costs if cost.ratio is not None]
     if len(ratios) == len(costs):
         return times_range(min(ratios), max(ratios))
@@ -311,7 +312,7 @@ def _apart(offer: Offer) -> str:
 
 
 def _doubt(costs: Sequence[WayCost]) -> str:
-    """What a ratio by itself does not say of its verdicts."""
+    """Return the verdicts' reservation that a ratio alone does not show."""
     verdicts = {cost.pair.verdict for cost in costs if cost.pair}
     if Verdict.UNCLEAR in verdicts:
         return " (undecided)" if len(verdicts) == 1 else " (undecided in part)"
@@ -337,7 +338,7 @@ def _size(seen: Sequence[float]) -> TableCell:
 
 
 def _middle(offer: Offer) -> WayCost:
-    """The middle one of its costs."""
+    """Return the median of its costs."""
     return sorted(offer.costs, key=lambda cost: cost.value)[(len(offer.costs) - 1) // 2]
 
 
@@ -350,7 +351,7 @@ def _choice(study: StudyJudgement, row: Row) -> Choice:
 
 
 def uses_listing(study: StudyJudgement) -> Listing | None:
-    """Which choice is usable for what; None where all cells do the same about every threat."""
+    """Return the choices for each use; None if all cells mitigate every threat equally."""
     uses = uses_of(study)
     said = use_sentences(uses)
     if not said:

@@ -1,4 +1,4 @@
-"""What callers wait: elapsed time beside the baseline's, and what of it was waited for."""
+"""Waiting times of callers: elapsed time compared with the baseline's, and the events waited for."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tollbar.report.names import labels, place_words, varied, varying
 from tollbar.report.numbers import amount, ends_words, measured_words, percent
 
 WAITS = "What a caller waits"
-# The source inserted so many rows: what a wait adds to one of them is too little to picture.
+# Number of rows that the source inserted, because the wait added to one row is too small to picture.
 OPERATIONS = 10_000
 
 
 def waits_table(study: StudyJudgement) -> Table:
-    """A row for each cell that waited: elapsed time, how much of it the baseline has not, and what was waited for.
+    """Return a row for each cell that waited: elapsed time, the addition to the baseline's, and the waits.
 
-    Without rows where nothing of the kind was timed. No verdict: disks differ from minute to minute, and the added
-    time has both sides' intervals in it.
+    Without rows if no wait was timed. No verdict, because disks differ from minute to minute, and the added time
+    contains both sides' intervals.
     """
     timed = {
         m.name: found for m in study.about.family.metrics.values() if m.unit == "us" if (found := by_row(study, m.name))
@@ -30,7 +30,7 @@ def waits_table(study: StudyJudgement) -> Table:
     waited = [
         row for row in study.rows if row.key in wall and timed and all(row.key in seen for seen in timed.values())
     ]
-    # What all of them have alike stands in the caption, and not in every name.
+    # Shared coordinates are in the caption, not in every name.
     label = labels(study, varying(waited) or ("choice",), whole=True)
     rows = [
         (
@@ -56,7 +56,7 @@ def waits_table(study: StudyJudgement) -> Table:
 
 
 def _added(wall: Measurement, base: Measurement | None) -> TableCell:
-    """Milliseconds more than the baseline takes for so many; from the least to the most that both intervals allow."""
+    """Return the milliseconds added to the baseline's, with the least and the most that both intervals allow."""
     if base is None:
         return DASH
     more, least, most = (
@@ -72,12 +72,12 @@ def _signed(ms: float) -> str:
 
 
 def _wait_ends(found: Measurement) -> str | None:
-    """Its interval; where blocks are too few for one, the warnings say so once."""
+    """Return the interval; with too few blocks for one, the warnings report it once."""
     return ends_words(found.low, found.high, found.unit) if isfinite(found.high) else None
 
 
 def waits_listing(study: StudyJudgement) -> Listing | None:
-    """What a user waits; None where nothing of the kind was measured."""
+    """Return the waiting times of callers; None if no wait was timed."""
     table = waits_table(study)
     if not table.rows:
         return None

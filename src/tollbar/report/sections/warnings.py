@@ -1,4 +1,4 @@
-"""Warnings: what a reader should know before believing the verdicts, each with what would help."""
+"""Warnings: facts to know before believing the verdicts, each with a remedy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tollbar.report.numbers import percent, percent_of, repeats_words, times
 from tollbar.report.sections.unmeasured import set_aside
 from tollbar.study.definition import DEFAULT_MEASURE
 
-# A cell or two may be unlucky; more say something of the machine.
+# A cell or two may be unlucky; more indicate a property of the machine.
 MANY_CELLS = 0.1
 
 
 def warnings(study: StudyJudgement) -> tuple[str, ...]:
-    """What a reader should know before believing the verdicts, each with what would help."""
+    """Return the facts to know before believing the verdicts, each with a remedy."""
     if not study.trust.blocks:
         return ("Nothing was measured: see the cells' reasons.", *set_aside(study))
     return (
@@ -55,7 +55,7 @@ def _on_blocks(study: StudyJudgement) -> Iterator[str]:
 def _on_noise(study: StudyJudgement) -> Iterator[str]:
     threshold = study.about.threshold
     if study.noise is None:
-        # With too few blocks that has been said already.
+        # With too few blocks another warning covers this.
         if study.trust.blocks >= study.trust.fewest_blocks:
             yield "Nothing was measured twice, so the noise is not known and no verdict is given."
     elif reach(study.noise) > 1 + threshold:
