@@ -1,5 +1,5 @@
-"""What a judgement is called: the one place that makes names, rows, captions, sentences, notes and charts' data.
+"""Words of a judgement: the only place that makes names, rows, captions, sentences, notes and charts' data.
 
 The report, the terminal and the JSON document take theirs from here and only lay them out. Sentences are made from
-verdicts, and from nothing else.
+verdicts alone.
 """

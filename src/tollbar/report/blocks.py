@@ -1,6 +1,6 @@
-"""What a page is made of: tables, charts, legends and sentences as values, which are only laid out.
+"""Blocks of a page: tables, charts, legends and sentences as values, which are only laid out.
 
-Texts may hold backticks around what is code, as families and studies write it; nothing here is markup.
+Texts may have backticks around code, as families and studies write it; they contain no markup.
 """
 
 from __future__ import annotations
@@ -17,62 +17,62 @@ if TYPE_CHECKING:
     from tollbar.analysis import ClaimVerdict, Verdict
     from tollbar.results import Row
 
-# The panels beyond these are drawn when the reader unfolds them: a thousand cells must not cost a slow page.
+# Further panels are drawn when the reader unfolds them: a thousand cells must not make a page slow.
 MOST_PANELS = 6
 
 
 class Block(Protocol):
-    """Anything that stands on a page. Its kind says how it is laid out."""
+    """Block of a page. Its kind selects the layout."""
 
     kind: ClassVar[str]
 
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A table's cell: what is read, what it sorts by if that is a number, and a second, smaller line."""
+    """Cell of a table: its text, its sort key if that is a number, and a second, smaller line."""
 
     says: str
     sorts: float | None = None
     small: str | None = None
     interval: str | None = None
-    """Of the number: on a page below it, in a terminal in a column of its own where there is room."""
+    """Interval of the number: on a page below it, in a terminal in a column of its own if there is room."""
     mark: str | None = None
-    """Stands before the words, and says nothing that they do not say."""
+    """Mark before the text, which adds no information to it."""
     standing: Standing | None = None
-    """Whose symbol stands before the words."""
+    """Standing whose symbol precedes the text."""
     verdict: Verdict | ClaimVerdict | None = None
-    """What the words are, where they are a verdict."""
+    """Verdict that the text is, if it is one."""
     bar: float | None = None
-    """A bar in place of words: below nought for less than the baseline, above for more, at most one."""
+    """Bar in place of text: below zero for less than the baseline, above for more, at most one."""
     stays: str | None = None
-    """What stands behind the row's name where there is no room for this cell's column."""
+    """Text appended to the row's name if there is no room for this cell's column."""
     good: bool | None = None
-    """Whether what a verdict finds is good or bad news; None where it is neither."""
+    """True for good news, False for bad news of a verdict; None if it is neither."""
     short: str | None = None
-    """What is read where there is no room for all that it says."""
+    """Text if there is no room for `says`."""
     brief: TableCell | None = None
-    """What a terminal has in its place, where that is not the same."""
+    """Cell for a terminal, if that differs."""
     link: str | None = None
-    """Where its words lead on a page."""
+    """Target of the link that the text is on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column."""
+    """Column of a table."""
 
     title: str
     number: bool = False
     leaves: int | None = None
-    """Where there is no room for all columns, those with the least number go first; None: it never goes."""
+    """Order of leaving if there is no room for all columns, the least number first; None: it never leaves."""
     names: bool = False
-    """Whether it is part of what its row is called."""
+    """True if it is a part of the row's name."""
     key: str = ""
-    """What code finds the column by, whatever its title; empty for one that is only laid out."""
+    """Name by which code finds the column, whatever its title; empty for a column that is only laid out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A column of a table as a terminal has it."""
+    """Column of a table as a terminal has it."""
 
     key: str
     title: str
@@ -81,23 +81,23 @@ class Pick:
 
 
 def numbers(*titles: str, leaves: int | None = None) -> tuple[Column, ...]:
-    """Columns of numbers."""
+    """Return columns of numbers."""
     return tuple(Column(title, True, leaves) for title in titles)
 
 
 def texts(*titles: str, leaves: int | None = None) -> tuple[Column, ...]:
-    """Columns of words."""
+    """Return columns of text."""
     return tuple(Column(title, leaves=leaves) for title in titles)
 
 
 def row_names(*titles: str) -> tuple[Column, ...]:
-    """Columns of words that together are what a row is called."""
+    """Return columns of text that together name a row."""
     return tuple(Column(title, names=True) for title in titles)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with a caption, whose first column names its rows."""
+    """Table with a caption, whose first column names its rows."""
 
     kind: ClassVar[str] = "table"
     caption: str
@@ -105,14 +105,14 @@ class Table:
     rows: Sequence[Sequence[TableCell]]
     sortable: bool = False
     names: Sequence[str] = ()
-    """Of each row, that of links to it."""
+    """Name of each row, for links to it."""
 
     def index(self, key: str) -> int:
-        """Where the column of this key stands."""
+        """Return the index of the column with this key."""
         return next(number for number, column in enumerate(self.columns) if column.key == key)
 
     def picked(self, picks: Sequence[Pick], groups: Iterable[tuple[str, Iterable[int]]]) -> tuple[Table, ...]:
-        """What a terminal has of it: a table with these columns for each group of rows, by its caption."""
+        """Return the tables of a terminal: a table with these columns for each group of rows, by its caption."""
         at = [self.index(pick.key) for pick in picks]
         columns = [
             Column(
@@ -148,12 +148,12 @@ DASH = TableCell("–")
 
 
 def count_cell(number: int) -> TableCell:
-    """A number of things."""
+    """Return a cell with a count."""
     return TableCell(f"{number:,}", float(number))
 
 
 def of_values(caption: str, values: Mapping[str, Any]) -> Table:
-    """A table of names and values, nested names joined by a space."""
+    """Return a table of names and values, nested names joined by a space."""
     rows = [(TableCell(name), TableCell(value)) for name, value in _flat(values)]
     return Table(caption, (Column("what"), Column("value")), rows)
 
@@ -173,14 +173,14 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One chart: what stands above it, what it shows in words, and the data that it is drawn from."""
+    """Chart: its title, its description in words, and the data that it is drawn from."""
 
     title: str
     description: str
     data: object
-    """One of the types of `chart`, `load` and `cpu`."""
+    """Data of one of the types of `chart`, `load` and `cpu`."""
     letters: int = 0
-    """How long the longest name beside its rows is."""
+    """Number of letters of the longest name next to its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of sentences."""
+    """List of sentences."""
 
     kind: ClassVar[str] = "items"
     items: Sequence[str]
@@ -208,47 +208,49 @@ class Figures:
     kind: ClassVar[str] = "figures"
     charts: Sequence[Chart]
     layout: PanelLayout = "panels"
-    """None: one chart, as wide as the page."""
+    """Layout; empty: one chart, as wide as the page."""
     letters: int = 0
-    """How long the longest name beside rows is, in all panels of which these are some."""
+    """Letters of the longest name next to rows, in all panels of which these are some."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostBar:
-    """One choice of a small chart."""
+    """Choice in a small chart."""
 
     name: str
     standing: Standing
     cost: str
     share: float
-    """Of the largest cost among them."""
+    """Share of the largest cost among them."""
     is_told: bool
-    """Whether it is judged to differ from the first; one that is not is drawn hollow."""
+    """True if it is judged to differ from the first; otherwise it is drawn hollow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What to take: the answer in a line, what may be taken in its place and what that adds, and their costs."""
+    """Choices to take: the answer in a line, alternatives with their gains, and their costs."""
 
     kind: ClassVar[str] = "choices"
     says: str
     steps: Sequence[str] = ()
     bars: Sequence[CostBar] = ()
-    """Of choices in good standing in one place, the first being the one to take; none where there is no second one."""
+    """Bars of recommended or acceptable choices in one place, the first being the answer; empty if there is no second
+    one.
+    """
     caption: str = ""
-    """Of the bars: which place that is, and how many more there are."""
+    """Caption of the bars: their place, and the number of further choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a mark in a chart stands for."""
+    """Meaning of a mark in a chart."""
 
     says: str
     standing: Standing | None = None
     mark: str | None = None
     line: int | None = None
     part: int | None = None
-    """One of these is what it is the key of: a standing, a mark of charts, the number of a line, or of a part."""
+    """Number of a part. Exactly one of standing, mark, line and part is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,7 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a reader unfolds."""
+    """Content that a reader unfolds."""
 
     kind: ClassVar[str] = "folded"
     summary: str
@@ -268,7 +270,7 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class Boxed:
-    """What is set apart from the rest."""
+    """Content in a box of its own."""
 
     kind: ClassVar[str] = "boxed"
     role: Literal["tolls", "protects", "warnings"]
@@ -277,7 +279,7 @@ class Boxed:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title, and what stands below it; its name is that of links to it."""
+    """Title with the blocks below it; its name is that of links to it."""
 
     kind: ClassVar[str] = "section"
     title: str
@@ -294,7 +296,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands, by what each does."""
+    """Commands, by their purpose."""
 
     kind: ClassVar[str] = "commands"
     commands: Mapping[str, str]
@@ -302,26 +304,26 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A section that page, terminal and Markdown have: sentences, tables, and what is to be known of these."""
+    """Section that page, terminal and Markdown have: sentences, tables, and notes on these."""
 
     kind: ClassVar[str] = "listing"
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
-    """Of the same columns."""
+    """Tables with equal columns."""
     heads: str = ""
-    """What these tables' captions are."""
+    """Coordinate or kind that these tables' captions are values of."""
     caption: str = ""
     short_caption: str = ""
-    """Of a terminal that has no room for the cells as they are; where there is none, it has no room for either."""
+    """Caption in a terminal without room for the whole cells; if empty, no table and caption are shortened."""
     notes: Sequence[str] = ()
     whole: Sequence[Block] = ()
-    """What a page has in place of all these, such as charts and tables with every column; none: the same."""
+    """Blocks of a page in place of all these, such as charts and tables with every column; empty: the same."""
     name: str = ""
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """What a page has of it."""
+        """Blocks of the section on a page."""
         if self.whole:
             return self.whole
         return (
@@ -334,24 +336,24 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What terminal and Markdown have of a study, and all that is said in answer to a decision."""
+    """Brief form of a study for terminal and Markdown, and the whole answer to a decision."""
 
     question: str
     headline: str
     paragraphs: Sequence[str] = ()
-    """What a terminal goes without."""
+    """Paragraphs that a terminal leaves out."""
     how: Sequence[str] = ()
-    """What the ratios are of, against what, and how sure they are; what all rows have in common."""
+    """Cost and baseline of the ratios, their certainty, and coordinates that all rows share."""
     listings: Sequence[Listing] = ()
     missing: Sequence[str] = ()
-    """What was not measured, and what is compared with nothing."""
+    """Unmeasured cells, and cells without a comparison."""
     notes: Sequence[str] = ()
-    """What there is more of, and where."""
+    """Number and place of further results."""
     warnings: Sequence[str] = ()
 
 
 def figures(charts: Sequence[Chart], layout: PanelLayout = "panels") -> Iterator[Block]:
-    """The first panels, and the rest folded."""
+    """Yield the first panels, and the others folded."""
     letters = max((chart.letters for chart in charts), default=0)
     yield Figures(charts[:MOST_PANELS], layout, letters)
     rest = charts[MOST_PANELS:]

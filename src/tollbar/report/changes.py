@@ -1,4 +1,4 @@
-"""Two runs side by side: tables and sentences of what changed from one to the other."""
+"""Comparison of two runs in words: tables and sentences of the changes from one to the other."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tollbar.report.sections.answer import headline
 from tollbar.report.table_cells import standing_cell
 from tollbar.results import Row
 
-# Of what only one run has: enough to see what it is.
+# Limit of the rows named that only one run has: enough to recognise them.
 MOST_NAMED = 12
 
 
 def comparison_tables(comparison: Comparison) -> dict[str, Table]:
-    """Costs and ratios of both runs and how they changed, a table for each study, by its name."""
+    """Return costs and ratios of both runs with their changes, a table for each study, by its name."""
     return {
         study: _changes_table(f"{study}: {comparison.one} → {comparison.other}", pairs, comparison.families.get(study))
         for study, pairs in comparison.studies.items()
@@ -49,7 +49,7 @@ def _changes_table(caption: str, pairs: Sequence[RowChange], family: Family | No
 def _row(pair: RowChange, names: Sequence[str], family: Family | None) -> tuple[TableCell, ...]:
     cost, ratio = (pair.cost, pair.other_cost), (pair.one, pair.other)
     return (
-        # What a row is, and not its version: what was upgraded is said once, below.
+        # Names without versions: upgrades are reported once, below.
         *(TableCell(value_words(family, name, pair.row.coordinates.get(name), Form.TABLE)) for name in names),
         TableCell(" → ".join(units.show_nanoseconds(one.estimate) for one in cost if one)),
         *_change(pair.cost_change),
@@ -68,7 +68,7 @@ def _change(change: Interval | None) -> tuple[TableCell, TableCell]:
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
-    """What was upgraded between the runs, what only one of them has, and how well the rest agrees."""
+    """Return upgrades between the runs, rows that only one of them has, and the agreement of the others."""
     return [
         *(f"measured on different machines: {difference}" for difference in comparison.fingerprint_differences),
         *(f"another version: {change}" for change in comparison.upgrades),
@@ -80,7 +80,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
 
 
 def _agreement(comparison: Comparison) -> list[str]:
-    """How well the ratios of both runs agree, where there are any."""
+    """Return the agreement of the two runs' ratios, if there are any."""
     if comparison.median_difference is None or comparison.overlapping is None:
         return ["No ratio of the two runs can be compared."]
     noisy = comparison.noisy
@@ -107,7 +107,7 @@ def _alone(comparison: Comparison, run: str, side: Literal[0, 1]) -> list[str]:
 
 
 def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
-    """By study, what each run found of it in one line."""
+    """Return each run's one-line result, by study."""
     found: dict[str, list[str]] = {}
     for judgement in judgements:
         for study in judgement.studies:
@@ -116,9 +116,10 @@ def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
 
 
 def increase_lines(comparison: Comparison, found: Sequence[Increase], above: float, of: Changed = "ratio") -> list[str]:
-    """A line for each row that became dearer by more than was allowed or is gone, and how many could have shown it.
+    """Return a line for each row that became more expensive than allowed or is gone, and the number that could have
+    shown it.
 
-    What is not compared, because it is not alike in both runs, is no row that did not become dearer.
+    A row that is not compared, because its definition differs, does not count as one that could have shown it.
     """
     share, tellable = percent(above), comparison.tellable(of, above)
     gone = [(study, row) for study, rows in comparison.gone.items() for row in rows]
@@ -154,7 +155,7 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
 
 
 def by_cost_lines(comparison: Comparison, above: float) -> list[str]:
-    """What to look at instead, where no ratio could have shown a rise and a cost could."""
+    """Return a hint at `--metric cost` if no ratio could have shown a rise and a cost could."""
     rows = comparison.tellable("cost", above)
     if comparison.tellable("ratio", above) or not rows:
         return []
@@ -171,6 +172,6 @@ _QUANTITIES: Mapping[Changed, str] = {"cost": "CPU time", "ratio": "ratio to its
 
 
 def _row_words(comparison: Comparison, study: str, row: Row) -> str:
-    """What a row is, as a study writes it: `blake3 · libcrypto · 4 KiB`."""
+    """Return a row's name as a study writes it: `blake3 · libcrypto · 4 KiB`."""
     family = comparison.families.get(study)
     return " · ".join(value_words(family, name, value, Form.TABLE) for name, value in row.coordinates.items())

@@ -1,4 +1,4 @@
-"""What charts are drawn from: those of tolls, of strength, of memory and of drift."""
+"""Data of charts: of tolls, of strength, of memory and of drift."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tollbar.report.standings import IN_GOOD_STANDING
 from tollbar.results import Row
 
 SECOND_LINE = " / "
-"""What stands between the two lines of a row's label."""
-# A narrower axis would make mountains of the ordinary wobble of a per cent.
+"""Separator between the two lines of a row's label."""
+# A narrower axis would exaggerate ordinary variation of one per cent.
 LEAST_SPREAD = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A logarithmic axis that a set of panels shares."""
+    """Logarithmic axis that a set of panels shares."""
 
     title: str
     low: float
@@ -36,7 +36,7 @@ class Scale:
     unit: Literal["ratio", "ns", "B"] = "ratio"
     threshold: float | None = None
     noise: float | None = None
-    """How far from one noise alone may take a ratio."""
+    """Largest ratio that noise alone may make."""
 
     @classmethod
     def over(
@@ -46,20 +46,20 @@ class Scale:
         unit: Literal["ratio", "ns", "B"] = "ratio",
         threshold: float | None = None,
     ) -> Scale:
-        """The scale that holds all these values, and the band of meaningless differences where one is given."""
-        # Too few blocks give an interval from nothing to infinity, which no axis can hold.
+        """Return the scale of all these values, with the band of irrelevant differences if a threshold is given."""
+        # Too few blocks give an interval from zero to infinity, which no axis can show.
         held = [v for v in values if v is not None and 0 < v < inf]
         if threshold is not None:
             held += [1 / (1 + threshold), 1 + threshold]
         low, high = (min(held), max(held)) if held else (1.0, 10.0)
-        # A little air, so that no mark sits on the frame.
+        # A margin, so that no mark is on the frame.
         air = max(1.06, (high / low) ** 0.04)
         return cls(f"{title} (log scale)", low / air, high * air, unit, threshold)
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One row of a chart: an estimate with its interval, or a word in place of them."""
+    """Row of a chart: an estimate with its interval, or a word in place of them."""
 
     label: str
     note: str
@@ -68,18 +68,18 @@ class Dot:
     high: float | None = None
     standing: Standing | None = None
     decided: bool = True
-    """An undecided dot is drawn hollow."""
+    """True if decided; an undecided dot is drawn hollow."""
     then: float | None = None
-    """What was published, where that is the comparison."""
+    """Published ratio, if the chart compares with one."""
     to: float | None = None
-    """The other end, where several estimates stand in one row and `value` is the least of them."""
+    """Largest estimate, if a row has several and `value` is the least of them."""
     cell: int | None = None
-    """The number of its cell among the study's rows, where a page may set it against another baseline."""
+    """Number of its cell among the study's rows, if a page may compare it with another baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """A row for each dot, in this order."""
+    """Dots, a row for each, in this order."""
 
     dots: Sequence[Dot]
     scale: Scale
@@ -87,7 +87,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice, by its strength and its cost in nanoseconds."""
+    """Choice, by its strength and its cost in nanoseconds."""
 
     label: str
     bits: int
@@ -97,38 +97,42 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """Cost against strength."""
+    """Costs against strength."""
 
     points: Sequence[Point]
     frontier: Sequence[tuple[int, float]]
-    """(bits, cost) of what nothing in good standing undercuts that is at least as strong; weakest first."""
+    """Frontier as (bits, cost): recommended or acceptable choices that none of at least their strength undercuts;
+    weakest first.
+    """
     scale: Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Of each block, what its cells cost as a share of each cell's own median: the middle one, and eight of ten."""
+    """Costs of the cells in each block, as a share of each cell's own median: the median, and the range of eight of
+    ten.
+    """
 
     blocks: Sequence[Mapping[str, float]]
-    """`block`, `low`, `median`, `high`."""
+    """Values of each block: `block`, `low`, `median`, `high`."""
     spread: float
-    """How far from one the axis reaches."""
+    """Distance of the axis' ends from one."""
 
 
 def scale_over(
     title: str, dots: Iterable[Dot], unit: Literal["ratio", "ns", "B"] = "ratio", threshold: float | None = None
 ) -> Scale:
-    """The scale that holds all these dots with their intervals."""
+    """Return the scale of all these dots with their intervals."""
     return Scale.over(title, (v for d in dots for v in (d.value, d.low, d.high, d.then, d.to)), unit, threshold)
 
 
 def spoken(dots: Iterable[Dot]) -> str:
-    """The dots in words, for a screen reader."""
+    """Return the dots in words, for a screen reader."""
     return "; ".join(f"{d.label}: {d.note}" for d in dots)
 
 
 def memory_charts(study: StudyJudgement) -> list[Chart]:
-    """CPU time and memory of the same cells in the same order; nothing where memory does not matter."""
+    """Return CPU time and memory of the same cells in the same order; empty if memory is insignificant."""
     memory, cost = by_row(study, "memory"), by_row(study, cost_metric(study))
     rows = sorted((m.row for m in cost.values() if m.row.key in memory), key=lambda r: cost[r.key].value)
     if not memory_matters(memory.values()):
@@ -150,7 +154,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
 
 
 def strength_charts(study: StudyJudgement) -> list[Chart]:
-    """A panel for each provider and setting; nothing for a family whose choices have no strengths."""
+    """Return a panel for each provider and setting; empty for a family whose choices have no strengths."""
     measured = [
         m
         for m in by_row(study, cost_metric(study)).values()
@@ -158,7 +162,7 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
     ]
     if len({m.row.strength for m in measured}) < 2:
         return []
-    # As with the tolls: what has one baseline is compared within a panel.
+    # As for the tolls, cells with one baseline are compared within a panel.
     baseline = study.about.baseline
     inside = [n for n in split(study, [m.row for m in measured])[0] if n != "provider" or n in baseline] or ["choice"]
     titled = [n for n in varying(m.row for m in measured) if n not in inside]
@@ -180,7 +184,7 @@ def _strengths(title: str, cost: str, points: Sequence[Point]) -> Chart:
 
 
 def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Of (bits, cost) pairs, those that nothing at least as strong undercuts; weakest first."""
+    """Return the (bits, cost) pairs that none of at least the same strength undercuts; weakest first."""
     kept: list[tuple[int, float]] = []
     for bits, cost in sorted(points, key=lambda p: (-p[0], p[1])):
         if not kept or cost < kept[-1][1]:
@@ -189,7 +193,7 @@ def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def drift_chart(study: StudyJudgement) -> Chart | None:
-    """The median cell's cost over the blocks, and the band that holds eight cells of ten."""
+    """Return the median cell's cost over the blocks, and the band of eight cells of ten."""
     blocks: dict[int, list[float]] = {}
     for row in study.rows:
         costs = block_costs(row)
@@ -211,7 +215,7 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
 
 
 def block_costs(row: Row) -> dict[int, float]:
-    """CPU nanoseconds per operation by block: the median of the cell's first tries in it, of all its batches."""
+    """Return CPU nanoseconds per operation by block: the median of the cell's first tries in it, of all its batches."""
     chunks: dict[int, list[float]] = {}
     for trial in row.trials:
         if trial.outcome is Outcome.OK:
@@ -230,15 +234,13 @@ LONGEST_IN_TITLE = 30
 
 
 def toll_charts(study: StudyJudgement, whole: StudyJudgement | None = None) -> list[Chart]:
-    """A panel for each setting: choices (and providers) as rows, the ratio to the baseline across.
+    """Return a panel for each setting: choices (and providers) as rows, the ratio to the baseline across.
 
-    `whole` is what the study is a part of: dots name their cells by their numbers among all of its rows.
-
-    Panels of one operation share their axis and the order of their rows; making a key and checking a
-    signature have nothing to share.
+    `whole` is the study of which this is a part: dots name their cells by their numbers among its rows. Panels of one
+    operation share their axis and the order of their rows; operations share neither.
     """
     tolls = real_tolls(study)
-    # A cell without a baseline among the cells stands as its own.
+    # A cell without a baseline among the cells is its own baseline here.
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     rows = [t.row for t in tolls] + list(baselines.values())
     in_rows, in_panels = split(study, rows)
@@ -255,7 +257,7 @@ def toll_charts(study: StudyJudgement, whole: StudyJudgement | None = None) -> l
 
 
 def _with_something(study: StudyJudgement, rows: Sequence[Row], in_panels: Sequence[str]) -> Sequence[Row]:
-    """The rows without those of panels in which nothing was measured; all of them where nothing was anywhere."""
+    """Return the rows without those of panels in which nothing was measured; all rows if no panel has any."""
     measured = by_row(study, cost_metric(study))
     spots = {spot(r, in_panels) for r in rows if r.key in measured}
     return [r for r in rows if spot(r, in_panels) in spots] or rows
@@ -271,7 +273,7 @@ def _alike_panels(
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     label = labels(study, in_rows)
     dots = {t.row.key: _toll_dot(label(t.row), t) for t in tolls}
-    # A baseline is like itself in everything, so that nothing would be left of its name.
+    # A baseline equals itself in everything, so that a short name would be empty.
     whole = labels(study, in_rows, whole=True)
     dots |= {r.key: _baseline_dot(whole(r), study, r) for r in baselines.values()}
     dots = {key: replace(dot, cell=numbers[key]) for key, dot in dots.items()}
@@ -313,9 +315,9 @@ def _baseline_dot(label: str, study: StudyJudgement, row: Row) -> Dot:
 
 
 def _order(tolls: Sequence[Toll], names: Sequence[str]) -> Mapping[Spot, float]:
-    """Each row's place: its mean log ratio over the panels, so that every panel has the same order.
+    """Return each row's place: its mean log ratio over the panels, so that every panel has the same order.
 
-    Over the fullest panels: where some have few of the rows, a mean over all would compare what is not alike.
+    Uses the fullest panels: if some have only a few of the rows, a mean over all would compare different sets.
     """
     panels: dict[str, dict[Spot, float]] = {}
     for toll in tolls:
@@ -331,6 +333,6 @@ def _order(tolls: Sequence[Toll], names: Sequence[str]) -> Mapping[Spot, float]:
                     added.setdefault(where, []).append(value)
         logs |= added
     order = {where: sum(found) / len(found) for where, found in logs.items()}
-    # What was not measured anywhere stands last, where a reader looks for what is missing.
+    # Unmeasured rows come last, where a reader looks for missing ones.
     unmeasured = {spot(t.row, names): float("inf") for t in tolls if spot(t.row, names) not in order}
     return order | unmeasured

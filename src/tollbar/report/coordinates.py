@@ -1,4 +1,4 @@
-"""Coordinates in words: the value of one coordinate, as a sentence, a table, a question or a command has it."""
+"""Coordinates in words: the value of one coordinate in a sentence, a table, a question or a command."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tollbar.core.units import UNPACED
 
 EMBEDDED = "embedded"
 EMBEDDED_SERVER = "Tollbar's own server"
-"""What the server `embedded` is to a reader who never wrote a study."""
-# What every family has; a value of one of these says by itself what it is.
+"""Name of the server `embedded` for a reader who never wrote a study."""
+# Coordinates of every family; their values are clear without a name.
 _TITLES = {
     "choice": "choice",
     "provider": "provider",
@@ -23,30 +23,30 @@ _TITLES = {
 }
 _CLIENT_PLACES = {"beside": "on the server's core", "apart": "on a core of its own"}
 _ANSWERS = ("on", "off", "yes", "no", "clear", "plain")
-"""Values that say something only of what they are asked about."""
+"""Values that need the name of their setting."""
 
 
 class Form(Enum):
-    """How a value is written."""
+    """Way of writing a value."""
 
     SENTENCE = auto()
-    """A choice by its title, a count with its noun: `SHA-256`, `5 users`."""
+    """In a sentence, a choice by its title, a count with its noun: `SHA-256`, `5 users`."""
     QUESTION = auto()
-    """A choice by its name, a setting as in a sentence: `sha-256`, `4 KiB`."""
+    """In a question, a choice by its name, a setting as in a sentence: `sha-256`, `4 KiB`."""
     TABLE = auto()
-    """As a study file has it: `sha-256`, `5`, `4 KiB`."""
+    """In a table, as a study file has it: `sha-256`, `5`, `4 KiB`."""
     TYPED = auto()
-    """As a word of a command: `sha-256`, `4KiB`, `600000`."""
+    """On the command line, as a word of a command: `sha-256`, `4KiB`, `600000`."""
 
 
 def column_title(family: Family, name: str) -> str:
-    """A coordinate's name in a word or two: a setting's own title may be a sentence about its values."""
+    """Return a coordinate's name in a word or two: a setting's own title may be a sentence about its values."""
     setting = family.settings.get(name)
     return setting.title if setting is not None and setting.is_size else _TITLES.get(name, name.replace("-", " "))
 
 
 def value_words(family: Family | None, name: str, value: Value | None, form: Form = Form.SENTENCE) -> str:
-    """Return a coordinate's value by itself; empty where it means nothing. Without its family it is as in a table."""
+    """Return a coordinate's value without its name; empty if it does not apply, and as in a table without a family."""
     if value is None:
         return ""
     if family is None:
@@ -63,7 +63,7 @@ def value_words(family: Family | None, name: str, value: Value | None, form: For
 
 
 def named_value(family: Family, name: str, value: Value, form: Form = Form.SENTENCE) -> str:
-    """Return a value, with its coordinate's name where it says nothing by itself: `key fresh`, but `4 KiB`."""
+    """Return a value, with its coordinate's name unless it is clear alone: `key fresh`, but `4 KiB`."""
     match form:
         case Form.SENTENCE:
             return _named_in_a_sentence(family, name, value)
@@ -113,7 +113,7 @@ def _named_in_a_table(family: Family, name: str, value: Value) -> str:
 
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:
-    """Whether a setting's value is a thing with a name of its own, such as `x25519`, and which one is plain."""
+    """Return whether a setting's value has a name of its own, such as `x25519`, that is unambiguous."""
     earlier = list(family.settings)[: list(family.settings).index(setting.name)]
     others = (known for name in earlier for known in family.settings[name].values or ())
     names_itself = isinstance(value, str) and value not in _ANSWERS

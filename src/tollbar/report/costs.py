@@ -1,4 +1,4 @@
-"""Costs in words: whose CPU time they are, and of what."""
+"""Costs in words: the kind of CPU time, its owner, and its unit of work."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 from tollbar.catalog.families import Value
 
 if TYPE_CHECKING:
-    # What measures nothing is answered without the judge, which takes longer to import than all else.
+    # Answers without measurements do without the judge, which takes longer to import than all else.
     from tollbar.analysis import StudyJudgement
     from tollbar.study import Cost
 
 
 @dataclass(frozen=True, slots=True)
 class CostWords:
-    """What one kind of cost is called."""
+    """Names of one kind of cost."""
 
     title: str
-    """At the head of an axis or a column."""
+    """Name at the head of an axis or a column."""
     cpu: str
-    """Whose CPU time it is: `67 µs of server CPU`."""
+    """Name with the owner of the CPU time: `67 µs of server CPU`."""
     short: str
-    """In a list of things that are multiplied: `times the server CPU`."""
+    """Name in a list of multiples: `times the server CPU`."""
     column: str
-    """At the head of a terminal's column."""
+    """Name at the head of a terminal's column."""
     in_sentence: str
-    """As the object of a sentence: `server CPU per request`."""
+    """Name as the object of a sentence: `server CPU per request`."""
     method: str
-    """How it comes about."""
+    """Method of measuring it."""
 
 
 _IN_BLOCKS = (
@@ -74,7 +74,7 @@ _FOUND = (
 
 
 def cost_words(study: StudyJudgement) -> CostWords:
-    """What this study's cost is called."""
+    """Return the names of this study's cost."""
     words = COST_WORDS[study.about.measure.cost]
     is_found = study.about.remotes and study.about.measure.cost == "server-cpu"
     return replace(words, method=_FOUND) if is_found else words
@@ -96,16 +96,16 @@ _ONE = {
     "sign-on": "a sign-on",
     "verify": "a verification",
 }
-"""One of each, in the words of the field. An operation that is not here is called by its name."""
+"""Names of one operation, in the field's words. Other operations are called by their own names."""
 
 
 def each_words(study: StudyJudgement, operation: Value | None) -> str:
-    """What stands behind a cost of one operation: `of CPU a signature`."""
+    """Return the words behind a cost of one operation: `of CPU a signature`."""
     one = "an operation" if operation is None else _ONE.get(str(operation), f"per {operation}")
     return f"of {cost_words(study).cpu} {one}"
 
 
 def sizes_of(study: StudyJudgement, coordinates: Mapping[str, Value]) -> dict[str, Value]:
-    """The sizes at which a cost stands, without which it says nothing: all that an operation works on."""
+    """Return the sizes that an operation works on, without which its cost means nothing."""
     settings = study.about.family.settings
     return {n: v for n, v in coordinates.items() if n in settings and settings[n].is_size}

@@ -1,4 +1,4 @@
-"""The glossary: the words of the documents and of a report, from one table."""
+"""Glossary: the words of the documents and of a report, from one table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which cells stand together: in panels and curves, and as alternatives to one another in one place.
+"""Groups of cells: in panels and curves, and as alternatives to one another in one place.
 
-A place is what a reader is given (an operation, a size, a server, a processor), a way what a reader chooses there
-(a choice, and the settings that come with it). Costs of different places are no alternatives to one another.
+A place is given to a reader (an operation, a size, a server, a processor); a way is chosen there (a choice, and the
+settings that come with it). Costs of different places are not alternatives.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from tollbar.report.standings import IN_GOOD_STANDING, STANDINGS
 from tollbar.report.view import once
 from tollbar.results import Row
 
-# More rows than this in one panel and the eye loses the axis.
+# With more rows than this in one panel, the eye loses the axis.
 MOST_ROWS = 30
-# More lines than this and no legend helps.
+# With more lines than this, no legend helps.
 MOST_LINES = 12
 Spot = tuple[Value | None, ...]
 
 
 def cost_metric(study: StudyJudgement) -> str:
-    """The metric that the tolls are about."""
+    """Return the metric of the tolls."""
     return study.about.measure.cost
 
 
 def all_metric(study: StudyJudgement) -> str:
-    """The metric of the same cost over all samples."""
+    """Return the metric of the same cost over all samples."""
     return cost_metric(study) + ALL_SAMPLES
 
 
 def by_row(study: StudyJudgement, metric: str) -> Mapping[str, Measurement]:
-    """The measurements of one metric, of all components together, by the row's key."""
+    """Return the measurements of one metric, of all components together, by the row's key."""
     return _by_metric(study).get(metric, {})
 
 
@@ -52,36 +52,37 @@ def _by_metric(study: StudyJudgement) -> Mapping[str, Mapping[str, Measurement]]
 
 @once
 def real_tolls(study: StudyJudgement) -> Sequence[Toll]:
-    """The tolls on cost of cells that are not themselves the baseline."""
+    """Return the tolls on cost of cells that are not themselves the baseline."""
     metric = cost_metric(study)
     return [t for t in study.tolls if not is_baseline(t.row) and t.metric == metric]
 
 
 def is_baseline(row: Row) -> bool:
-    """Whether other cells are compared with this one."""
+    """Return whether other cells are compared with this one."""
     return row.against == row.key
 
 
 def spot(row: Row, names: Iterable[str]) -> Spot:
-    """Where a row stands along these coordinates; None where one means nothing there."""
+    """Return a row's values of these coordinates; None for one that does not apply."""
     return tuple(row.coordinates.get(name) for name in names)
 
 
 def at_spot(names: Iterable[str], where: Spot) -> dict[str, Value]:
-    """The coordinates of a spot, without those that mean nothing there."""
+    """Return the coordinates of a spot, without those that do not apply."""
     return {name: value for name, value in zip(names, where, strict=True) if value is not None}
 
 
 def split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Which coordinates tell the rows of a panel apart, and which tell the panels apart.
+    """Return the coordinates that distinguish the rows of a panel, and those that distinguish the panels.
 
-    What has one baseline is compared within a panel: along the choice, along what the baseline fixes, and along
-    what means nothing to the baseline. Whatever gives a cell another baseline gives it another panel.
+    Cells with one baseline are compared within a panel: along the choice, along the coordinates that the baseline
+    fixes, and along those that do not apply to the baseline. A coordinate that changes a cell's baseline changes its
+    panel.
     """
     fixed = study.about.baseline
     rows = list({r.key: r for r in rows}.values())
     by_key = {r.key: r for r in study.rows}
-    # What one operation costs says nothing of another.
+    # Costs of one operation cannot be compared with those of another.
     apart = {"op", *varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key)}
     vary = varying(rows)
     in_rows = [n for n in vary if n == "choice" or n in fixed or n not in apart] or list(vary[:1])
@@ -101,17 +102,17 @@ def _largest(rows: Iterable[Row], names: Sequence[str]) -> int:
 
 
 def load_name(study: StudyJudgement) -> str | None:
-    """`users` or `rate`, where this study's cells differ in it."""
+    """Return `users` or `rate` if this study's cells differ in it."""
     return next((name for name in LOADS if name in varied(study)), None)
 
 
 def without_load(row: Row) -> Mapping[str, Value]:
-    """A cell's coordinates but for the load."""
+    """Return a cell's coordinates without the load."""
     return {name: value for name, value in row.coordinates.items() if name not in LOADS}
 
 
 def by_cell(rows: Iterable[Row]) -> list[list[Row]]:
-    """The rows of each cell, which differ in nothing but the load; least load first."""
+    """Return the rows of each cell, which differ only in the load; least load first."""
     cells: dict[frozenset[tuple[str, Value]], list[Row]] = {}
     for row in rows:
         cells.setdefault(frozenset(without_load(row).items()), []).append(row)
@@ -124,7 +125,7 @@ def _load(row: Row) -> float:
 
 @dataclass(frozen=True, slots=True)
 class AtOneLoad:
-    """A study's cells at one load each, and the sentence that says which."""
+    """Cells of a study at one load each, and the sentence that names it."""
 
     study: StudyJudgement
     note: str
@@ -132,9 +133,10 @@ class AtOneLoad:
 
 @once
 def at_one_load(study: StudyJudgement) -> AtOneLoad:
-    """The cells at the highest load that all of them have; the study itself where there is only one.
+    """Return the cells at the highest load that all of them have; the study itself if there is only one.
 
-    What a server pays for a client on another core is seen under the lowest.
+    Uses the lowest load if the baseline fixes the client's place: the server's cost for a client on another core shows
+    there.
     """
     name = load_name(study)
     if name is None:
@@ -171,10 +173,10 @@ def facet_names(
     first: Sequence[str] = ("server",),
     most: int = MOST_LINES,
 ) -> tuple[str, ...]:
-    """Along which coordinates to divide these cells, so that few stand together.
+    """Return the coordinates along which to divide these cells, so that only a few are together.
 
-    Always along the first ones. Then, as long as more than `most` stand together, along whatever makes the fewest
-    panels that are small enough; where nothing does, along whatever makes the largest panel smallest.
+    Always along those of `first`. Then, while more than `most` are together, along the one that makes the fewest panels
+    that are small enough; if there is none, along the one that makes the largest panel smallest.
     """
     found = [name for name in names if name in first]
     left = [name for name in names if name not in first]
@@ -191,9 +193,9 @@ def facet_names(
 
 
 def facet_sizes(cells: Sequence[Mapping[str, Value]], names: Sequence[str]) -> Mapping[Spot, int]:
-    """How many cells each facet along these coordinates holds, in the order in which they are met.
+    """Return the number of cells of each facet along these coordinates, in the order of first appearance.
 
-    What a coordinate means nothing to, such as no TLS to a certificate, stands in the facet of each of its values.
+    A cell to which a coordinate does not apply, such as a certificate without TLS, is in the facet of each value.
     """
     spots = [tuple(c.get(n) for n in names) for c in cells]
     distinct = list(dict.fromkeys(spots))
@@ -202,7 +204,7 @@ def facet_sizes(cells: Sequence[Mapping[str, Value]], names: Sequence[str]) -> M
 
 
 def covers(partial: Spot, whole: Spot) -> bool:
-    """Whether two spots are one, but for what means nothing to the first."""
+    """Return whether two spots are equal, except for coordinates that do not apply to the first."""
     return all(a is None or a == b for a, b in zip(partial, whole, strict=True))
 
 
@@ -217,22 +219,22 @@ def panels(place: PlaceWords, rows: Iterable[Row], names: Sequence[str]) -> list
     return [(place(at_spot(names, where), names), panels[where]) for where in sorted(panels, key=order)]
 
 
-# A password hash that means to use memory uses megabytes; a buffer or two is kilobytes whatever the choice.
+# A password hash that is meant to use memory uses megabytes; a buffer or two is kilobytes for any choice.
 MEMORY_MATTERS_BYTES = 1024**2
 
 
 def memory_matters(memory: Iterable[Measurement]) -> bool:
-    """Whether memory is part of the choice, and not just the runner's own buffers growing by some pages."""
+    """Return whether memory belongs to the choice, and is not just the runner's own buffers growing by some pages."""
     return any(m.value >= MEMORY_MATTERS_BYTES for m in memory)
 
 
-# What a reader has, whatever there is to choose.
+# Given by the reader's situation, never part of the choice.
 GIVEN = ("op", "server", "threads", "cpu", "transport")
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One cell that was measured, as something to choose."""
+    """Measured cell, as an alternative."""
 
     row: Row
     cost: float
@@ -240,52 +242,54 @@ class Way:
 
     @property
     def is_good(self) -> bool:
-        """Whether it is recommended or acceptable."""
+        """True if it is recommended or acceptable."""
         return self.row.standing in IN_GOOD_STANDING
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The ways that are alternatives to one another."""
+    """Ways that are alternatives to one another."""
 
     at: Mapping[str, Value]
-    """The coordinates that they share, of those in which the study's places differ."""
+    """Coordinates that the ways share, among those in which the study's places differ."""
     ways: Sequence[Way]
-    """The cheapest first. The null choice is none of them."""
+    """Ways without the null choice, the cheapest first."""
     null: Way | None
-    """The same without any protection."""
+    """Way without any protection."""
     is_of_one_choice: bool = False
-    """Whether the study asks who performs each choice best, so that a choice is what a reader has."""
+    """True if the study compares performers of each choice, so that the choice is given."""
     answer: Way | None = None
-    """The recommended way: the family's default, or else the one that gives up the fewest of its threats, in the best
-    standing, at the least cost. None: no way is in good standing."""
+    """Way to take: the family's default, or else the one that gives up the fewest of its threats, in the best standing,
+    at the least cost. None: no way is recommended or acceptable.
+    """
     default: Mapping[str, Value] | None = None
-    """The family's default in this place, where it is not the answer; None: it is, or the family names none."""
+    """Default of the family in this place, if it is not the answer; None: it is, or the family names none."""
     gives_up: tuple[str, ...] = ()
-    """The threats that the family's default mitigates further than the answer."""
+    """Threats that the family's default mitigates further than the answer."""
 
     @property
     def good(self) -> list[Way]:
-        """Those that are recommended or acceptable; all, where they are one choice that a reader has anyway."""
+        """Ways that are recommended or acceptable; all ways if the choice is given."""
         return [way for way in self.ways if way.is_good or self.is_of_one_choice]
 
     @property
     def others(self) -> list[Way]:
-        """Those that are deprecated or worse."""
+        """Ways that are deprecated or worse."""
         return [way for way in self.ways if not (way.is_good or self.is_of_one_choice)]
 
 
 def is_of_one_standing(study: StudyJudgement) -> bool:
-    """Whether all choices protect alike, so that the study is about the way of calling one and the same."""
+    """Return whether all choices have one standing, so that the study compares ways of calling one and the same."""
     return len({row.standing for row in study.rows if row.standing is not Standing.NULL}) == 1
 
 
 @once
 def options(study: StudyJudgement) -> Sequence[str]:
-    """The coordinates that a reader chooses: those that a cell need not share with its baseline.
+    """Return the coordinates that a reader chooses: those that a cell need not share with its baseline.
 
-    Which library performs a choice is a place, and so is what baselines differ in; unless all choices protect
-    alike: then the study is about the ways of having one and the same, and nearly all is one of them.
+    The library that performs a choice belongs to the place, like the coordinates in which baselines differ. If all
+    choices have one standing, the study compares ways of having one and the same, and nearly every coordinate is
+    chosen.
     """
     rows = study.rows
     settings = study.about.family.settings
@@ -293,13 +297,13 @@ def options(study: StudyJudgement) -> Sequence[str]:
     shared = set(varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key))
     if is_of_one_standing(study):
         shared = {n for n in shared if n in GIVEN or (n in settings and settings[n].is_size)}
-    # A baseline that names no choice asks something else than which one to take.
+    # A baseline without a choice asks another question than which choice to take.
     chosen = (set(study.about.baseline) or {"choice"}) | study.about.family.parameters
     return [n for n in varying(rows) if n not in ("op", *LOADS) and (n in chosen or n not in shared)]
 
 
 def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
-    """What tells ways apart by name: not the library, where the rest of what protects says it already."""
+    """Return the coordinates that name ways: without the library, if the other coordinates imply it."""
     rest = [name for name in chosen if name != "provider"]
     by_rest: dict[tuple[Value | None, ...], set[Value | None]] = {}
     for row in study.rows:
@@ -310,13 +314,15 @@ def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
 
 @once
 def pairs_of(study: StudyJudgement) -> Compared:
-    """What is judged of any two cells of the study."""
+    """Return the comparisons of any two cells of the study."""
     return Compared(study)
 
 
 @once
 def places(study: StudyJudgement) -> Sequence[Place]:
-    """Every place in which something was measured, in the study's order, at the highest load that all cells have."""
+    """Return every place in which something was measured, in the study's order, at the highest load that all cells
+    have.
+    """
     pairs, study = pairs_of(study), at_one_load(study).study
     cost = by_row(study, cost_metric(study))
     chosen = options(study)
@@ -338,7 +344,7 @@ def places(study: StudyJudgement) -> Sequence[Place]:
 
 
 def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
-    """Return the place with its answer, and the null choice that has most in common with that."""
+    """Return the place with its answer, and the null choice that shares most coordinates with it."""
     default = family.default
     good = [way for way in place.good if default is None or way.row.choice not in default.never]
     null = _beside(nulls, next(iter(good), place.ways[0]))
@@ -353,7 +359,7 @@ def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
     deciding |= set() if place.is_of_one_choice else {"choice"}
     wholly = default_cell(family, answer.row.coordinates, deciding)
     if "://" in (answer.row.server or ""):
-        # A server that the user has: settings that nobody asked for are not known, and give nothing up.
+        # On a server of the user, omitted settings are unknown and give nothing up.
         return replace(place, answer=answer, null=_beside(nulls, answer))
     return replace(
         place,
@@ -374,17 +380,19 @@ def _way(row: Row, cost: Mapping[str, Measurement]) -> Way:
 
 
 def _beside(nulls: Sequence[Way], best: Way) -> Way | None:
-    """Return the null choice of a place that has most in common with the answer."""
+    """Return the null choice of a place that shares most coordinates with the answer."""
     return max(nulls, key=lambda null: len(null.row.coordinates.items() & best.row.coordinates.items()), default=None)
 
 
 def _ranked(ways: Sequence[Way], pairs: Compared) -> list[Way]:
-    """By cost; a way that is judged to cost less than the first one stands before it, whatever the two costs say.
+    """Return the ways by cost; a way that is judged to cost less than the first one precedes it, whatever the two
+    costs.
 
-    A verdict rests on the two side by side and a cost on one alone, so that the two may differ by little.
+    A verdict rests on a comparison and a cost on one cell alone, so that the two may differ a little.
     """
     ranked = sorted(ways, key=lambda way: way.cost)
-    # Where the baseline is as good as the cheapest, its name is the same in every run, and the verdicts are about it.
+    # If the baseline is as good as the cheapest, it comes first: its name is the same in every run, and the verdicts
+    # are about it.
     for way in ranked[1:]:
         pair = pairs.of(way.row, ranked[0].row)
         if is_baseline(way.row) and way.is_good and pair is not None and pair.verdict is Verdict.FREE:

@@ -1,4 +1,4 @@
-"""Names of cells and places: the coordinates that tell them from one another, in words."""
+"""Names of cells and places: the coordinates that distinguish them, in words."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tollbar.report.coordinates import named_value, value_words
 from tollbar.report.view import once
 
 if TYPE_CHECKING:
-    # What measures nothing is answered without the judge, which takes longer to import than all else.
+    # Answers without measurements do without the judge, which takes longer to import than all else.
     from tollbar.analysis import StudyJudgement
     from tollbar.results import Row
 
 
 def place_of(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
-    """Where a cell stands along these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`.
+    """Return a cell's values of these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`.
 
-    A server and the library that it runs on are one thing to a reader: `nginx 1.22.1, openssl 3.0.19`.
+    A server and the library that it runs on are one item: `nginx 1.22.1, openssl 3.0.19`.
     """
     said: dict[str, str] = {n: named_value(family, n, coordinates[n]) for n in names if n in coordinates}
     if "server" in said and "provider" in said:
@@ -28,7 +28,7 @@ def place_of(family: Family, coordinates: Mapping[str, Value], names: Iterable[s
 
 
 def where_in(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
-    """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
+    """Return the coordinates that some cells share: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
     parts: list[tuple[str, str]] = []
     for name, values in where.items():
         first = named_value(family, name, values[0])
@@ -38,30 +38,30 @@ def where_in(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4
         is_size = name in LOADS or (setting is not None and setting.is_size)
         other = "at" if is_size else "with"
         preposition = {"choice": "for", "provider": "on", "server": "on", "op": "for"}.get(name, other)
-        # Settings that follow one another have one word before them: `with passes 1, lanes 1`.
+        # Consecutive settings have one preposition: `with passes 1, lanes 1`.
         follows = bool(parts) and preposition == parts[-1][0] == "with"
         parts.append((preposition, f"{'' if follows else preposition + ' '}{enumeration(shown)}"))
     return ", ".join(text for _, text in parts)
 
 
-# What this share of the cells have alike is said once, and not in every name.
+# A value that this share of the cells have is printed once, not in every name.
 PREVAILS = 0.8
-# Coordinates that rows show with a version.
+# Coordinates that rows print with a version.
 VERSIONED = ("server", "provider")
 PlaceWords = Callable[[Mapping[str, Value], Iterable[str]], str]
-"""Writes coordinates in words, along the names given."""
+"""Function that returns coordinates in words, along the names given."""
 
 
 @once
 def baseline_words(study: StudyJudgement) -> str:
-    """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
+    """Return the baseline of the tolls as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
     baseline = study.about.baseline
     named = {name: study.study.named(name, value) for name, value in baseline.items()}
     return place_of(study.about.family, named, baseline) or "the baseline"
 
 
 def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:
-    """What is said of libraries that are compared, unless with threads: locks show only with several threads."""
+    """Return ` on one core` if libraries are compared without threads: locks show only with several threads."""
     return " on one core" if "provider" in names and not _has_threads(study) else ""
 
 
@@ -71,9 +71,10 @@ def _has_threads(study: StudyJudgement) -> bool:
 
 
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
-    """The coordinates with more than one value among these rows: choice, server and provider first, then the rest.
+    """Return the coordinates with more than one value among these rows: choice, server and provider first, then the
+    rest.
 
-    Those of `always` that any row has stand among them, whatever their values.
+    Coordinates of `always` that any row has are included, whatever their values.
     """
     first: dict[str, Value] = {}
     found: set[str] = set()
@@ -82,7 +83,7 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
             if first.setdefault(name, value) != value:
                 found.add(name)
     found |= first.keys() & {*always}
-    # The load comes last: rows of one cell differ in nothing else.
+    # The load comes last, because rows of one cell differ only in it.
     ordered = dict.fromkeys(
         ["choice", "server", "provider", "op", *(name for name in first if name not in LOADS), *LOADS]
     )
@@ -91,13 +92,15 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
 
 @once
 def varied(study: StudyJudgement) -> tuple[str, ...]:
-    """The coordinates with more than one value among all rows of a study."""
+    """Return the coordinates with more than one value among all rows of a study."""
     return varying(study.rows)
 
 
 @once
 def place_words(study: StudyJudgement) -> PlaceWords:
-    """Gives each place its words, with versions of server and library: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
+    """Return a function that names places, with versions of server and library: `nginx 1.22.1, openssl 3.0.19 ·
+    rsa-2048`.
+    """
     family = study.about.family
     versioned = [
         (name, row.coordinates[name], row.shown[name])
@@ -115,15 +118,15 @@ def place_words(study: StudyJudgement) -> PlaceWords:
 
 
 def where_words(study: StudyJudgement, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
-    """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
+    """Return the coordinates that some cells share: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
     named = {name: [study.study.named(name, value) for value in values] for name, values in where.items()}
     return where_in(study.about.family, named, most)
 
 
 def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) -> Callable[[Row], str]:
-    """Gives each row its name along these coordinates: `RSA-2048`, but `RSA-2048 · padding pss`.
+    """Return a function that names each row along these coordinates: `RSA-2048`, but `RSA-2048 · padding pss`.
 
-    Without what is as in the baseline, unless the `whole` name is wanted, and without what prevails.
+    Values of the baseline are left out, unless the `whole` name is wanted, and so are prevailing values.
     """
     place = place_words(study)
     silent = {**prevailing(study), **({} if whole else study.about.baseline)}
@@ -136,18 +139,18 @@ def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) 
 
 
 def whole_labels(study: StudyJudgement) -> Callable[[Row], str]:
-    """Gives each row the name that tells its cell from all others of the study, whatever the load."""
+    """Return a function that gives each row the name of its cell, unique in the study, whatever the load."""
     return labels(study, cell_names(study), whole=True)
 
 
 def cell_names(study: StudyJudgement) -> list[str]:
-    """The coordinates that tell the study's cells apart, whatever the load."""
+    """Return the coordinates that distinguish the study's cells, whatever the load."""
     return [n for n in varied(study) if n not in LOADS] or ["choice"]
 
 
 @once
 def prevailing(study: StudyJudgement) -> Mapping[str, Value]:
-    """The settings that nearly all cells have at their default, with that default."""
+    """Return the settings that nearly all cells have at their default, with that default."""
     rows = study.rows
     vary = varied(study)
     found: dict[str, Value] = {}
@@ -159,6 +162,6 @@ def prevailing(study: StudyJudgement) -> Mapping[str, Value]:
 
 
 def sizes_of(study: StudyJudgement, coordinates: Mapping[str, Value]) -> dict[str, Value]:
-    """The sizes at which a cost stands, without which it says nothing: all that an operation works on."""
+    """Return the sizes that an operation works on, without which its cost means nothing."""
     settings = study.about.family.settings
     return {n: v for n, v in coordinates.items() if n in settings and settings[n].is_size}

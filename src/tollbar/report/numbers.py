@@ -1,4 +1,4 @@
-"""Numbers in words, ratios, intervals, amounts and shares; and what a verdict made of them means or leaves open."""
+"""Numbers in words: ratios, intervals, amounts and shares; and the meaning of verdicts made of them."""
 
 from __future__ import annotations
 
@@ -15,83 +15,83 @@ if TYPE_CHECKING:
     from tollbar.core.stats import Interval
 
 VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
-"""A mark beside each verdict, so that a column of them reads without colour."""
+"""Mark of each verdict, so that a column of verdicts reads without colour."""
 LIMIT_MARKS: Mapping[str, str] = {"client-bound": "†", "not saturated": "‡", "contended": "§"}
-"""What stands behind requests a second and response times that something other than the server limited."""
-# Behind a number or a verdict: it is not that of quiet moments.
+"""Mark of requests a second and response times that something other than the server limited."""
+# Mark behind a number or a verdict that is not quiet.
 NOISY_MARK = "~"
 NOISY = f"{NOISY_MARK} noisy: the core was quiet too seldom"
 TOO_FEW = "[too few blocks for an interval]"
 
 
 def marked(words: str, is_noisy: bool, gap: str = "") -> str:
-    """Return the words of a number or a verdict, with a mark behind them where it is not of quiet moments."""
+    """Return the words of a number or a verdict, with a mark behind them if it is noisy."""
     return f"{words}{gap}{NOISY_MARK}" if is_noisy else words
 
 
 def ends_by(of: Interval, words: Callable[[float], str]) -> str:
-    """The two ends of an interval in these words: `[2.08, 2.12]`; or that the blocks are too few for one."""
+    """Return the two ends of an interval in these words: `[2.08, 2.12]`; or that the blocks are too few for one."""
     return f"[{words(of.low)}, {words(of.high)}]" if of.is_bounded else TOO_FEW
 
 
 def ratio_words(ratio: float) -> str:
-    """A ratio as `2.10`, `12.3` or `1,240`, and a very small one as `1/240`: three figures at the most."""
+    """Return a ratio as `2.10`, `12.3` or `1,240`, and a very small one as `1/240`: three figures at most."""
     if 0 < ratio < 0.01:
         return f"1/{ratio_words(1 / ratio)}"
     return _short(ratio) if ratio >= 1000 else units.show_ratio(ratio)
 
 
 def times(ratio: float) -> str:
-    """`× 2.10`, never broken between its two parts."""
+    """Return `× 2.10`, with a no-break space between its two parts."""
     return f"×\u00a0{ratio_words(ratio)}"
 
 
 def bracket(ratio: Interval) -> str:
-    """`[2.08, 2.12]`, or that the blocks are too few for an interval."""
+    """Return `[2.08, 2.12]`, or that the blocks are too few for an interval."""
     return ends_words(ratio.low, ratio.high)
 
 
 def interval_title(study: StudyJudgement) -> str:
-    """`96 % interval`."""
+    """Return `96 % interval`."""
     return f"{100 * study.confidence:.4g} % interval"
 
 
 def ends_words(low: float, high: float, unit: str | None = None) -> str:
-    """The two ends of an interval, of ratios if there is no unit: `[2.08, 2.12]`; or that the blocks are too few."""
+    """Return the two ends of an interval, of ratios without a unit: `[2.08, 2.12]`; or that the blocks are too few."""
     if not isfinite(high) or low <= 0:
         return TOO_FEW
     return "[" + ", ".join(ratio_words(end) if unit is None else amount(end, unit) for end in (low, high)) + "]"
 
 
 def ratio_range(ratios: Sequence[Interval]) -> str:
-    """One ratio with its interval, `× 2.10 [2.08, 2.12]`, or the least and the greatest of several."""
+    """Return one ratio with its interval, `× 2.10 [2.08, 2.12]`, or the least and the greatest of several."""
     if len(ratios) == 1:
         return f"{times(ratios[0].estimate)} {bracket(ratios[0])}"
     return times_range(min(r.estimate for r in ratios), max(r.estimate for r in ratios))
 
 
 def times_range(least: float, most: float) -> str:
-    """`× 1.14 to × 1.18`, or one of them where they read alike."""
+    """Return `× 1.14 to × 1.18`, or one of them if they are printed equally."""
     low, high = times(least), times(most)
     return low if low == high else f"{low} to {high}"
 
 
 def apart_words(ratio: float) -> str:
-    """How far a ratio is from one: `0.2 %`, and `× 2.10` from half as much again."""
+    """Return the distance of a ratio from one: `0.2 %`, or as `× 2.10` outside 0.5 to 1.5."""
     return percent_of(abs(ratio - 1)) if 0.5 < ratio < 1.5 else times(ratio)
 
 
 def repeats_words(noise: Interval) -> str:
-    """What a baseline that was measured twice came out as: `0.2 %, at most 1.4 %`."""
+    """Return the difference of a baseline that was measured twice: `0.2 %, at most 1.4 %`."""
     if not noise.is_bounded:
         return apart_words(noise.estimate)
     return f"{apart_words(noise.estimate)}, at most {apart_words(max(1 / noise.low, noise.high))}"
 
 
 def excess_words(ratio: Interval, threshold: float, noise: float | None = None) -> str:
-    """An interval that no verdict could be made of, as what it leaves open: `less by 2 to 4 %: …`.
+    """Return an undecided interval as the range that it leaves open: `less by 2 to 4 %: …`.
 
-    `noise` is how far from one noise alone may have taken the ratio, as a ratio above one.
+    `noise` is the largest ratio that noise alone may make.
     """
     low, high = ratio.low, ratio.high
     if not ratio.is_bounded:
@@ -115,7 +115,7 @@ def excess_words(ratio: Interval, threshold: float, noise: float | None = None) 
 
 
 def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
-    """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
+    """Return the range that an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
     from tollbar.analysis import Contrast, Verdict, reach
     from tollbar.core.stats import Interval
 
@@ -133,7 +133,7 @@ def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
 
 
 def verdict_meanings(found: Collection[Verdict], threshold: float) -> str:
-    """What these verdicts mean, in short: `free: no meaningful difference`."""
+    """Return the meanings of these verdicts in short: `free: no meaningful difference`."""
     from tollbar.analysis import Verdict
 
     least = percent(threshold)
@@ -147,7 +147,7 @@ def verdict_meanings(found: Collection[Verdict], threshold: float) -> str:
 
 
 def change_words(change: float) -> str:
-    """What a quantity became, of what it was: `+18 %`, `−3.2 %`, and `× 2.40` from twice and half as much."""
+    """Return a quantity over its earlier value: `+18 %`, `−3.2 %`, or as `× 2.40` outside 0.5 to 2."""
     if not 0.5 < change < 2:
         return times(change)
     if abs(change - 1) < 0.00005:
@@ -156,12 +156,12 @@ def change_words(change: float) -> str:
 
 
 def change_ends(change: Interval) -> str:
-    """The two ends of a change's interval: `[+16 %, +20 %]`."""
+    """Return the two ends of a change's interval: `[+16 %, +20 %]`."""
     return ends_by(change, change_words)
 
 
 def _percents(low: float, high: float, threshold: float) -> str:
-    """`2 to 4 %`, with as many decimals as tell the ends from each other and from what lies between them."""
+    """Return `2 to 4 %`, with the decimals that distinguish the ends from each other and from the threshold."""
     for digits in (0, 1, 2):
         ends = [f"{100 * end:.{digits}f}" for end in (low, high)]
         shares = [float(end) / 100 for end in ends]
@@ -173,17 +173,17 @@ def _percents(low: float, high: float, threshold: float) -> str:
 
 
 def percent_of(share: float) -> str:
-    """A measured share as `12 %`, `2.3 %` or `0.24 %`: two figures."""
+    """Return a measured share as `12 %`, `2.3 %` or `0.24 %`: two figures."""
     return f"{100 * share:.{0 if share >= 0.0995 else 1 if share >= 0.00995 else 2}f} %"
 
 
 def percent(share: float) -> str:
-    """A share of one as `3 %`, with as many decimals as it needs and at most two."""
+    """Return a share of one as `3 %`, with as many decimals as it needs, at most two."""
     return f"{share * 100:.2f}".rstrip("0").rstrip(".") + " %"
 
 
 def amount(value: float, unit: str = "ns") -> str:
-    """A measured value with its unit: nanoseconds per operation, bytes, or whatever the measurement says."""
+    """Return a measured value with its unit: nanoseconds per operation, bytes, or the measurement's own."""
     if unit.startswith("ns"):
         return units.show_nanoseconds(value)
     if unit in ("B", "bytes"):
@@ -196,7 +196,7 @@ def amount(value: float, unit: str = "ns") -> str:
 
 
 def signed(value_ns: float) -> str:
-    """What is added or taken away, as `+1.2 µs` or `−340 ns`."""
+    """Return a difference, as `+1.2 µs` or `−340 ns`."""
     return f"{'−' if value_ns < 0 else '+'}{amount(abs(value_ns))}"
 
 
@@ -207,12 +207,12 @@ def signed_range(values_ns: Sequence[float]) -> str:
 
 
 def figure_words(value: float) -> str:
-    """Three figures, however small: `13,700`, `0.512`, `0.0484`."""
+    """Return three figures of a number of any size: `13,700`, `0.512`, `0.0484`."""
     return _short(value) if value >= 1 else f"{value:.3g}"
 
 
 def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float, str]:
-    """What one second of CPU does at this cost: bytes where the cell has a size, else operations."""
+    """Return the work of one second of CPU at this cost: bytes if the cell has a size, else operations."""
     rate = 1e9 / cost_ns
     size = coordinates.get("bytes")
     if not isinstance(size, int):
@@ -225,28 +225,28 @@ def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float,
 
 
 def often(cost_ns: float) -> str:
-    """How many operations of this cost one second of CPU time is enough for."""
+    """Return the number of operations of this cost in one second of CPU time."""
     return _short(1e9 / cost_ns)
 
 
 def measured_words(found: Measurement) -> str:
-    """A measurement with its unit, and a mark behind it where it is limited by other than the server."""
+    """Return a measurement with its unit, and a mark behind it if something other than the server limited it."""
     mark = f"\u00a0{LIMIT_MARKS[found.limit]}" if found.limit else ""
     return amount(found.value, found.unit) + mark
 
 
 def times_exactly(ratio: float) -> str:
-    """A ratio near one, to three decimals: two would round a noise floor away."""
+    """Return a ratio near one to three decimals: two would round a noise floor away."""
     return f"×\u00a0{ratio:.3f}" if 0.5 < ratio < 2 else times(ratio)
 
 
 def bracket_exactly(ratio: Interval) -> str:
-    """`[0.998, 1.004]`, or that the blocks are too few for an interval."""
+    """Return `[0.998, 1.004]`, or that the blocks are too few for an interval."""
     return ends_by(ratio, "{:.3f}".format)
 
 
 def _short(value: float) -> str:
-    """Three figures, grouped; the digits after them are noise."""
+    """Return three figures, grouped: further digits are noise."""
     if value >= 1000:
         return f"{round(value, 3 - len(str(int(value)))):,.0f}"
     if value >= 100:

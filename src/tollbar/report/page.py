@@ -1,4 +1,4 @@
-"""The page: what is said of a run, as one value: its sections in order, of blocks that are only laid out.
+"""Page of a run, as one value: its sections in order, made of blocks that are only laid out.
 
 HTML has all of it; terminal and Markdown have the brief form of each study.
 """
@@ -64,45 +64,45 @@ from tollbar.results import Run
 from tollbar.study import ASKED
 from tollbar.study.definition import QUICK_CHUNK_S, QUICK_ROUNDS
 
-# More findings than these would keep the chart from the first screen.
+# More findings than these would push the chart off the first screen.
 MOST_SAID = 2
 MORE = "`tollbar judge RUN --all`, or the report"
-# Commands that measure and take a seed. `upgrade` is none of them: it fetches and loads the packages that it names.
+# Commands that measure and take a seed. `upgrade` is excluded: it downloads and loads the packages that it names.
 REPEATABLE = ("run", "ask", "choose")
 RECORDED = "The run records the first command. Studies, libraries and roles that a command names may start programs."
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the page's contents: where it leads, and what is found there."""
+    """Line of the page's contents: its target, and a summary of the target."""
 
     name: str
     title: str
     says: Sequence[Block] = ()
     parts: Sequence[Entry] = ()
-    """The sections in it."""
+    """Sections within the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is said of a run, or in answer to a decision."""
+    """Page of a run, or of the answer to a decision."""
 
     name: str
-    """What stands in its window's title."""
+    """Title of the window."""
     title: str
     note: str
     contents: Sequence[Entry]
-    """None, where there is little."""
+    """Contents; empty for a short page."""
     sections: Sequence[Section | Listing]
     answers: Sequence[Entry] = ()
-    """A line for each question, then one for each source; none, of a page of one study."""
+    """Lines for the questions, then for the sources; empty for a page of one study."""
 
 
 def page(judgement: Judgement) -> Page:
-    """The whole page, as HTML has it."""
+    """Return the whole page, as HTML has it."""
     sources, studies = together(judgement), judgement.studies
     answers = [whole_answer(study) for study in studies]
-    # What tests the lab is no question of security: it comes last.
+    # Self-tests of the lab are not about security, and come last.
     ordered = sorted(zip(studies, answers, strict=True), key=lambda one: one[0].about.family.is_self_test)
     entries = [
         *(Entry(_study_name(study), study.about.question, [said.choices]) for study, said in ordered),
@@ -133,24 +133,21 @@ def page(judgement: Judgement) -> Page:
 
 
 def briefs(judgement: Judgement, *, everything: bool = False) -> tuple[Brief, ...]:
-    """The brief form of each study, in the run's order; with all rows, or as many as a screen has."""
+    """Return the brief form of each study, in the run's order; with all rows, or as many as a screen has."""
     return tuple(_brief(judgement, study, None if everything else ROWS_SHOWN) for study in judgement.studies)
-
-
-# Names, which links lead to.
 
 
 B = TypeVar("B", bound=Block)
 
 
 def linked(block: B, at: str, taken: set[str]) -> B:
-    """The same with a name for each section and each table's row in it, made of their own words."""
+    """Return the block with a name for each section and each table's row in it, made of their own words."""
     if isinstance(block, Section):
         name = block.name or _free(f"{at}-{slug(block.title)}", taken)
         return replace(block, name=name, blocks=tuple(linked(inside, name, taken) for inside in block.blocks))
     if isinstance(block, Listing):
         name = block.name or _free(f"{at}-{slug(block.title)}", taken)
-        # Of a listing that a page has in another form only that form is linked to.
+        # If a page has a listing in another form, only that form is linked to.
         tables = block.tables if block.whole else [linked(table, name, taken) for table in block.tables]
         return replace(block, name=name, tables=tables, whole=[linked(one, name, taken) for one in block.whole])
     if isinstance(block, Folded | Boxed):
@@ -165,7 +162,7 @@ def linked(block: B, at: str, taken: set[str]) -> B:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, or where it is taken the first of `name-2`, `name-3` … that is not."""
+    """Return the name, or if it is taken the first free one of `name-2`, `name-3` …"""
     found = next(one for one in chain([name], (f"{name}-{n}" for n in count(2))) if one not in taken)
     taken.add(found)
     return found
@@ -185,7 +182,7 @@ def _study_name(study: StudyJudgement) -> str:
     return f"study-{study.about.name}"
 
 
-# One study, in the order of a reader's doubts.
+# Sections of one study are in the order of a reader's doubts.
 
 
 def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section:
@@ -196,7 +193,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
         factors_listing(study),
         scaling_listing(study, judgement.run.fingerprint),
         roles_listing(study, judgement.run),
-        # Cells of all combinations are no alternatives.
+        # Cells of all combinations are not alternatives.
         None if told_apart(study) else uses_listing(study),
         effects_section(study),
         strength_section(study, at),
@@ -225,7 +222,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
 def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -> Iterator[Block]:
     first, *rest = said.says
     yield Paragraph(first, "answer")
-    # Where there are several studies these stand at the head of the page, if there is room.
+    # With several studies these are at the head of the page, if there is room.
     yield replace(said.choices, says="")
     yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
     if len(rest) > MOST_SAID:
@@ -252,9 +249,6 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
     yield Items(study.about.notes)
 
 
-# The end of the page.
-
-
 def _how(judgement: Judgement) -> Iterator[Block]:
     run = judgement.run
     page = "" if run.version == __version__ else f" This page was made with Tollbar {__version__}."
@@ -277,9 +271,6 @@ def _again(run: Run) -> tuple[Block, ...]:
     found = commands(run)
     recorded = [Paragraph(RECORDED, "note")] if _same_run(run) in found.values() else []
     return Paragraph(seed, "note"), *recorded, Commands(found)
-
-
-# The brief form.
 
 
 def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Brief:
@@ -316,7 +307,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
     return Brief(
         study.about.question,
         first,
-        # Those of factors stand with their tables.
+        # Paragraphs on factors are with their tables.
         () if told_apart(study) else paragraphs,
         [how(study), *([f"In every row: {main.alike}"] if main.alike else [])],
         listings,
@@ -329,11 +320,8 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
     )
 
 
-# What the page says of the study as a whole.
-
-
 def meanings(study: StudyJudgement) -> str:
-    """What the words beside the rows mean, and what goes without saying."""
+    """Return the meanings of the words next to the rows, and of values left out of names."""
     family, vary = study.about.family, varied(study)
     settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
     means = [f"{column_title(family, n)}: {s.title}" for n, s in settings]
@@ -344,13 +332,13 @@ def meanings(study: StudyJudgement) -> str:
 
 
 def how(study: StudyJudgement) -> str:
-    """What the ratios are of, against what, and how sure they are."""
+    """Return the cost and the baseline of the ratios, and their certainty."""
     about = study.about
     baseline = ", ".join(
         named_value(about.family, n, study.study.named(n, v), Form.QUESTION) for n, v in about.baseline.items()
     )
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
-    # Without A/A pairs nothing is known of the noise: a warning says so.
+    # Without A/A pairs the noise is unknown, and a warning reports that.
     repeats = [] if study.noise is None else [f"what was measured twice differed by {repeats_words(study.noise)}"]
     said = (
         f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
@@ -363,13 +351,13 @@ def how(study: StudyJudgement) -> str:
 
 
 def moments_words(study: StudyJudgement) -> str:
-    """Which moments the study's ratios are of: where not one of them is quiet, none is called so."""
+    """Return `noisy` if all of the study's ratios are noisy, else `quiet`."""
     found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
     return str(Moments.ALL if found == {Moments.ALL} else Moments.QUIET)
 
 
 def quiet_share_words(study: StudyJudgement) -> str:
-    """How much of its time the core was quiet: `the core was quiet 87 % of the time`."""
+    """Return the share of time in which the core was quiet: `the core was quiet 87 % of the time`."""
     share = study.trust.quiet_share
     if share is None:
         return "no probe shares the core that is measured: all is noisy"
@@ -383,7 +371,7 @@ def _time(seconds: float) -> str:
 
 
 def blocks_and_chunks(study: StudyJudgement) -> str:
-    """One study's method in a line."""
+    """Return one study's method in a line."""
     about, looks = study.about, study.study.interim_looks
     done = max((m.blocks for m in study.measurements), default=0)
     looked = f", judged after {enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
@@ -397,9 +385,9 @@ def blocks_and_chunks(study: StudyJudgement) -> str:
 
 
 def commands(run: Run) -> dict[str, str]:
-    """The commands that do it again, by what each does."""
+    """Return the commands that repeat the run or use it, by their purpose."""
     parts = run.directory.parts
-    # A report is handed on, and where a home directory lies is the user's own business.
+    # A report may be published, and must not reveal where a home directory is.
     path = pasted("/".join(parts[-2:]) if run.directory.is_absolute() else run.directory)
     found = {
         "The same run, the same order": _same_run(run),
@@ -407,12 +395,12 @@ def commands(run: Run) -> dict[str, str]:
         "Compare with another run": f"tollbar compare {path} OTHER-RUN",
         "The numbers as a file": f"tollbar export {path} --format csv",
     }
-    # A pasted control character ends the quotes that it is in.
+    # A pasted control character would end the quotes around it.
     return {what: command for what, command in found.items() if command and command.isprintable()}
 
 
 def _same_run(run: Run) -> str:
-    """The command that the run records, with its seed. Empty if it is none of Tollbar's: readers paste it."""
+    """Return the command that the run records, with its seed; empty for a foreign command, because readers paste it."""
     command = list(run.command) or ["tollbar", "run"]
     if command[:1] != ["tollbar"] or command[1:2] not in [[name] for name in REPEATABLE]:
         return ""

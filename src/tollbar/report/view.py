@@ -1,7 +1,7 @@
-"""One view of an analysed study: what is derived of it for showing is made once, and kept with it.
+"""View of an analysed study: values derived for the report, made once and kept with the study.
 
-Page, terminal, Markdown, JSON and the words of decisions show the same study, and each needs the same names, places
-and sentences. Whatever is decorated with `once` is made for the first of them.
+Page, terminal, Markdown, JSON and the words of decisions show the same study, and need the same names, places and
+sentences. Functions decorated with `once` are run for the first of them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    # What measures nothing is answered without the judge, which takes longer to import than all else.
+    # Answers without measurements do without the judge, which takes longer to import than all else.
     from tollbar.analysis import StudyJudgement
 
 T = TypeVar("T")
 
 
 def once(make: Callable[[StudyJudgement], T]) -> Callable[[StudyJudgement], T]:
-    """Have a value made once for each study. Nobody changes it: all that show the study have the same one."""
+    """Make a function run once for each study. Its value must not be changed, because all users share it."""
 
     @wraps(make)
     def made(study: StudyJudgement) -> T:

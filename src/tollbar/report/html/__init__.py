@@ -1,7 +1,7 @@
-"""The report: one self-contained HTML file, in the order of a reader's doubts.
+"""HTML report: one self-contained file, in the order of a reader's doubts.
 
-Charts, their runtime and the data are inside the file; it asks no network for anything. The package `present` says
-what stands in it, the templates lay that out, and they and Vega's runtime are loaded only when a report is written.
+Charts, their runtime and the data are inside the file; it makes no network requests. The package `report` provides the
+content and the templates lay it out; they and Vega's runtime are loaded only when a report is written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["write", "write_page"]
 
 
 def write(judgement: Judgement, to: Path | None = None) -> Path:
-    """Write the report of a run to a file that a user names, or else into its directory, and return where it is.
+    """Write the report of a run to a file that the user names, or else into its directory, and return its path.
 
-    It is there whole or not at all. Raises TollbarError if the charts cannot be made.
+    The file is written whole or not at all. Raises TollbarError if the charts cannot be made.
     """
     path = to or judgement.run.directory / "report.html"
     _write(present.page(judgement), path, write_named if to else write_atomically)
@@ -28,7 +28,7 @@ def write(judgement: Judgement, to: Path | None = None) -> Path:
 
 
 def write_page(said: present.Page, path: Path) -> None:
-    """Write a page to a file that a user names, whole or not at all.
+    """Write a page to a file that the user names, whole or not at all.
 
     Raises TollbarError if its charts cannot be made.
     """

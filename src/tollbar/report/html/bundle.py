@@ -1,4 +1,4 @@
-"""The charts' runtime, Vega and its companions as one script, made once and kept in the user's cache."""
+"""Runtime of the charts, Vega and its companions as one script, made once and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from importlib.metadata import version
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import cache_folder, write_atomically
 
-# The Vega-Lite that the templates in `charts/` are written for.
+# Vega-Lite version that the templates in `charts/` are written for.
 VEGA_LITE = "6.4"
 
-# Making the bundle starts a JavaScript engine of some 150 MB: in a child it is gone when the child is.
+# Making the bundle starts a JavaScript engine of some 150 MB: a child frees it when it ends.
 _MAKE = """import sys, vl_convert
 sys.stdout.buffer.write(vl_convert.javascript_bundle(vl_version=sys.argv[1]).encode())"""
 
 
 def script() -> str:
-    """The runtime as JavaScript, fit for a script element. Raises TollbarError if it cannot be made."""
+    """Return the runtime as JavaScript, safe in a script element. Raises TollbarError if it cannot be made."""
     name = f"vega-{VEGA_LITE}-vl-convert-{version('vl-convert-python')}.js"
     with suppress(OSError, RuntimeError, UnicodeDecodeError):
         kept = (cache_folder() / name).read_text("utf-8")
         if kept:
             return kept
     made = _make()
-    # A cache that cannot be written costs two seconds the next time, and nothing else.
+    # A cache that cannot be written only costs two seconds the next time.
     with suppress(OSError, RuntimeError):
         cache_folder().mkdir(parents=True, exist_ok=True)
         write_atomically(cache_folder() / name, made)
@@ -39,7 +39,7 @@ def _make() -> str:
     if child.returncode != 0 or "vegaEmbed" not in made:
         last = child.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise TollbarError(f"the charts' runtime could not be made: {''.join(last) or 'no output'}")
-    # Either would end or confuse the script element that the runtime is put into.
+    # Either would end or confuse the script element that contains the runtime.
     if "</script" in made.lower() or "<!--" in made:
         raise TollbarError("the charts' runtime holds text that would end its script element")
     return made

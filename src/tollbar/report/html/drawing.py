@@ -1,4 +1,4 @@
-"""Drawing: from a chart's data to its Vega-Lite specification, which is a template of JSON in `charts/`."""
+"""Drawing: from a chart's data to its Vega-Lite specification, by a JSON template in `charts/`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tollbar.report.standings import STANDINGS, standing_words
 Spec = dict[str, Any]
 
 ROW_PX = 22
-# A row whose label has a second line.
+# Height of a row whose label has a second line.
 TALL_ROW_PX = 34
 
 
 def spec_of(data: object) -> Spec:
-    """The chart that shows these data, without a title."""
+    """Return the specification of the chart for these data, without a title."""
     name, values = _CHARTS[type(data)]
     written = _templates().get_template(f"{name}.json.jinja").render(chart=data, **values(data))
     spec: Spec = json.loads(written)
@@ -36,7 +36,7 @@ def spec_of(data: object) -> Spec:
 
 @cache
 def _templates() -> Environment:
-    # What comes from outside is written by `tojson`; the page escapes the whole once more.
+    # Outside texts are written by `tojson`; the page escapes the whole again.
     templates = Environment(
         loader=PackageLoader("tollbar.report.html", "charts"), autoescape=False, undefined=StrictUndefined
     )
@@ -64,7 +64,7 @@ def _dot(dot: Dot, scale: Scale) -> Mapping[str, object]:
         "label": dot.label,
         "note": dot.note,
         "value": _short(dot.value),
-        # An interval that reaches zero has no place on a log axis: it ends at the frame.
+        # An interval that reaches zero cannot be drawn on a log axis: it ends at the frame.
         "low": None if dot.low is None else _short(max(dot.low, scale.low)),
         "high": None if dot.high is None else _short(min(dot.high, scale.high)),
         "decided": dot.decided,
@@ -115,7 +115,7 @@ def _bars(data: Bars) -> Mapping[str, object]:
 def _timeline(data: Timeline) -> Mapping[str, object]:
     parts = {part: number for number, part in enumerate(data.parts)}
     return {
-        # Short names: of many points they are most of the weight.
+        # Short names, because with many points they are most of the size.
         "rows": [
             {"op": number, "at": round(number + moment.at, 3), "ns": round(float(f"{paid:.4g}"), 1), "by": parts[part]}
             for number, phase in enumerate(data.phases)
@@ -131,7 +131,7 @@ def _timeline(data: Timeline) -> Mapping[str, object]:
 
 
 def _strength(data: Strengths) -> Mapping[str, object]:
-    # Room below the lowest name, so that it does not stand on the axis.
+    # Room below the lowest name, so that it does not touch the axis.
     low = data.scale.low * (data.scale.low / data.scale.high) ** (LINE_PX / HEIGHT_PX)
     scale = replace(data.scale, low=low)
     columns = Columns.of(data.points)
@@ -160,7 +160,7 @@ def _waterfall(data: Waterfall) -> Mapping[str, object]:
             {"label": s.label, "from": _short(s.start), "to": _short(s.end), "kind": s.kind, "note": s.note}
             for s in steps
         ],
-        # What was not told is hollow.
+        # Undecided remainders are hollow.
         "colours": [*(palette.part_colour(i) for i in range(3)), "transparent"],
         "strokes": [*(["transparent"] * 3), palette.part_colour(2)],
         "height": ROW_PX * len(steps),
@@ -168,11 +168,11 @@ def _waterfall(data: Waterfall) -> Mapping[str, object]:
 
 
 def _short(value: float | None) -> float | None:
-    """To five figures: more are noise, and weigh."""
+    """Return a number to five figures: further ones are noise, and add size."""
     return None if value is None else float(f"{value:.5g}")
 
 
-# By the type of a chart's data, its template and what the template needs beside the data.
+# Template of each type of data, with a function for the values that the template needs in addition.
 _CHARTS: Mapping[type, tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     Dots: ("dots", _dots),
     Curves: ("curves", _curves),

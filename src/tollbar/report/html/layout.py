@@ -1,4 +1,4 @@
-"""Layout inside charts: where a logarithmic axis is labelled, and where names stand beside points."""
+"""Layout inside charts: labels of logarithmic axes, and places of names next to points."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import ceil, exp, floor, log, log10
 
 from tollbar.report.chart import Point, Scale
 
-# Of the strength chart.
+# Height of the strength chart.
 HEIGHT_PX = 280
 # Twelve-pixel type with a little leading, its mean letter, and a point with the room around it.
 LINE_PX, LETTER_PX, MARK_PX = 14, 6.5, 10
-# More levels of strength than this and their names need the page's whole width.
+# With more levels of strength than this, names need the page's whole width.
 MOST_LEVELS = 5
-# About what the plot has of a page's width, alone and beside another.
+# Approximate width of the plot, alone and next to another.
 WIDE_PX, NARROW_PX = 1000, 430
 
 # From few to many labels a decade; all are numbers that a reader halves and doubles easily.
@@ -29,22 +29,22 @@ FEWEST_TICKS, MOST_TICKS = 4, 8
 
 
 def ticks(scale: Scale) -> tuple[float, ...]:
-    """Where this axis is labelled: sizes in memory at powers of two."""
+    """Return the labels of this axis: sizes in memory at powers of two."""
     return _binary_ticks(scale.low, scale.high) if scale.unit == "B" else log_ticks(scale.low, scale.high)
 
 
 def log_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Where a log axis is labelled: at the roundest numbers that give four labels or more."""
+    """Return the labels of a log axis: the roundest numbers that give four labels or more."""
     exponents = range(floor(log10(low)), ceil(log10(high)) + 1)
     for digits in _DIGITS:
         round_ones = [float(f"{d * 10.0**e:.6g}") for e in exponents for d in digits]
         inside = tuple(t for t in round_ones if low <= t <= high)
         if len(inside) >= FEWEST_TICKS:
             every = ceil(len(inside) / MOST_TICKS)
-            # Thinned so that one, where it is there, keeps its label.
+            # Thinned so that 1, if it is there, keeps its label.
             first = inside.index(1.0) % every if 1.0 in inside else 0
             return inside[first::every]
-    # Less than half a decade: even steps are as good as any.
+    # In less than half a decade even steps are as good as any.
     rough = (high - low) / MOST_TICKS
     step = next(d * 10.0 ** floor(log10(rough)) for d in (1, 2, 5, 10) if d * 10.0 ** floor(log10(rough)) >= rough)
     return tuple(round(i * step, 10) for i in range(ceil(low / step), floor(high / step) + 1))
@@ -57,13 +57,13 @@ def _binary_ticks(low: float, high: float) -> tuple[float, ...]:
 
 
 def needs_width(letters: int, levels: int) -> bool:
-    """Whether names of so many letters at so many levels need the page's whole width."""
+    """Return whether names of this number of letters at this number of levels need the page's whole width."""
     return levels > MOST_LEVELS or letters * LETTER_PX > NARROW_PX / levels
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where the levels stand, in steps and in pixels, so that the names of the last ones have room too."""
+    """Places of the levels, in steps and in pixels, so that the names of the last ones have room too."""
 
     levels: Sequence[int]
     padding: float
@@ -81,7 +81,7 @@ class Columns:
 
 
 def spread(points: Sequence[Point], columns: Columns, scale: Scale) -> list[float]:
-    """Where each point's name stands: at the point, or at the nearest height where it covers nothing else."""
+    """Return the height of each point's name: at the point, or the nearest height without overlap."""
     px = HEIGHT_PX / log(scale.high / scale.low)
     marks = [(columns.levels.index(p.bits) * columns.step_px, log(p.cost / scale.low) * px) for p in points]
     # Each taken place as left, right and middle height, from the bottom of the plot.

@@ -1,4 +1,4 @@
-"""The page as a whole: the templates that lay it out, and the drawings that they place."""
+"""Whole page: the templates that lay it out, and the drawings that they place."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tollbar.report.html.drawing import Spec
 from tollbar.report.html.layout import needs_width
 from tollbar.report.page import Page
 
-# Names longer than this beside the rows leave too little of half a page.
+# Names longer than this next to the rows leave too little of half a page.
 MOST_LETTERS = 34
 
 
 def html(said: Page) -> str:
-    """The whole document. Raises TollbarError if the charts' runtime cannot be made."""
+    """Return the whole document. Raises TollbarError if the charts' runtime cannot be made."""
     drawn: dict[str, Spec] = {}
-    # Of a block's own, before that of all pages, which says that the page is ready.
+    # Scripts of blocks, before that of all pages, which marks the page as ready.
     scripts: dict[str, None] = {}
 
     def placed(chart: Chart) -> str:
         name = f"chart-{len(drawn) + 1}"
-        # Vega writes the description onto the drawing itself, where a screen reader meets it.
+        # Vega writes the description onto the drawing itself, where screen readers find it.
         drawn[name] = {"description": chart.description, **drawing.spec_of(chart.data)}
         return name
 
@@ -56,7 +56,7 @@ def html(said: Page) -> str:
         "part_colour": palette.part_colour,
     }
     templates.globals["standings"] = list(Standing)
-    # The body first: it is what places the drawings.
+    # The body first, because it places the drawings.
     laid_out = templates.get_template("blocks.html.jinja").module.laid_out  # type: ignore[attr-defined]
     main = laid_out(said.sections, 2)
     text = templates.get_template("page.html.jinja").render(
@@ -69,12 +69,12 @@ def html(said: Page) -> str:
         # A page without charts needs no runtime.
         runtime=Markup(bundle.script() if drawn else ""),
     )
-    # Scripts have tabs.
+    # Scripts contain tabs.
     return "\t".join(map(printable, text.split("\t")))
 
 
 def classes(of: Figures) -> str:
-    """The classes of the stylesheet by which panels are laid out."""
+    """Return the classes of the stylesheet that lay out panels."""
     if of.layout == "panels strength":
         levels = {point.bits for chart in of.charts if isinstance(chart.data, Strengths) for point in chart.data.points}
         return f"{of.layout} wide" if needs_width(of.letters, len(levels)) else of.layout
@@ -82,17 +82,17 @@ def classes(of: Figures) -> str:
 
 
 def data(name: str) -> str:
-    """A file of this package."""
+    """Return the text of a file of this package."""
     return (files(__package__) / name).read_text("utf-8")
 
 
 def marked(value: object) -> Markup:
-    """The text escaped, with what stands between backticks as code: families and studies write it so."""
+    """Return the text escaped, with text between backticks as code, as families and studies write it."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(value))))
 
 
 def script_json(value: object) -> Markup:
-    """JSON that may stand in a script element, whatever texts it holds."""
+    """Return JSON that is safe in a script element, whatever texts it contains."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # The line separators are text in JSON and line ends in older JavaScript.
     for character in "<>&\u2028\u2029":

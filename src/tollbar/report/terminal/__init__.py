@@ -1,6 +1,6 @@
-"""The terminal: data to standard output, messages to standard error, readable without colour.
+"""Terminal output: data to standard output, messages to standard error, readable without colour.
 
-`progress` is imported by what measures: an answer shows none.
+`progress` is imported only by commands that measure.
 """
 
 from tollbar.report.terminal.markdown import show_brief_markdown, show_comparison_markdown, show_markdown

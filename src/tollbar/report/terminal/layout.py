@@ -1,4 +1,4 @@
-"""Tables as lines of a terminal: whole where there is room, else without what matters least, else stacked.
+"""Tables as lines of a terminal: whole if there is room, else without the least important columns, else stacked.
 
 No cell is ever cut: a column leaves as a whole, or a row takes two lines, the first of which has its name.
 """
@@ -19,12 +19,12 @@ from tollbar.report.blocks import Column, Table, TableCell
 GAP = "  "
 INDENT = " "
 NOTE_INDENT = "     "
-# Letters, which a bar fills by halves: as long as it may be on either side of the middle.
+# Letters, which a bar fills by halves: its largest length on either side of the middle.
 HALF_BAR = 6
 BAR_WIDTH = 2 * HALF_BAR + 1
-# In less than this, rows stack rather than lose more than their bars.
+# Below this width, rows are stacked rather than lose more than their bars.
 STACKS_BELOW = 100
-# The words say it all; colour only helps the eye.
+# Colours of words, which carry the meaning alone.
 STYLES: Mapping[str, str] = {
     "costs": "red",
     "free": "cyan",
@@ -34,14 +34,14 @@ STYLES: Mapping[str, str] = {
     "cannot tell": "yellow",
 }
 GOOD_OR_BAD = {True: "green", False: "red"}
-# Settings' values that say nothing without the setting's name.
+# Values that need the name of their setting.
 BARE = ("on", "off", "yes", "no")
 
 
 def lines(tables: Sequence[Table], width: int) -> Iterator[Text]:
-    """The lines of tables that have the same columns, one below the other, none wider than `width`.
+    """Yield the lines of tables with the same columns, one below the other, none wider than `width`.
 
-    Each table's caption stands above its rows. A line that cannot be shorter, a word or a number by itself, may be
+    Each table's caption is above its rows. A line that cannot be shorter, such as a single word or number, may be
     wider: nothing is cut.
     """
     rows = [row for table in tables for row in table.rows]
@@ -59,7 +59,7 @@ def lines(tables: Sequence[Table], width: int) -> Iterator[Text]:
 
 
 def parts(table: Table, width: int) -> list[Table]:
-    """The table, or as many tables with some of its columns each as it takes for none to be wider than `width`."""
+    """Return the table, or several with some of its columns each, so that none is wider than `width`."""
     names = [n for n, column in enumerate(table.columns) if column.names]
     found: list[list[int]] = [[]]
     for number in (n for n in range(len(table.columns)) if n not in names):
@@ -70,7 +70,7 @@ def parts(table: Table, width: int) -> list[Table]:
 
 
 def fits(table: Table, width: int) -> bool:
-    """Whether all of a table has room, each row in one line."""
+    """Return whether all of a table has room, each row in one line."""
     return _Layout(table.columns, table.rows, (), False, width).width <= width
 
 
@@ -80,7 +80,7 @@ def _of(table: Table, columns: Sequence[int]) -> Table:
 
 
 def _chosen(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], width: int) -> _Layout:
-    """The first layout that fits, from a whole table on; where none does, the one that asks for the least room."""
+    """Return the first layout that fits, from a whole table on; if none fits, the one that needs the least room."""
     leaving = sorted({column.leaves for column in columns if column.leaves is not None})
     flat = [_Layout(columns, rows, leaving[:gone], False, width) for gone in range(len(leaving) + 1)]
     stacked = [_Layout(columns, rows, leaving[:gone], True, width) for gone in range(len(leaving) + 1)]
@@ -90,7 +90,7 @@ def _chosen(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], widt
 
 @dataclass(frozen=True)
 class _Layout:
-    """One way to lay out a table: without the columns that have `gone`, its rows in one line or stacked."""
+    """Layout of a table: without the columns that have `gone`, its rows in one line or stacked."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[TableCell]]
@@ -100,7 +100,7 @@ class _Layout:
 
     @cached_property
     def shown(self) -> list[int]:
-        """Which columns stand in the line of figures."""
+        """Columns in the line of figures."""
         return [
             number
             for number, column in enumerate(self.columns)
@@ -149,7 +149,7 @@ class _Layout:
         return line
 
     def _name(self, row: Sequence[TableCell]) -> str:
-        """`tls-1.3 · nginx 1.22.1 · users 5`: what a heading would have said stands before what is not plain."""
+        """Return `tls-1.3 · nginx 1.22.1 · users 5`: the heading precedes values that need it."""
         said = []
         for number, (column, cell) in enumerate(zip(self.columns, row, strict=True)):
             if column.names and cell.says:
@@ -158,11 +158,11 @@ class _Layout:
         return " · ".join(said) + self._stays(row)
 
     def _has_words(self, number: int) -> bool:
-        """Whether any row says anything in this column: a heading over nothing is left out."""
+        """Return whether any row has text in this column: a heading over nothing is left out."""
         return any(row[number].says or row[number].bar is not None for row in self.rows)
 
     def _stays(self, row: Sequence[TableCell]) -> str:
-        """What remains, behind the name, of columns that have gone."""
+        """Return the remains, behind the name, of columns that have gone."""
         kept = [
             cell.stays
             for column, cell in zip(self.columns, row, strict=True)
@@ -179,7 +179,10 @@ class _Layout:
 
 
 def drawn(share: float) -> str:
-    """To the right for dearer, to the left for cheaper; the middle is ×1. In halves of a letter, rounded."""
+    """Return the bar of a share: to the right for more expensive, to the left for cheaper; the middle is ×1.
+
+    Drawn in halves of a letter, rounded.
+    """
     halves = round(abs(share) * 2 * HALF_BAR)
     whole, half = divmod(halves, 2)
     if share < 0:
@@ -198,8 +201,8 @@ def _is_bare(value: str) -> bool:
 
 
 def _wrapped(text: Text, width: int, indent: str) -> Iterator[Text]:
-    """The text in lines of this width at most, broken at spaces; a word that is longer stands by itself."""
-    # Lines after the first are set in, so that a long name is not read as two rows.
+    """Return the text in lines of this width at most, broken at spaces; a longer word has a line of its own."""
+    # Further lines are indented, so that a long name does not look like two rows.
     found = textwrap.wrap(
         text.plain,
         width,

@@ -1,4 +1,4 @@
-"""What a run says as Markdown, for a pull request: the terminal's tables, with every column."""
+"""Markdown of a run, for a pull request: the terminal's tables, with every column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
-    """Prints what was published and what became of it, then every study's answer, as Markdown."""
+    """Print published claims and their results, then every study's answer, as Markdown."""
     from tollbar.report.page import briefs
     from tollbar.report.sections.published import source_listing, together
 
@@ -27,14 +27,14 @@ def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
 
 
 def show_brief_markdown(brief: Brief) -> None:
-    """Prints what is said of a study, or in answer to a decision, as Markdown."""
+    """Print the brief form of a study, or of the answer to a decision, as Markdown."""
     print_markdown(_brief(brief))
 
 
 def show_comparison_markdown(
     comparison: Comparison, notes: Sequence[str] = (), headlines: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> None:
-    """Prints two runs' costs and ratios side by side as Markdown, behind what each run found of the study."""
+    """Print two runs' costs and ratios side by side as Markdown, after each run's headline of the study."""
     from tollbar.report.changes import comparison_notes, comparison_tables
 
     for study, table in comparison_tables(comparison).items():
@@ -45,13 +45,13 @@ def show_comparison_markdown(
 
 
 def print_markdown(lines: Iterable[str]) -> None:
-    """Prints lines as they are, for another program to lay out."""
+    """Print lines unchanged, for another program to lay out."""
     for line in lines:
         print_plain(line)
 
 
 def table_lines(tables: Sequence[Table], heads: str = "") -> Iterator[str]:
-    """One Markdown table of tables that have the same columns; their captions stand in a column of their own."""
+    """Yield one Markdown table of tables with the same columns; their captions have a column of their own."""
     tables = [table for table in tables if table.rows]
     if not tables:
         return

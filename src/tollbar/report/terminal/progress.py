@@ -1,4 +1,4 @@
-"""Progress: what is being measured, and how long it will take yet."""
+"""Progress of a measurement, and the remaining time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tollbar.report.terminal.streams import say, stderr
 
 T = TypeVar("T")
 
-# Often enough that a log shows life, seldom enough that it stays readable.
+# Frequent enough that a log shows activity, rare enough that it stays readable.
 SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
-    """A live bar on a terminal, a line now and then elsewhere."""
+    """Live bar on a terminal; a line now and then elsewhere."""
 
     def __init__(self) -> None:
         self._bar = Bar(
-            # A study is named by its user, and its name is no markup.
+            # Users name studies, and the names must not be read as markup.
             TextColumn("  {task.description:<10}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),
-            # What has no room is cut: it is a row of the report later.
+            # Text without room is cut; the report has it as a row later.
             TextColumn(
                 "{task.fields[now]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
             ),
@@ -55,7 +55,7 @@ class Progress:
             self._bar.stop()
 
     def several(self, rows: Mapping[str, tuple[int, int | None, str]]) -> None:
-        """Shows how far several are that are under way together: done, of how many where that is known, and what of."""
+        """Show the progress of several concurrent tasks: steps done, their number if known, and the current one."""
         now = time.monotonic()
         if self._live:
             for name in {*self._rows} - {*rows}:
@@ -70,7 +70,7 @@ class Progress:
             self._last_line = now
 
     def follow(self, what: str, steps: Iterable[T], total: int, names: Sequence[str] = ()) -> Iterator[T]:
-        """Hands on the steps, and shows how many are done, how long the rest will take, and which is under way.
+        """Yield the steps, and show how many are done, the remaining time, and the current one.
 
         `names` are those of the steps, in their order.
         """

@@ -1,4 +1,4 @@
-"""The two streams: data to standard output, messages to standard error."""
+"""Output streams: data to standard output, messages to standard error."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rich.segment import Segment
 
 from tollbar.core.errors import TollbarError, printable
 
-# What a log is read in.
+# Width for reading a log.
 WIDTH_UNKNOWN = 120
 # `--verbose` sets it, so that all parts of a command see it.
 VERBOSE = "TOLLBAR_VERBOSE"
 
 
 class _Console(Console):
-    """A console to which only Tollbar's own styles and movements go: no text that is shown steers the terminal."""
+    """Console with only Tollbar's own styles and movements: no printed text controls the terminal."""
 
     def __init__(self, **options: Any) -> None:
-        # Rich ends in an error for digits that `int` does not take, such as `²` or more than 4,300 of them.
+        # Rich fails on digits that `int` does not accept, such as `²` or more than 4,300 of them.
         sizes = {name for name in ("COLUMNS", "LINES") if _size(name) is None}
         known = {name: value for name, value in os.environ.items() if name not in sizes}
         super().__init__(highlight=False, _environ=known, **options)
@@ -39,22 +39,22 @@ class _Console(Console):
 
 @cache
 def stdout() -> Console:
-    """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
+    """Return the console for data: wide if it is not a terminal, so that nothing a program reads is wrapped."""
     console = _Console()
     return console if console.is_terminal else _Console(width=200)
 
 
 def _size(name: str) -> int | None:
-    """Return the size of the terminal in a variable of the environment; None where it holds no number above 0."""
+    """Return the size of the terminal in a variable of the environment; None if it is not a number above 0."""
     value = os.environ.get(name, "")
     return int(value) if re.fullmatch("0*[1-9][0-9]{0,5}", value) else None
 
 
 def table_width() -> int:
-    """How many letters wide tables may be: what `COLUMNS` says, the terminal's own width, or that of a wide one."""
+    """Return the width of tables in letters: that of `COLUMNS`, of the terminal, or of a wide one."""
     if (given := _size("COLUMNS")) is not None:
         return given
-    # Into a pipe as into a file: a pager shows it on the terminal that the messages go to.
+    # A pipe may lead to a pager, which shows the text on the terminal of the messages.
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
             if stream is not None and (found := os.get_terminal_size(stream.fileno()).columns):
@@ -66,17 +66,17 @@ def table_width() -> int:
 
 @cache
 def stderr() -> Console:
-    """For messages."""
+    """Return the console for messages."""
     return _Console(stderr=True, soft_wrap=True)
 
 
 def print_plain(text: str) -> None:
-    """Prints a text as it is to standard output, for another program to lay out, or for the user to copy."""
+    """Print a text unchanged to standard output, for another program to lay out, or for the user to copy."""
     print(printable(text))
 
 
 def print_json(value: object) -> None:
-    """Prints one document, and nothing else, to standard output."""
+    """Print one document, and nothing else, to standard output."""
     print(json.dumps(value, indent=1, allow_nan=False))
 
 
@@ -97,12 +97,12 @@ def say_detail(text: str) -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Prints a message."""
+    """Print a message."""
     stderr().print(escape(_indented(text)), style=style)
 
 
 def say_error(error: TollbarError) -> None:
-    """Prints what is wrong, where, and what to try."""
+    """Print the fault, its place, and the hint."""
     where = f"{error.where}: " if error.where else ""
     stderr().print(f"[bold red]error:[/] {escape(_indented(where + error.what))}")
     if error.hint:
@@ -110,12 +110,12 @@ def say_error(error: TollbarError) -> None:
 
 
 def _indented(text: str) -> str:
-    """Return the text with its further lines indented: a name with line ends is no error or hint of its own."""
+    """Return the text with its further lines indented, so that no name imitates the start of an error or hint."""
     return re.sub(r"\n *", "\n  ", text)
 
 
 def say_log() -> None:
-    """From now on, says what Tollbar's modules log: what takes a while and has no progress of its own."""
+    """Print the messages that Tollbar's modules log from now on: slow steps without progress of their own."""
 
     class Said(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -1,4 +1,4 @@
-"""What a run says, laid out for a terminal."""
+"""Terminal layout of a run's results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollbar.report.terminal.streams import is_verbose, stdout, table_width
 MOST_NOTES = 3
 
 if TYPE_CHECKING:
-    # What takes long to import is imported by what needs it: a check of policies needs no judge.
+    # Modules that are slow to import are imported where they are needed: a check of policies needs no judge.
     from tollbar.analysis import Comparison, Judgement
     from tollbar.report.sections.published import Published
 
@@ -65,14 +65,14 @@ def show_brief(brief: Brief, *, everything: bool = False) -> None:
 
 
 def show_published(part: Published) -> None:
-    """Prints what a source published, beside what was measured of it."""
+    """Print the claims of a source with their measurements."""
     from tollbar.report.sections.published import source_listing
 
     _show_listing(source_listing(part), table_width())
 
 
 def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
-    """Prints two runs' costs and ratios side by side, what was upgraded, how well they agree, and these notes."""
+    """Print two runs' costs and ratios side by side, upgrades, their agreement, and these notes."""
     from tollbar.report.changes import comparison_notes, comparison_tables
 
     width = table_width()
@@ -85,7 +85,7 @@ def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
 
 
 def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
-    """Prints a table with a column for each name that any of the rows has."""
+    """Print a table with a column for each name that any of the rows has."""
     from rich import box
     from rich.table import Table as RichTable
 
@@ -115,9 +115,9 @@ def _show_listing(listing: Listing, width: int) -> None:
 
 
 def _fitted(listing: Listing, width: int) -> tuple[list[Sequence[Table]], str]:
-    """The tables as there is room for them, together what has the same columns, and their caption.
+    """Return the tables for the available width, those with the same columns together, and their caption.
 
-    What has a shorter form takes that, and stands in parts if need be.
+    A listing with a short caption takes shorter cells, and is split into parts if necessary.
     """
     if not listing.short_caption:
         return ([listing.tables] if listing.tables else []), ""
@@ -133,13 +133,13 @@ def _shortened(table: Table) -> Table:
 
 
 def _print(lines: Iterable[Text]) -> None:
-    """Prints lines as they are: a terminal may be narrower than a number by itself, and must not cut it."""
+    """Print lines unchanged: a terminal may be narrower than a single number, and must not cut it."""
     for line in lines:
         stdout().print(line, soft_wrap=True)
 
 
 def _say(text: str, width: int, style: str = "", indent: str = "  ") -> None:
-    """Prints a sentence in lines of this width, as few as will do."""
+    """Print a sentence in lines of this width, as few as possible."""
     found = textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
