@@ -24,15 +24,14 @@ class BreakEven:
     tolls: tuple[Toll, ...]
     """Tolls of these cells against `row`, the least share first."""
     at: Interval | None
-    """Share in the setting's unit; beyond the possible values if the way never pays, or always. None: its cost does not
-    fall with the share, or one side was not measured.
+    """Share in the setting's unit, at which both cost the same; None if the cost does not fall with the share.
+
+    Beyond the possible values if the way never pays, or always. None, too, if no block has all of them.
     """
 
 
 def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
-    """Return one result for each cell without the way (the setting's `breaks_even_with`) and each line of cells
-    compared with it.
-    """
+    """Return one result for each cell without the way (`breaks_even_with`) and each line of cells compared with it."""
     return tuple(
         BreakEven(
             name,
@@ -48,8 +47,9 @@ def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
 
 
 def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tuple[Row, tuple[Row, ...]]]:
-    """Yield each measured cell at these values, with the cells that differ from it only in them and from each other
-    only in the setting.
+    """Yield each measured cell without the way, with each line of comparable cells that have it.
+
+    The cells of a line differ from the cell only in the values of `without`, and from each other only in the setting.
     """
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
     for row in rows:

@@ -104,10 +104,10 @@ def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) 
 
 
 def _tolerated(published: float, margin: float) -> tuple[float, float]:
-    """Return the range that counts as the published ratio: its excess a tenth more or less, or `margin` if that is
-    wider.
+    """Return the range of ratios that count as the published one: its excess ± a tenth, or `margin` if that is wider.
 
-    Both ends change with the published ratio without a jump; for the reciprocal ratio they are the reciprocals.
+    Both ends change with the published ratio without a jump; for the reciprocal ratio they are the reciprocals. The
+    tenth is a factor of 1.1 in either direction.
     """
     if published < 1:
         low, high = _tolerated(1 / published, margin)
@@ -120,7 +120,8 @@ def _tolerated(published: float, margin: float) -> tuple[float, float]:
 def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
     """Return the verdict on a claim that gives only an order: which of the two has `more` or `less`.
 
-    The claim gives no amount, so any interval beyond one is *still true*. A ratio within `margin` of one is *smaller*.
+    The claim gives no amount, so any interval beyond one is *still true*. An interval within `margin` of one is
+    *smaller*.
     """
     if order == "less":
         ratio = ratio.inverse
@@ -172,9 +173,7 @@ def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf 
 
 
 def _grown(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
-    """Yield the ratio at the second value of the growing coordinate over that at the first, for each place that has
-    both.
-    """
+    """Yield the ratio at the second value of a growing coordinate over that at the first, for each place with both."""
     places: dict[tuple[tuple[str, Value], ...], dict[int, tuple[Row, Row]]] = {}
     for of, over, at in claimed(claim, ledger.rows):
         elsewhere = tuple(sorted((name, value) for name, value in at.items() if name not in claim.grows))
@@ -279,9 +278,7 @@ def _quantity(claim: Claim) -> Quantity:
 
 
 def _limited(what: Quantity, rows: Sequence[Row]) -> str | None:
-    """Return why the metric of a load's users reflects little of the servers; None if it reflects them, or is another
-    metric.
-    """
+    """Return why a load's metric reflects little of the servers; None if it reflects them, or is another metric."""
     if not what.is_noticed:
         return None
     for row in rows:

@@ -161,8 +161,7 @@ class Comparison:
         return sum(left.rows for left in self.left_out if of in left.of)
 
     def tellable(self, of: Changed = "ratio", above: float = math.inf) -> int:
-        """Return the number of rows in which a rise above this share would show: the interval of their change is
-        narrower.
+        """Return the number of rows that would show a rise above this share: the interval of their change is narrower.
 
         With a share of 0, every row with an interval counts.
         """
@@ -307,8 +306,9 @@ class _Measured:
     cost: Interval
     ratio: Interval | None
     all_cost: Interval | None
-    """Cost over all samples: compared if only one run's cost is quiet, because quiet and noisy costs differ by the
-    neighbours' load.
+    """Cost over all samples, compared if only one run's cost is quiet.
+
+    Quiet and noisy costs of unlike work differ by the neighbours' load.
     """
     all_samples: Interval | None
     against: At | None

@@ -40,8 +40,10 @@ class Contrast:
     members: tuple[Toll, ...] = ()
     """Pairs of cells, one toll each."""
     are_alike: bool = False
-    """True if verdicts differ although the pairs' ratios do not. No place is named then: a place searched for after the
-    verdicts are known is found by chance in up to half of all studies.
+    """True if verdicts differ although the pairs' ratios do not.
+
+    No place is named then: a place searched for after the verdicts are known is found by chance in up to half of all
+    studies.
     """
 
 

@@ -34,9 +34,7 @@ class Costs(Visited):
         self._spreads: dict[Moments, Spread | None] = {}
 
     def best_cost(self, row: Row) -> Interval | None:
-        """Return nanoseconds per operation over quiet samples, or over all if too few are quiet; None if nothing was
-        measured.
-        """
+        """Return nanoseconds per operation, quiet, or over all samples if too few are quiet; None if not measured."""
         return self._best((row,), self._cost, row)
 
     def all_samples(self, row: Row) -> Interval | None:

@@ -102,8 +102,7 @@ def suffers(ratio: Interval, all_samples: Interval | None, terms: Terms) -> Lite
 
 
 def jointly(ratio: Interval, comparisons: int) -> Interval:
-    """Return the interval of a ratio that is one of `comparisons` made at once: jointly they miss no oftener than one
-    did.
+    """Return the interval of one of `comparisons` ratios: jointly they miss no oftener than one ratio did.
 
     Bonferroni: each has the allowed error divided by their number. Intervals are Student's over blocks, in logarithms,
     so that it is wider by the ratio of the two quantiles.

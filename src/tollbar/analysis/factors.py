@@ -58,9 +58,7 @@ class FactorsResult:
     costs: tuple[Interval, ...] = ()
     """Nanoseconds per operation of each cell, over the blocks that all have."""
     parts: tuple[FactorPart, ...] = ()
-    """Part of each factor, then of each two, then of all three: with the first cell's cost they add up to the last
-    cell's.
-    """
+    """Parts of each factor, of each two, then of all three: with the first cell's cost their sum is the last cell's."""
     beyond: Interval | None = None
     """Nanoseconds per operation: the cost with all factors, minus the sum of each one's own and the first cell's."""
     ratio: Interval | None = None
@@ -97,7 +95,7 @@ def factors(study_run: StudyRun, ledger: Ledger) -> tuple[FactorsResult, ...]:
 
 
 def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> FactorsResult:
-    """Return the result of one place; bit n of a cell's number tells whether it has the n-th factor."""
+    """Return the result of one place; the n-th bit of a cell's number is set if it has the n-th factor."""
     for row in rows:
         why = ledger.why_unmeasured(row)
         if why is not None:

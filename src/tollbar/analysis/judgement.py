@@ -28,7 +28,7 @@ class StudyJudgement:
     confidence: float
     """Confidence of every interval of this study: each further look leaves less error to spend."""
     noise_floor: float | None
-    """Distance of the A/A pairs from one, as a ratio above one, at the baseline where it was largest."""
+    """Distance of the A/A pairs from one, as a ratio above one, for the pair with the largest."""
     noise: Interval | None
     """Ratio of these A/A pairs: the measured value of a true ×1.00."""
     measurements: tuple[Measurement, ...]
@@ -49,8 +49,9 @@ class StudyJudgement:
     """Comparison of any two cells; None if only the values above are known."""
 
     view: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
-    """Cache of what the report derives from this judgement, by its maker. A study with other rows or tolls has another
-    view.
+    """Cache of values that the report derives from this judgement, by the function that makes them.
+
+    A study with other rows or tolls has another cache.
     """
 
     @property

@@ -30,9 +30,7 @@ FILE = JUDGED
 # Hexadecimal digits of a digest: enough to distinguish any two states.
 _DIGITS = 32
 NUMBERS = 1
-"""Version of the judged numbers; must be raised by hand by every change that gives the same run other numbers or
-verdicts.
-"""
+"""Version of the judged numbers. Raise it by hand in every change that gives the same run other numbers or verdicts."""
 # Bytes of a database's first page that SQLite changes when only a look is noted, or a copy is made: its log mode, the
 # change counters of the file and of the schema, and the writer's version. See "The Database Header" in its file format.
 _HEAD, _OF_THE_LAST_WRITER = 100, (slice(18, 20), slice(24, 28), slice(40, 44), slice(92, 100))

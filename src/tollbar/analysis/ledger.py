@@ -101,7 +101,7 @@ class Ledger(Costs):
         )
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
-        """Return the A/A pairs that bound the noise in a ratio of these cells: those of their baselines, and of their
+        """Return the A/A pairs that bound the noise in a ratio of these cells: their baselines', and those of their
         kind.
 
         If there are several, returns the pairs whose interval reaches furthest from one; if these cells have none, the

@@ -45,8 +45,9 @@ class ScalingResult:
 
     @property
     def rate(self) -> Interval | None:
-        """Throughput of all threads together over that of one: equal to the number of threads if none waits. None if it
-        could not be measured.
+        """Throughput of all threads together over that of one; None if it could not be measured.
+
+        Equal to the number of threads if none waits.
         """
         if self.elapsed.ratio is None:
             return None

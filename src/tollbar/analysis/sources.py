@@ -46,8 +46,7 @@ def mean_error_deviation(of: Row, over: Row) -> BySource:
 
 
 def rate_after_first(of: Row, over: Row) -> BySource | None:
-    """Return requests a second: one over the mean time of a request in all blocks but the first, with both cells'
-    ratio.
+    """Return requests a second, one over a request's mean time in all blocks but the first, and both cells' ratio.
 
     A block corresponds to a source's run: its processes are fresh, and the first one runs cold. Failed blocks are
     skipped, so that the first is the first that succeeded. None if either cell has only one block, or no load that was

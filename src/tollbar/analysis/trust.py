@@ -53,8 +53,9 @@ class Trust:
     varying: tuple[str, ...] = ()
     """Titles of cells whose operations vary, so that quiet chunks would be the cheap ones: all chunks count."""
     slower_than_known: float | None = None
-    """Duration of the quickest probes over that on a quiet core, if a quiet core does not explain it: then all moments
-    were disturbed, or the machine has changed.
+    """Duration of the quickest probes over that on a quiet core, unless a quiet core explains it.
+
+    If set, all moments were disturbed, or the machine has changed.
     """
     known_by: Known | None = None
     """Evidence for the duration of a quiet core's probe; None: no core was probed, or roles have all machines."""

@@ -46,8 +46,9 @@ class Toll:
     reason: str | None = None
     """Reason why there is no ratio."""
     suffers: Literal["more", "less"] | None = None
-    """Effect of neighbours on this cell's cost compared with the other's, if the ratio of all samples differs from the
-    quiet one by more than `threshold`.
+    """`more` or `less`, by the effect of neighbours on this cell's cost compared with the other's; None without one.
+
+    The ratio of all samples differs from the quiet one by more than `threshold`.
     """
     quiet_blocks: int = 0
     """Number of blocks in which both sides had quiet rounds: the ratio is of these, if they are enough."""

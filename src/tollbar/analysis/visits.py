@@ -33,9 +33,7 @@ def spent(trial: Trial, chunks: Chunks) -> Sequence[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Successful chunks of a trial, with the properties that do not depend on what is measured: one entry for each
-    chunk.
-    """
+    """Successful chunks of a trial, with the properties that do not depend on the amount measured, one entry each."""
 
     chunks: Chunks
     operations: np.ndarray
