@@ -37,8 +37,9 @@ MOST_VALUES_OF_SERIES = 200_000
 """Limit of the values of one text: two for each slice of 10,000 rounds, because a lost round may be measured again."""
 
 MOST_TRIALS = 50_000
-"""Limit of the trials of a run, each of which takes some 3 kB. With the usual ten rounds a run reaches the limit of
-values first.
+"""Limit of the trials of a run, each of which takes some 3 kB.
+
+With the usual ten rounds a run reaches the limit of values first.
 """
 MOST_LOAD_LETTERS = 12 << 20
 """Limit of the letters of all trials' load reports: in memory they take some twenty times as much."""

@@ -24,8 +24,9 @@ class Row:
     key: str
     """Coordinates as one canonical text, unique within the study."""
     coordinates: Mapping[str, Value]
-    """Coordinates: `choice`, `provider` (as studies name it), `server` if there is one, `op`, each setting that
-    applies.
+    """Coordinates: `choice`, `provider` (as studies name it), `server` if there is one, `op`, and each setting.
+
+    Settings that do not apply are left out.
     """
     provider: str
     """Library with its version, by the run's receipt: `openssl 3.0.19`."""
