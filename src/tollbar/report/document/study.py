@@ -141,9 +141,9 @@ class StudyForm(Form):
     confidence: float
     """confidence of every interval and verdict"""
     noise_floor: Number
-    """ratio below which there is no verdict"""
+    """largest distance of an A/A pair from one, as a ratio above one"""
     noise: Ends
-    """interval of the A/A pairs"""
+    """interval of that A/A pair's ratio; each of `tolls` has the `noise` of its own A/A pairs"""
     drift: Number
     """median change of costs from the first third of the blocks to the last, as a ratio"""
     quiet_share: Annotated[Number, of("trust.quiet_share")]
@@ -174,9 +174,9 @@ class StudyForm(Form):
     """tables that the study requests"""
     factors: list[FactorsForm]
     """costs of all combinations of the study's factors, in nanoseconds per operation: `costs` of each, `parts` (each
-    factor alone, then what each two and all three add beyond that), `beyond`, the whole cost beyond the sum of each
-    one's own, and `ratio`, the cost with all of them over that sum; `verdict` is `adds up`, `cheaper together`,
-    `dearer together` or `cannot tell`
+    factor alone, then what each two and all three add beyond that), `beyond` (the cost with all of them, minus the
+    sum of the first cell's and each one's own), and `ratio`, the cost with all of them over that sum; `verdict` is
+    `adds up`, `cheaper together`, `dearer together` or `cannot tell`
     """
     scaling: list[ScalingForm]
     """cells of several `threads` compared with the same cells of one: `cpu` and `elapsed`, each with the ratio of one
