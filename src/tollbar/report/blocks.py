@@ -234,9 +234,7 @@ class Choices:
     says: str
     steps: Sequence[str] = ()
     bars: Sequence[CostBar] = ()
-    """Bars of recommended or acceptable choices in one place, the first being the answer; empty if there is no second
-    one.
-    """
+    """Bars of recommended or acceptable choices in one place, the answer first; empty if there is no second one."""
     caption: str = ""
     """Caption of the bars: their place, and the number of further choices."""
 

@@ -116,8 +116,7 @@ def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
 
 
 def increase_lines(comparison: Comparison, found: Sequence[Increase], above: float, of: Changed = "ratio") -> list[str]:
-    """Return a line for each row that became more expensive than allowed or is gone, and the number that could have
-    shown it.
+    """Return a line for each row that became too expensive or is gone, and the number that could have shown it.
 
     A row that is not compared, because its definition differs, does not count as one that could have shown it.
     """

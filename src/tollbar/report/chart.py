@@ -109,9 +109,7 @@ class Strengths:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Costs of the cells in each block, as a share of each cell's own median: the median, and the range of eight of
-    ten.
-    """
+    """Costs of the cells in each block, as shares of each cell's median: the middle, and the range of eight of ten."""
 
     blocks: Sequence[Mapping[str, float]]
     """Values of each block: `block`, `low`, `median`, `high`."""

@@ -259,8 +259,10 @@ class Place:
     is_of_one_choice: bool = False
     """True if the study compares performers of each choice, so that the choice is given."""
     answer: Way | None = None
-    """Way to take: the family's default, or else the one that gives up the fewest of its threats, in the best standing,
-    at the least cost. None: no way is recommended or acceptable.
+    """Way to take; None if no way is recommended or acceptable.
+
+    The family's default, or else the way that gives up the fewest of its threats, in the best standing, at the least
+    cost.
     """
     default: Mapping[str, Value] | None = None
     """Default of the family in this place, if it is not the answer; None: it is, or the family names none."""
@@ -320,9 +322,7 @@ def pairs_of(study: StudyJudgement) -> Compared:
 
 @once
 def places(study: StudyJudgement) -> Sequence[Place]:
-    """Return every place in which something was measured, in the study's order, at the highest load that all cells
-    have.
-    """
+    """Return every place with a measured cell, in the study's order, at the highest load that all cells have."""
     pairs, study = pairs_of(study), at_one_load(study).study
     cost = by_row(study, cost_metric(study))
     chosen = options(study)
@@ -385,8 +385,7 @@ def _beside(nulls: Sequence[Way], best: Way) -> Way | None:
 
 
 def _ranked(ways: Sequence[Way], pairs: Compared) -> list[Way]:
-    """Return the ways by cost; a way that is judged to cost less than the first one precedes it, whatever the two
-    costs.
+    """Return the ways by cost; a way judged to cost less than the first one precedes it, whatever their costs.
 
     A verdict rests on a comparison and a cost on one cell alone, so that the two may differ a little.
     """

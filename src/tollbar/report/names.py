@@ -71,8 +71,7 @@ def _has_threads(study: StudyJudgement) -> bool:
 
 
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the coordinates with more than one value among these rows: choice, server and provider first, then the
-    rest.
+    """Return the coordinates with more than one value among these rows: choice, server, provider, then the rest.
 
     Coordinates of `always` that any row has are included, whatever their values.
     """
@@ -98,9 +97,7 @@ def varied(study: StudyJudgement) -> tuple[str, ...]:
 
 @once
 def place_words(study: StudyJudgement) -> PlaceWords:
-    """Return a function that names places, with versions of server and library: `nginx 1.22.1, openssl 3.0.19 ·
-    rsa-2048`.
-    """
+    """Return a function that names places, with versions: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
     family = study.about.family
     versioned = [
         (name, row.coordinates[name], row.shown[name])

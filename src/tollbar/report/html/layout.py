@@ -81,7 +81,7 @@ class Columns:
 
 
 def spread(points: Sequence[Point], columns: Columns, scale: Scale) -> list[float]:
-    """Return the height of each point's name: at the point, or the nearest height without overlap."""
+    """Return the position of each point's name on the cost axis: the point's, or the nearest without overlap."""
     px = HEIGHT_PX / log(scale.high / scale.low)
     marks = [(columns.levels.index(p.bits) * columns.step_px, log(p.cost / scale.low) * px) for p in points]
     # Each taken place as left, right and middle height, from the bottom of the plot.

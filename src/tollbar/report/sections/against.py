@@ -240,8 +240,9 @@ def _share(of: float) -> str:
 
 
 def weakness(study: StudyJudgement) -> str | None:
-    """Return the value of a setting that keeps all cells from being recommended or acceptable, its source, and better
-    ones.
+    """Return the setting's value that keeps all cells from a good standing, its source, and better values.
+
+    A good standing is *recommended* or *acceptable*. None if no single value is the cause.
     """
     family = study.about.family
     real = [row for row in study.rows if row.standing is not Standing.NULL]
@@ -315,9 +316,7 @@ def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
 
 
 def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
-    """Return the coordinates that both cells share: those that vary or were requested, and those that every cost
-    depends on.
-    """
+    """Return the coordinates that both cells share, if they vary, were requested, or determine every cost."""
     about = study.about
     sizes = [name for name, setting in about.family.settings.items() if setting.is_size]
     wanted = dict.fromkeys([*sizes, *about.vary, *varied(study), "provider", "server"])

@@ -20,8 +20,9 @@ MOST_BARS = 5
 
 
 def choices(telling: Telling, short: str) -> Choices:
-    """Return the short answer, and for the first place that has one its certainty, the gains of alternatives, and the
-    costs.
+    """Return the short answer, with its certainty, the gains of alternatives and the costs in one place.
+
+    The place is the first that has an answer.
     """
     if telling.study.about.family.is_self_test:
         return Choices(against_baseline(telling.study)[0])

@@ -31,7 +31,7 @@ MOST_FINDINGS = 6
 
 
 def headline(study: StudyJudgement) -> str:
-    """Return the answer with its cost, what a cheaper one saves and gives up, and what a stronger one adds."""
+    """Return the answer with its cost, the saving and losses of a cheaper choice, and the gains of a stronger one."""
     says = _of_no_alternatives(study)
     if says:
         return says[0]

@@ -95,7 +95,7 @@ def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> st
 
 
 def _next(telling: Telling, finding: Finding) -> list[str]:
-    """Return what a cheaper one gives up and what a stronger one adds; else the next one, else the null choice."""
+    """Return the losses of a cheaper choice and the gains of a stronger one; else the next one, or the null choice."""
     place = finding.places[0]
     if finding.first is None or len(finding.places) > 1 or telling.is_of_many_choices:
         return []
@@ -165,9 +165,7 @@ def _with_it(telling: Telling, finding: Finding, at: Place, told: Sequence[Findi
 
 
 def _where_of(telling: Telling, place: Place) -> dict[str, Value]:
-    """Return the place of a cost: its size, without which it means nothing, and the coordinates that identify the
-    place.
-    """
+    """Return a cost's size, without which it means nothing, and the coordinates that identify its place."""
     sizes = sizes_of(telling.study, place.ways[0].row.coordinates) if cost_metric(telling.study) == "cpu" else {}
     return sizes | {name: value for name, value in place.at.items() if name != "op"}
 

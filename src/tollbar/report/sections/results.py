@@ -46,8 +46,9 @@ class Results:
     """Other possible baselines, in the rows' order."""
     providers: Sequence[str]
     facts: Sequence[Mapping[str, object]]
-    """Facts of each row: the numbers of its `way`, its `place` and its `provider`, and if it has a cost, `cost` and
-    `ratios`: the cost over that of each way in the same place, in words. Rows of one place are alternatives to one
+    """Facts of each row: the numbers of its `way`, `place` and `provider`; with a cost also `cost` and `ratios`.
+
+    `ratios` are the cost over that of each way in the same place, in words. Rows of one place are alternatives to one
     another.
     """
 

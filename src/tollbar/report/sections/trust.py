@@ -161,9 +161,7 @@ def warm_up(study: StudyJudgement) -> list[str]:
 
 
 def checked(study: StudyJudgement) -> str:
-    """Return one sentence: the number of cells that answered correctly and were measured, and the outcomes of the
-    others.
-    """
+    """Return one sentence: the number of cells that answered correctly, and the outcomes of the others."""
     rows = study.rows
     ok = sum(r.outcome is Outcome.OK for r in rows)
     text = f"{ok:,} of {counted(len(rows), 'cell')} gave the right answer before they were timed"

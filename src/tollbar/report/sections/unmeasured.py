@@ -33,8 +33,9 @@ def missing(study: StudyJudgement) -> list[str]:
 
 
 def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
-    """Return the rows' coordinates, `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without those of the whole
-    study.
+    """Return the rows' coordinates: `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`.
+
+    Coordinates that do not vary in the study, or of which the rows have all values, are left out.
     """
     vary = varying(study.rows, always=("choice",))
     parts = []

@@ -50,8 +50,7 @@ class WayCost:
         return self.way.cost if self.ratio is None else self.ratio
 
     def is_surely_less(self, than: WayCost) -> bool:
-        """Return whether it is judged to cost less; for two never compared, whether their ratios' intervals are
-        disjoint.
+        """Return whether it is judged to cost less; if never compared, whether the ratios' intervals are disjoint.
 
         Disjoint intervals may be nearer to each other than the study's threshold.
         """
@@ -128,8 +127,10 @@ class Against:
 
     threats: tuple[str, ...]
     candidates: tuple[Candidate, ...]
-    """Recommended or acceptable ways that mitigate the threats, wholly or else in part, and that no other beats: first
-    the one whose most expensive operation is the cheapest.
+    """Recommended or acceptable ways that mitigate the threats, and that no other beats.
+
+    Wholly mitigating ways, or else partly mitigating ones; the way whose most expensive operation is cheapest comes
+    first.
     """
 
 
