@@ -1,7 +1,7 @@
 """numpy, with one thread.
 
-No matrix here is so large that a second thread would help. Those that numpy's library starts when it is imported take
-as long as all of its import, and are another program on the cores that are measured.
+No matrix here is large enough for a second thread to help. The threads that numpy's library starts at import take as
+long as the rest of the import, and compete for the measured cores.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ os.environ.setdefault(_THREADS, "1")
 import numpy as np  # noqa: E402 - the library reads this when it is loaded, and at no other time
 
 if not _is_said:
-    # What a runner starts is left as it would be without Tollbar.
+    # Runners must inherit the environment that they would have without Tollbar.
     del os.environ[_THREADS]
 
 __all__ = ["grouped", "np"]
 
 
 def grouped(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct values, the place of each value among them, and how often each occurs, as `np.unique` does.
+    """Return the distinct values, each value's index among them, and their counts, as `np.unique` does.
 
-    Values that ascend, as the rounds of a trial, are not sorted again: that takes ten times as long.
+    Ascending values, such as the rounds of a trial, are not sorted again: that takes ten times as long.
     """
     if (values[1:] > values[:-1]).all():
         return values, np.arange(len(values)), np.ones(len(values), int)

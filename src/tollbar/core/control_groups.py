@@ -1,7 +1,7 @@
-"""Control groups (cgroup v2): each component that the lab starts has one of its own, by which its CPU time is exact.
+"""Control groups (cgroup v2): one for each component that the lab starts, so that its CPU time is exact.
 
-`cpu.stat` needs no controller and keeps what processes used that ended since. Where no group can be made, the engine
-walks through the processes of a component, and knows those that came and went to a clock tick.
+`cpu.stat` needs no controller and keeps the CPU time of processes that have ended. Where no group can be made, the
+engine walks through the processes of a component, and knows short-lived ones to a clock tick.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "tollbar-"
-# The name of a run's directory, and a number.
+# Name of a group: the run's directory, and a number.
 NAMED = re.compile(rf"({PREFIX}[0-9a-f]{{8}})\.\d+")
-# A process that was killed leaves its group within milliseconds; the kernel may take its time to free it.
+# A killed process leaves its group within milliseconds, but the kernel may free it later.
 REMOVED_LIMIT_S = 2.0
 POLL_S = 0.005
 
 
 @dataclass
 class OfRun:
-    """The groups of one run, named for its directory."""
+    """Control groups of one run, named after its directory."""
 
     name: str
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def make(self) -> Path | None:
-        """Make the group of one component; None where this machine has none to give."""
+        """Make the group of one component; return None if this machine cannot make one."""
         own = usable()
         if own is None:
             return None
         group = own / f"{self.name}.{next(self._numbers)}"
-        # A lab may have given up its privileges since it was found that groups can be made.
+        # The lab may have dropped its privileges since `usable` tested them.
         with suppress(PermissionError):
             group.mkdir()
             return group
         return None
 
     def remove(self) -> None:
-        """Remove the groups that are left."""
+        """Remove the remaining groups of this run."""
         own = usable()
         for group in sorted(own.glob(f"{self.name}.*")) if own else ():
             remove(group)
@@ -53,9 +53,9 @@ class OfRun:
 
 @cache
 def usable() -> Path | None:
-    """The group of this process, where groups can be made and entered below it; None: nowhere.
+    """Return this process's group if groups can be made and entered below it, else None.
 
-    Below a group that hands out CPU time, a component would also be scheduled as a group; there none is made.
+    None is made below a group that distributes CPU time, because a component would also be scheduled as a group.
     """
     own = _own()
     if own is None or "cpu" in _read(own / "cgroup.subtree_control").split():
@@ -81,7 +81,7 @@ def accounts() -> str:
 
 
 def all_of_lab(root: Path | None = None) -> list[tuple[Path, str]]:
-    """Every group of this user's runs on this machine, with the name of the run's directory."""
+    """Return each group of this user's runs on this machine, with the name of the run's directory."""
     root = root or _mounted()
     found = (Path(at, name) for at, folders, _ in os.walk(root or os.devnull) for name in folders)
     named = ((group, match[1]) for group in found if (match := NAMED.fullmatch(group.name)))
@@ -89,12 +89,12 @@ def all_of_lab(root: Path | None = None) -> list[tuple[Path, str]]:
 
 
 def processes(group: Path) -> tuple[int, ...]:
-    """The processes that are in a group."""
+    """Return the ids of the processes in a group."""
     return tuple(map(int, _read(group / "cgroup.procs").split()))
 
 
 def remove(group: Path) -> bool:
-    """Remove a group once its processes have gone. False: it stays."""
+    """Remove a group once its processes have gone. Return False if it remains."""
     deadline = time.monotonic() + REMOVED_LIMIT_S
     while group.exists():
         with suppress(OSError):
@@ -107,7 +107,7 @@ def remove(group: Path) -> bool:
 
 
 def orphans(known: Iterable[str], older_than_s: float) -> list[Path]:
-    """Groups of runs whose directory is not among these `known`, without processes, and not just made."""
+    """Return empty groups of runs whose directory is not among `known`, if they are older than `older_than_s`."""
     living, latest_s = set(known), time.time() - older_than_s
     groups = (group for group, run in all_of_lab() if run not in living)
     return [one for one in groups if not processes(one) and _changed_s(one) < latest_s]
@@ -120,7 +120,7 @@ def _own() -> Path | None:
 
 
 def _mounted(mounts: Path = Path("/proc/mounts")) -> Path | None:
-    """Return the folder where the unified hierarchy is mounted: by itself, or below those of version 1."""
+    """Return the mount point of the unified hierarchy: alone, or below those of version 1."""
     lines = (line.split(" ") for line in _read(mounts).splitlines())
     return next((Path(fields[1]) for fields in lines if len(fields) > 2 and fields[2] == "cgroup2"), None)
 

@@ -1,4 +1,4 @@
-"""What can go wrong, said the same way everywhere: what, where, and what to try."""
+"""Errors for users (message, place, hint), exit statuses, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any, NoReturn
 from tollbar.core import spelling
 from tollbar.core.renamed import WORDS
 
-# A line of a screen or two: a file of others may have a name of a megabyte.
+# A screen line or two: a foreign file may have a name of a megabyte.
 MOST_LETTERS = 1000
 MOST_OF_PATH = 4096
 
-# What finalizers do takes microseconds; where one is under way again, it is raised again.
+# Finalizers take microseconds. If another one is running when the alarm comes, the interrupt is raised again later.
 FINALIZED_S = 0.01
 
 
 class _Printable(dict[int, str]):
-    """Return for each character the one that is printed: a replacement for those that steer a terminal."""
+    """Translation table for `str.translate`: it replaces characters that control a terminal."""
 
     def __missing__(self, code: int) -> str:
-        # Category C: control, format (such as those that turn text around), surrogate, private and unassigned.
-        # Zl and Zp separate lines as well, and nothing of Tollbar's does so by them.
+        # Category C: control, format (such as text direction), surrogate, private and unassigned. Zl and Zp also
+        # separate lines, and Tollbar uses neither.
         category = unicodedata.category(chr(code))
         is_printed = code == ord("\n") or not category.startswith(("C", "Zl", "Zp"))
         is_space = code == ord("\t") or category in ("Zl", "Zp")
         shown = chr(code) if is_printed else " " if is_space else "\N{REPLACEMENT CHARACTER}"
-        # All characters together would take 100 MB.
+        # A table of all characters would take 100 MB.
         return self.setdefault(code, shown) if code < 0x10000 else shown
 
 
@@ -39,9 +39,9 @@ _PRINTABLE = _Printable()
 
 
 def printable(text: str) -> str:
-    """Return the text without characters that steer a terminal or turn text around; lines stay lines.
+    """Return the text without characters that control a terminal or reverse text; lines stay lines.
 
-    What a run, a server or a file name has in it may be anybody's.
+    A run, a server or a file name may contain text of unknown origin.
     """
     if text.isprintable():
         return text
@@ -49,12 +49,12 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text as `printable` does, in one line: what is a cell or a name is no line of its own."""
+    """Return the text as `printable` does, in one line, for table cells and names."""
     return printable(text.replace("\n", " "))
 
 
 def printable_in(document: dict[str, Any]) -> dict[str, Any]:
-    """Change each text in a document of JSON to what `printable` returns, keys too. Return the document."""
+    """Replace each text and key in a JSON document by its `printable` form. Return the document."""
     left: list[Any] = [document]
     while left:
         one = left.pop()
@@ -72,7 +72,7 @@ def printable_in(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class ExitStatus(IntEnum):
-    """The command's exit status, for scripts."""
+    """Exit statuses of the command, for scripts."""
 
     DONE = 0
     SOME_FAILED = 1
@@ -82,12 +82,12 @@ class ExitStatus(IntEnum):
 
 
 class TollbarError(Exception):
-    """Something the user can act on. Printed as one line and a hint, never as a traceback."""
+    """Error that the user can act on, printed as one line and a hint, never as a traceback."""
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         self.what = what = what if len(what) <= MOST_LETTERS else f"{what[:MOST_LETTERS]}…"
         if where is not None and len(where) > MOST_OF_PATH:
-            # No file has a longer path, and the terminal would show nothing else.
+            # No file has a longer path, and it would fill the terminal.
             where = f"{where[:MOST_LETTERS]}…"
         self.where = where
         self.hint = hint
@@ -95,21 +95,21 @@ class TollbarError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> TollbarError:
-    """The error for an unknown name, with the nearest known ones."""
+    """Return the error for an unknown name, with the nearest known ones as a hint."""
     names = sorted(known)
     return TollbarError(f"no such {kind}: `{name}`", where=where, hint=nearest(name, names))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the hint on an unknown name: its new one, the nearest, or all while they are few; None for none of
-    these."""
+    """Return the hint for an unknown name: its new name, the nearest ones, or the full list if it is short,
+    else None."""
     names = sorted(known)
     if (new := WORDS.get(name)) in names:
         return f"`{name}` is `{new}` now"
     near = spelling.nearest(name, names)
     if near:
         return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
-    # A list longer than a line or two hides the answer it holds.
+    # A list longer than a line or two hides the answer.
     if names and len(names) <= 20:
         return "known: " + ", ".join(names)
     return None
@@ -117,8 +117,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """Within it no KeyboardInterrupt is lost: Python ignores what is raised in a finalizer, and says so; and what has a
-    run end may come just there, as anywhere. It is raised once more when the finalizer is done with, or at the end.
+    """Keep each KeyboardInterrupt that arrives in a finalizer, where Python ignores exceptions and only reports them.
+
+    It is raised again after the finalizer, or at the end of the context.
     """
     before = sys.unraisablehook
     is_lost = False
@@ -141,7 +142,7 @@ def interrupts_kept() -> Iterator[None]:
             else:
                 before(lost)
         except KeyboardInterrupt:
-            # Another signal, at this very moment.
+            # Another signal arrived while this hook ran.
             later()
 
     sys.unraisablehook = hook
@@ -149,7 +150,7 @@ def interrupts_kept() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-        # What ends is not to be ended by an alarm that no handler takes any more.
+        # After this context no handler takes the alarm, which would end the process.
         if is_lost:
             signal.setitimer(signal.ITIMER_REAL, 0)
     if is_lost:

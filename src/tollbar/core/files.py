@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and only for those they are meant for; and where folders of data are."""
+"""Files that are written whole or not at all, with their permissions, and the folders of data."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from typing import IO
 from tollbar.core.errors import TollbarError
 
 MOST_WRITTEN_BYTES = 1024 * 1024
-"""Limit of a file that a person writes, such as a study: twenty times the largest that ships, and read in 2 s."""
+"""Size limit of a file that a person writes, such as a study: 20 times the largest shipped one, read in 2 s."""
 
 WRITER_WAIT_S = 5.0
-"""Time for the program that writes to a named pipe to open it: more than a shell needs to start it."""
+"""Time for the writer of a named pipe to open it: more than a shell needs to start a program."""
 
 SYSTEM_CACHE = Path("/var/cache/tollbar")
-"""Where root keeps what other users may not change, or have to reach."""
+"""Root's cache where the home directory is unsuitable: other users can reach but not change it."""
 
 _PIECE_BYTES = 1024 * 1024
 
 SEARCH_PATH = "TOLLBAR_PATH"
-"""The environment variable of folders, colons between them, that hold `families/`, `servers/` and `policies/` of the
-user's own."""
+"""Environment variable with the user's own folders of `families/`, `servers/` and `policies/`, separated by colons."""
 
 
 def folders_with(file: str, own: Path) -> Mapping[str, Path]:
-    """The folders of data that hold this file, by name, in the order of their names.
+    """Return the folders of data that contain this file, by name, in alphabetical order.
 
-    Those beside Tollbar's `own`, and those in a folder of the same name on `TOLLBAR_PATH`, of which the first of a
-    name is taken. Tollbar's own is never replaced.
+    They are those next to Tollbar's `own`, and those in a folder of the same name on `TOLLBAR_PATH`. The first folder
+    of a name is used; Tollbar's own is never replaced.
     """
     return _first_of_a_name((one.parent.name, one.parent) for root in _roots(own) for one in root.glob(f"*/{file}"))
 
 
 def named_files(own: Path) -> Mapping[str, Path]:
-    """The TOML files of a folder of data, by their names without `.toml`; found as `folders_with` finds folders."""
+    """Return the TOML files of a folder of data by their names without `.toml`, found as `folders_with` finds
+    folders."""
     return _first_of_a_name((one.stem, one) for root in _roots(own) for one in root.glob("*.toml"))
 
 
@@ -59,22 +59,22 @@ def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a folder is there.
+    """Return whether the folder exists.
 
-    `Path` raises an OSError instead for a name that is too long, and for one in a folder that is closed to this user.
+    `Path` raises an OSError for a name that is too long, or in a folder that this user cannot enter.
     """
     return os.path.isdir(path)
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a regular file is there, as `is_folder` does."""
+    """Return whether the regular file exists; never raises, as `is_folder`."""
     return os.path.isfile(path)
 
 
 def full_path(path: Path | str) -> Path:
-    """Return where a file or a folder is, whatever the working directory will be.
+    """Return the absolute path of a file or a folder, independent of later changes of the working directory.
 
-    Links that lead to themselves are left in the path. A working directory that is gone leaves it relative.
+    Links that lead to themselves stay in the path. If the working directory was removed, the path stays relative.
     """
     try:
         return Path(os.path.realpath(path))
@@ -83,27 +83,27 @@ def full_path(path: Path | str) -> Path:
 
 
 def pasted(path: Path | str) -> str:
-    """Return a path as a shell takes it for one word and a command for a path, whatever it begins with."""
+    """Return a path quoted as one word of a shell, which no command takes for an option."""
     return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def cache_folder() -> Path:
-    """Where what may be made again is kept for this user; root's is the system's where the home is another user's.
+    """Return this user's cache folder; for root `SYSTEM_CACHE` if another user could replace the one in the home.
 
-    `sudo -E` has root work in such a home. Raises RuntimeError where there is no home directory.
+    For example, `sudo -E` keeps another user's home. Raises RuntimeError if there is no home directory.
     """
     kept = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The specification says that a relative path there is to be ignored.
+    # The XDG specification requires that relative paths are ignored.
     folder = (kept if kept.is_absolute() else Path.home() / ".cache") / "tollbar"
     return SYSTEM_CACHE if os.geteuid() == 0 and is_replaceable(folder) else folder
 
 
 def is_replaceable(path: Path) -> bool:
-    """Return whether another user than root and this one could change what is in this folder, or put another there.
+    """Return whether a user other than root and this one could change or replace the content of this folder.
 
-    A folder like /tmp, where all may write and nobody can take what is another's, is replaceable by nobody.
+    In a folder with the sticky bit, such as /tmp, nobody can replace the files of others.
     """
-    # In a user namespace, root of the machine is a user without a number.
+    # In a user namespace, the machine's root appears as an unmapped user.
     trusted = {0, os.geteuid(), os.stat("/").st_uid}
     for place in {path.absolute(), full_path(path)}:
         for folder in (place, *place.parents):
@@ -118,17 +118,17 @@ def is_replaceable(path: Path) -> bool:
 def read_bytes(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool = True) -> bytes:
     """Return the content of a file that a user names or a stranger sends, of at most `most_bytes`.
 
-    A regular file is read, and with `pipes` also a pipe, such as `<(command)`, until its writers close it. A pipe that
-    no program opens for writing within `WRITER_WAIT_S` is refused. Ctrl-C ends each wait. Raises TollbarError for all
-    else: devices, folders, sockets, larger content.
+    It may be a regular file, or with `pipes` also a pipe, such as `<(command)`, which is read until its writers close
+    it. A pipe that no program opens for writing within `WRITER_WAIT_S` is refused. Ctrl-C ends each wait. Raises
+    TollbarError for devices, folders, sockets and larger content.
     """
     where = str(path)
     try:
         _refuse_other_kinds(path.stat().st_mode, where, pipes)
-        # Without O_NONBLOCK, to open a pipe without a writer never ends, nor does the Ctrl-C of the user.
+        # Without O_NONBLOCK, opening a pipe without a writer blocks for ever, even on Ctrl-C.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            # Another file may have taken the place of the one that was looked at.
+            # Another file may have replaced the examined one.
             mode = os.fstat(handle).st_mode
             _refuse_other_kinds(mode, where, pipes)
             pieces = _pieces_of_pipe(handle, where) if stat.S_ISFIFO(mode) else _pieces(handle)
@@ -136,7 +136,7 @@ def read_bytes(path: Path, most_bytes: int = MOST_WRITTEN_BYTES, *, pipes: bool 
         finally:
             os.close(handle)
     except (OSError, ValueError) as error:
-        # A ValueError: a path with a NUL byte in it.
+        # A path with a NUL byte raises ValueError.
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         hint = f"`ls -l {shlex.quote(str(path.parent))}` lists the files there"
         raise TollbarError(f"cannot be read: {reason}", where=where, hint=hint) from error
@@ -186,7 +186,7 @@ def _pieces_of_pipe(handle: int, where: str) -> Iterator[bytes]:
         try:
             piece = os.read(handle, _PIECE_BYTES)
         except BlockingIOError:
-            # There is a writer, and it may take its time.
+            # A writer is connected but has not written yet.
             has_writer = True
             poll.poll()
             continue
@@ -194,7 +194,7 @@ def _pieces_of_pipe(handle: int, where: str) -> Iterator[bytes]:
             has_writer = True
             yield piece
         elif has_writer or poll.poll(0):
-            # Each writer has closed it: one that came and went since the last look is seen by poll alone.
+            # All writers have closed the pipe. Only poll notices one that came and went since the last read.
             return
         elif time.monotonic() < until:
             poll.poll(100)
@@ -216,11 +216,11 @@ def _joined(pieces: Iterable[bytes], most_bytes: int, where: str) -> bytes:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError.
+    """Write a file so that a reader finds the old or the new content, complete and on the disk. Raises OSError.
 
-    A link or a pipe in its place is replaced, and never followed or written to.
+    A link or a pipe at this path is replaced, and never followed or written to.
     """
-    # An ordinary file: who may read it is for the user's mask to say.
+    # The user's umask decides who may read an ordinary file.
     with _unfinished(path, 0o666) as file:
         file.write(text.encode())
         file.flush()
@@ -228,10 +228,10 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def write_named(path: Path, text: str) -> None:
-    """Write a file that a user names as `write_atomically` does, but for a device or a pipe, such as `/dev/null`.
+    """Write a file as `write_atomically` does, or write to the device or pipe at this path, such as `/dev/null`.
 
-    Such a one is written to, and never replaced. A pipe that nothing reads from is an OSError, where a plain `open`
-    would wait for ever. Raises OSError.
+    Devices and pipes are never replaced. Raises OSError, also for a pipe without a reader, where a plain `open` would
+    wait for ever.
     """
     if path.exists() and not path.is_file():
         handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -243,16 +243,16 @@ def write_named(path: Path, text: str) -> None:
 
 
 def open_at_once(path: str, flags: int) -> int:
-    """Open a file that a user names, as the `opener` of `open`. A pipe that nothing reads from is an OSError."""
+    """Open a user's file, as the `opener` of `open`. Raises OSError for a pipe without a reader."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
     os.set_blocking(handle, True)
     return handle
 
 
 def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> None:
-    """Write a file of this mode, whatever the mask is; others see none of it before. Raises OSError.
+    """Write a file with exactly this mode, regardless of the umask; others cannot read it before. Raises OSError.
 
-    `owner` is the number of the user and of the group that the file is given to; None: it stays the writer's.
+    `owner` is the number of the user and of the group that get the file; None keeps the writer.
     """
     with _unfinished(path, mode & 0o700) as file:
         if owner is not None:
@@ -263,8 +263,8 @@ def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> No
 
 @contextmanager
 def _unfinished(path: Path, mode: int) -> Iterator[IO[bytes]]:
-    """A new file beside this one, in whose place it is put at the end."""
-    # Opened anew and with its mode: never a file or a link that was laid there, and never a moment for others to read.
+    """Yield a new file in the same folder, and move it to this path at the end."""
+    # O_EXCL and the mode at creation: the file was not planted by others, and they can never read it.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:

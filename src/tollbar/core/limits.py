@@ -1,6 +1,6 @@
-"""Limits of the numbers in a study and in options: between them, no number overflows or takes all memory.
+"""Limits of the numbers in studies and options, within which no number overflows or exhausts memory.
 
-Each limit is far beyond what a measurement needs. The comment next to it says what is not possible beyond it.
+Each limit is far beyond the needs of a measurement. The comment next to it gives its reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The least and the greatest number that is taken, both as a person writes them, and an example."""
+    """Least and greatest accepted number, both as a person writes them, and an example."""
 
     least: float
     most: float
@@ -24,43 +24,43 @@ class Limits:
 
     def takes(self, number: float) -> bool:
         """Return whether the number is within the limits."""
-        # No: `nan` is neither less nor greater.
+        # False for `nan`, which is neither less nor greater.
         return self.least <= number <= self.most
 
     def check(self, number: Number) -> Number:
-        """Return the number. Raises ValueError in words that fit behind the name of a key or an option."""
+        """Return the number. Raises ValueError with a message that follows the name of a key or an option."""
         if not self.takes(number):
             raise ValueError(f"`{units.quoted(number)}` is out of range; {self.words}, for example {self.example}")
         return number
 
 
-# Each block is measured by itself, and takes a hundredth of a second at the least.
+# Each block is measured separately and takes at least 0.01 s.
 BLOCKS = Limits(1, 100_000, "at least one block and at most 100,000", "12")
-# All rounds of a trial are kept in one row; of chunks of 5 ms, so many take 50 s.
+# All rounds of a trial are kept in one row. With chunks of 5 ms, 10,000 rounds take 50 s.
 ROUNDS = Limits(1, 10_000, "at least one round and at most 10,000", "10")
-# The clock of a chunk counts microseconds reliably. A runner that takes longer than a minute is taken to hang.
+# A chunk's clock is reliable to a microsecond. A runner that takes longer than a minute counts as hung.
 CHUNK_S = Limits(1e-6, 60, "from 1 us to 60 s", '"5 ms"')
-# Beyond a month a machine is another one than at the beginning.
+# After a month the machine is no longer comparable with itself.
 LONGEST_S = Limits(0, 31 * 86400, "at most 31 days", '"5 min"')
-# The number of blocks grows with the inverse square: for 0.01 % some hundred million are needed.
+# The number of blocks grows with the inverse square: 0.01 % needs some hundred million.
 PRECISION = Limits(1e-4, 0.999, "a share above nothing, from 0.01 % to 99.9 %", '"2 %"')
 # Twice the cost is a difference of 100 %.
 THRESHOLD = Limits(0, 1, "from 0 % to 100 %", '"3 %"')
-# Costs a billion times apart are not measured in one study.
+# Costs that differ by a factor of a billion cannot be measured in one study.
 RATIO = Limits(1e-9, 1e9, "a number above zero, from 1e-9 to 1e9", "2.0")
-# Each user has a connection, and the guard lets a server have some ten thousand.
+# Each user has a connection, and the guard allows a server about ten thousand.
 USERS = Limits(1, 10_000, "at least one user and at most 10,000", "8")
-# At least one request has to arrive in the minute that a chunk may take.
+# At least one request must arrive within the longest chunk, a minute.
 RATE_HZ = Limits(0.02, 1_000_000, "from 0.02 /s to 1,000,000 /s", '"200 /s"')
-# As above: each user has to ask in that minute.
+# Each user must send a request within the longest chunk, a minute.
 THINK_S = Limits(0, 30, "at most 30 s", '"100 ms"')
-# HTTP has these.
+# HTTP status codes.
 STATUS = Limits(100, 599, "from 100 to 599", "200")
-# What a runner or a server holds in memory.
+# Runners and servers keep the body in memory.
 BODY_BYTES = Limits(0, 1 << 30, "at most 1 GiB", "4096")
 # More cores than any machine has.
 THREADS = Limits(1, 1024, "at least one thread and at most 1,024", "2")
-# The greatest that a task, a run and its database have room for.
+# The greatest number that fits into a task, a run and its database.
 SEED = Limits(0, (1 << 63) - 1, "a whole number from 0 to 2^63 - 1", "1")
 # The kernel's greatest process id.
 PROCESS = Limits(1, 1 << 22, "a process id, from 1 to 4194304", "1234")

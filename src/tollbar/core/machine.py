@@ -1,4 +1,4 @@
-"""The machine: what it is, and how quiet it is right now."""
+"""The machine: its properties, its cores and limits, and its current load."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from typing import Any
 
 from tollbar.core import control_groups
 
-# Instruction sets that change what a choice costs by more than any other property of the processor.
+# Instruction sets that change the cost of a choice more than any other property of the processor.
 FLAGS_THAT_MATTER = (
     "aes", "pclmulqdq", "sha_ni", "avx", "avx2", "avx512f", "avx512ifma", "vaes", "vpclmulqdq", "gfni", "bmi2", "adx",
 )  # fmt: skip
 
 
 def fingerprint() -> dict[str, Any]:
-    """What this machine is, as far as it bears on costs; runs that differ here are compared only on request."""
+    """Return the properties of this machine that affect costs; runs that differ in them are compared only on
+    request."""
     info = _read("/proc/cpuinfo")
     flags = _field(info, "flags").split() or _field(info, "Features").split()
     return {
@@ -44,13 +45,13 @@ def fingerprint() -> dict[str, Any]:
 
 
 SIMULATED = "TOLLBAR_SIMULATED"
-"""The environment variable by which a run knows that its node is made up; the machine is the same all the same."""
+"""Environment variable that marks a simulated node; its machine is this one."""
 
 
 def interrupts_apart(root: Path = Path("/")) -> bool | str:
-    """Whether the kernel keeps the time of interrupts out of the CPU time of the process that was interrupted.
+    """Return whether the kernel excludes interrupts from the CPU time of the interrupted process.
 
-    On loopback a packet is received in an interrupt of its sender: this decides who pays for it.
+    It decides which side pays for a packet on loopback, which is received in an interrupt of its sender.
     """
     configuration = _kernel_configuration(root)
     if configuration:
@@ -59,25 +60,26 @@ def interrupts_apart(root: Path = Path("/")) -> bool | str:
     ticks = [int(field) for field in fields]
     if len(ticks) <= IRQ or sum(ticks) < ENOUGH_TICKS:
         return NOT_STATED
-    # A kernel that only samples, at each tick, what it has interrupted never finds a hard interrupt, and counts none.
+    # A kernel that accounts by ticks alone never attributes a tick to a hard interrupt, so its count is zero.
     return ticks[IRQ] > 0
 
 
-# The place of hard interrupts in the first line of /proc/stat.
+# Index of hard interrupts in the first line of /proc/stat.
 IRQ = 5
-# Of all cores: some minutes, in which a kernel that counts interrupts has counted some.
+# Total ticks of all cores, some minutes: a kernel that accounts interrupts has counted some by then.
 ENOUGH_TICKS = 30_000
 
 
-# What a kernel without a configuration to read tells by what it has counted, which is nothing when it was just started.
+# Properties derived from counters if the kernel's configuration cannot be read; they are unknown shortly after boot.
 KNOWN_LATER = ("interrupts_apart", "hyperthreads")
 NOT_STATED = "not stated"
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """In what two fingerprints differ, a line each.
+    """Return the differences of two fingerprints, one line each.
 
-    What one of them could not know yet is no difference: it would make a machine another one minutes after its start.
+    A property that one of them could not know yet does not count, or a machine would differ from itself minutes after
+    its boot.
     """
     names = sorted(set(one) | set(other))
     return [
@@ -90,14 +92,14 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def load() -> float:
-    """How many processes were running or wanted to, on average over the last minute."""
+    """Return the mean number of running and waiting processes over the last minute."""
     return os.getloadavg()[0]
 
 
 def busy_cores(for_s: float = 0.25) -> float:
-    """How many cores are busy, over so many seconds in which this process sleeps: what other programs use.
+    """Return the number of cores that other programs use, measured over `for_s` seconds while this process sleeps.
 
-    The load average would not do: it has the last minute in it, and with it what Tollbar itself did then.
+    The load average is unsuitable, because it includes Tollbar's own work in the last minute.
     """
     before = _busy_ticks()
     time.sleep(for_s)
@@ -105,25 +107,25 @@ def busy_cores(for_s: float = 0.25) -> float:
 
 
 def _busy_ticks() -> int:
-    """What all cores spent on programs and interrupts since boot, in ticks."""
+    """Return the ticks that all cores have spent on programs and interrupts since boot."""
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:8]]
-    # User, nice, system; not idle, nor waiting for a disk; interrupts, hard and soft.
+    # User, nice and system, then hard and soft interrupts; idle and waiting for a disk (3 and 4) do not count.
     return sum(fields[:3]) + sum(fields[5:7])
 
 
 def steal_ns() -> int:
-    """CPU time that the hypervisor gave to others since boot, all cores, in nanoseconds."""
+    """Return the CPU time that the hypervisor gave to others since boot, over all cores, in nanoseconds."""
     fields = _read("/proc/stat").split("\n", 1)[0].split()
     ticks = int(fields[8]) if len(fields) > 8 else 0
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 CORES = frozenset(os.sched_getaffinity(0))
-"""Those that this process may use, and what it measures: read before it keeps off one of them."""
+"""Cores that this process may use and measure, read at import, before it leaves one of them."""
 
 
 def lacks_cores(threads: int) -> str | None:
-    """Why so many threads cannot have a core each; None: they can."""
+    """Return why `threads` threads cannot have a core each, or None if they can."""
     if threads <= len(CORES):
         return None
     has = "1 core" if len(CORES) == 1 else f"{len(CORES)} cores"
@@ -132,9 +134,9 @@ def lacks_cores(threads: int) -> str | None:
 
 
 def cores_for(threads: int, core: int) -> tuple[int, ...]:
-    """A core for each of so many threads: the measuring core `core`, then others, the last first.
+    """Return a core for each of `threads` threads: the measuring core `core`, then others, the last first.
 
-    Those that are no hyperthread of one taken already go before those that are.
+    Hyperthreads of a core that is already used come last.
     """
     taken: list[int] = [core]
     left = sorted(CORES - {core}, reverse=True)
@@ -145,9 +147,9 @@ def cores_for(threads: int, core: int) -> tuple[int, ...]:
 
 
 def siblings(core: int) -> frozenset[int]:
-    """The cores that are hyperthreads of one physical core with this one, itself among them, as the kernel knows them.
+    """Return the hyperthreads of this core's physical core, including itself, as the kernel knows them.
 
-    A virtual machine may not be told.
+    A virtual machine may not expose them.
     """
     said = _read(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").strip()
     found: set[int] = {core}
@@ -158,27 +160,27 @@ def siblings(core: int) -> frozenset[int]:
 
 
 def hyperthreads() -> list[str]:
-    """The cores that may be used and that are hyperthreads of one another, as the kernel knows them: `0,1`."""
+    """Return the usable cores that share a physical core, as the kernel knows them, for example `0,1`."""
     found = (siblings(core) & CORES for core in CORES)
     return sorted({",".join(map(str, sorted(together))) for together in found if len(together) > 1})
 
 
 def measuring_core() -> int | None:
-    """The core that runners are kept on: the last, because interrupts tend to the first. None where there is one."""
+    """Return the core for runners: the last, because interrupts prefer the first. None if there is only one core."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[-1] if len(cores) > 1 else None
 
 
 def client_core(core: int | None = None) -> int:
-    """Where load clients are that are not on the measuring core `core`: the last that the lab may use beside it."""
+    """Return the core for load clients: the last one of the lab other than the measuring core `core`."""
     cores = os.sched_getaffinity(0)
     return max(cores - {core} or cores)
 
 
 def starting_cores(core: int | None) -> tuple[int | None, ...]:
-    """Where what will be measured on `core` becomes ready and warm: there, and on another core of the same memory.
+    """Return the cores to start and warm up a process of `core` on: `core`, and another core of the same memory node.
 
-    What a process has touched first is in the memory of the core that it was on then, and stays there.
+    Memory stays in the node of the core that first touched it.
     """
     if core is None:
         return (None,)
@@ -187,12 +189,12 @@ def starting_cores(core: int | None) -> tuple[int | None, ...]:
 
 
 def _memory_of(core: int) -> list[str]:
-    """The kernel's names of the memory that is nearest to a core; none where it does not tell several apart."""
+    """Return the kernel's names of the memory nodes nearest to a core; empty if it does not distinguish several."""
     return sorted(node.name for node in Path(f"/sys/devices/system/cpu/cpu{core}").glob("node[0-9]*"))
 
 
 def keep_off(core: int | None) -> None:
-    """Moves this process to the other cores, so that its own work is not part of what it measures."""
+    """Move this process to the other cores, so that its own work is not measured."""
     if core is not None:
         others = os.sched_getaffinity(0) - {core}
         if others:
@@ -200,7 +202,7 @@ def keep_off(core: int | None) -> None:
 
 
 def _kernel_configuration(root: Path) -> str:
-    """How the kernel was built, if it says so."""
+    """Return the kernel's build configuration; empty if it is not available."""
     with suppress(OSError, EOFError), gzip.open(root / "proc/config.gz", "rt", encoding="utf-8") as file:
         return file.read()
     return _read(str(root / f"boot/config-{platform.release()}"))
@@ -208,7 +210,7 @@ def _kernel_configuration(root: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much there is of something here, and what says so."""
+    """Amount of a resource, and the source of that limit."""
 
     amount: float
     by: str
@@ -216,39 +218,41 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What this process, and all that it starts, may use at most."""
+    """Greatest resources that this process and its children may use."""
 
     cores: Limit
-    """Cores' worth of CPU time; a quota may be a fraction."""
+    """CPU time in cores; a quota may be a fraction."""
     memory: Limit
-    """Bytes that may still be taken before others are swapped out or ended."""
+    """Bytes that can still be allocated before processes are swapped out or killed."""
 
 
 def limits(root: Path = Path("/"), cores: int | None = None) -> Limits:
-    """The least of what the machine has and of what the control groups up the path allow, of version 2 and 1.
+    """Return the lowest limits of the machine and of the control groups up the path, of version 2 and 1.
 
-    `cores` are those that the process may run on, which its cpuset has part in; None: those of this process.
+    `cores` is the number of cores that the cpuset allows; None: those of this process.
     """
     found = [Limit(cores or len(os.sched_getaffinity(0)), "the cores that this process may run on, by its cpuset")]
     for folder, name in _groups("cpu", root):
         quota, period = [*_read(str(folder / "cpu.max")).split(), "", ""][:2]
         if not quota:
             quota, period = (_read(str(folder / f"cpu.cfs_{part}_us")).strip() for part in ("quota", "period"))
-        # Without a quota it is `max`, or -1.
+        # Without a quota the value is `max` or -1.
         if quota.isdecimal() and period.isdecimal() and int(period):
             found.append(Limit(int(quota) / int(period), f"the quota of the control group {name}"))
     return Limits(min(found, key=_amount), _memory_limit(root))
 
 
 def available_memory_bytes(root: Path = Path("/")) -> int:
-    """What a program may still take before others are swapped out or ended: of the machine, and of its container."""
+    """Return the bytes that can still be allocated on the machine and in its container before processes are swapped or
+    killed.
+    """
     return int(_memory_limit(root).amount)
 
 
 def _memory_limit(root: Path) -> Limit:
     found = [Limit(_memory_bytes("MemAvailable", root), "what is free on the machine")]
     for folder, name in _groups("memory", root):
-        # What is kept of files is given back when a program needs the memory.
+        # The page cache does not count as used, because the kernel frees it on demand.
         for limit, taken in (("memory.max", "anon"), ("memory.limit_in_bytes", "total_rss")):
             text = _read(str(folder / limit)).strip()
             if text.isdecimal():
@@ -263,9 +267,9 @@ def _amount(limit: Limit) -> float:
 
 
 def _groups(controller: str, root: Path) -> Iterator[tuple[Path, str]]:
-    """The folders of this process's control groups that have a controller, and their names, from its own up.
+    """Yield the folders and names of this process's control groups with a controller, from its own upwards.
 
-    Inside a container its own group is the root of what can be seen.
+    Inside a container its own group is the visible root.
     """
     for line in _read(str(root / "proc/self/cgroup")).splitlines():
         _, controllers, group = line.split(":", 2)

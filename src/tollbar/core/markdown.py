@@ -6,17 +6,17 @@ import re
 
 from tollbar.core.errors import one_line
 
-# What Markdown would take for markup, for a character by its name, or for the end of a cell.
+# Markup, the start of a named character, and the end of a table cell.
 _SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[:]|~(?=~)|&(?=\w))")
-# In code nothing is special but the end of a cell, and a backslash before that.
+# In code only the end of a table cell is special, and a backslash before it.
 _SPECIAL_IN_CODE = re.compile(r"(\\*)\|")
 
 
 def escaped(text: str) -> str:
-    """The text with nothing in it that Markdown would take for markup, but for code in single backticks."""
+    """Return the text without Markdown markup, except code in single backticks."""
     text = one_line(text)
     parts = text.split("`")
-    # Several backticks in a row begin code that only as many end: what is between single ones may be outside of it.
+    # Several backticks in a row begin code that ends at the same number, so text between single ones may not be code.
     if len(parts) % 2 == 0 or "``" in text:
         return _SPECIAL.sub(r"\\\1", text.replace("`", "'"))
     return "`".join(

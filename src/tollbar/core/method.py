@@ -1,4 +1,4 @@
-"""The version of the method that a run was measured by. A change that gives the same work another ratio raises it."""
+"""Version of the measuring method. A change that gives the same work another ratio raises it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from tollbar.core.errors import TollbarError
 
 VERSION = 5
-"""METHOD.md has a line for each under "Versions"."""
+"""Current version; METHOD.md has a line for each under "Versions"."""
 FIRST = 1
-"""The version of runs that state none."""
+"""Version of runs that state none."""
 
 
 def refuse_mixed(versions: Iterable[int], *, across_methods: bool, where: str | None = None) -> None:
-    """Raise TollbarError where figures of more than one version of the method would be set side by side."""
+    """Raise TollbarError if figures of several method versions would be compared."""
     several = sorted(set(versions))
     if len(several) > 1 and not across_methods:
         raise TollbarError(

@@ -1,4 +1,4 @@
-"""Metrics: what each number of a result is, in which unit, whether more of it is better, and what limits it."""
+"""Metrics: the meaning of each number of a result, its unit, its direction, and its limits."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 ALL_SAMPLES = "-all"
-"""The ending of a cost's name over all samples; without it, a cost is the quiet one."""
+"""Suffix of the name of a cost over all samples; without it, a cost is over quiet samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One kind of number."""
+    """Name, title and unit of one kind of number."""
 
     name: str
     title: str
     unit: str
     more_is_better: bool = False
     is_limited: bool = False
-    """Whether a busy client, an idle server or other programs take its meaning away: it says little of the server."""
+    """True if a busy client, an idle server or other programs make it meaningless for the server."""
 
     @property
     def is_per_operation(self) -> bool:
-        """Whether what a chunk showed is shared out among its operations."""
+        """True if a chunk's total is divided by its number of operations."""
         return self.unit.endswith("/op")
 
 
 BACKGROUND = Metric("background", "of it, CPU time between chunks (collector, compiler)", "ns/op")
-"""What a runner's other threads used while it was asked nothing: part of its cost, and shown apart."""
+"""CPU time of a runner's other threads between chunks: part of its cost, and reported separately."""
 
 NETWORK = {
     metric.name: metric
@@ -37,9 +37,9 @@ NETWORK = {
         Metric("network-round-trips", "round trips to it", "/op"),
     )
 }
-"""What passes between a load client and a server on another machine, counted by the kernel of the client's."""
+"""Traffic between a load client and a server on another machine, counted by the client's kernel."""
 
-# Those of every family; a family's folder adds its own.
+# Metrics of every family; a family's folder adds its own.
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (

@@ -1,12 +1,12 @@
-"""Moments: what counts as quiet, while it is measured and when it is judged. Nothing else decides it.
+"""Quiet moments: the only definition, for measuring and for judging.
 
-A probe is a fixed piece of work that takes some tens of microseconds and is bound by the core's throughput, so that a
-neighbour on the other hyperthread makes it dearer at once. It is asked before and after every chunk. A chunk between
-two quick probes was quiet, whatever it cost itself.
+A probe is a fixed piece of work of some tens of microseconds. It is bound by the core's throughput, so a neighbour on
+the other hyperthread slows it at once. It runs before and after every chunk. A chunk between two quick probes is quiet,
+whatever its own cost.
 
-A neighbour that never leaves slows every probe of a run. Earlier runs on the processor show that. Without them a chain
-of dependent steps does: it is bound by latency, so that a neighbour hardly slows it. The quotient of the two belongs to
-the processor's model, whatever the frequency of its clock.
+A neighbour that never leaves slows every probe of a run. Earlier runs on the processor reveal that. Without them a
+chain of dependent steps does: it is bound by latency, so a neighbour hardly slows it. The quotient of the two belongs
+to the processor's model, at any clock frequency.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ PROBE: Mapping[str, object] = {
     "inputs": {},
     "seed": 0,
 }
-"""The task of the runner contract that the probe's session has."""
+"""Task of the probe's session in the runner contract."""
 CHAIN: Mapping[str, object] = {**PROBE, "op": "spin", "choice": "chain", "setting": {"iterations": 20_000}}
-"""The task of the chain's session: 20,000 steps, each of which needs the result of the one before."""
+"""Task of the chain's session: 20,000 steps, each of which needs the result of the previous one."""
 
-# A quick probe takes at most so much longer than the quickest, in logarithms. A core that is quiet gives 0.01 to
-# 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike, and a
-# step of the clock's frequency, which makes all work dearer alike, is a few hundredths.
+# Limit of a quick probe's excess over the quickest, in logarithms. A quiet core gives 0.01 to 0.08, one with a busy
+# neighbour 0.3 to 0.5, and hardly anything lies between: limits from 0.08 to 0.2 select the same. A step of the clock's
+# frequency, which slows all work equally, is a few hundredths.
 QUIET = 0.15
-# Beyond this, a run's quickest probe was beside a neighbour: what the other cores do lowers the frequency by less.
+# Beyond this excess the quickest probe ran next to a neighbour; frequency changes by other cores are smaller.
 _NEVER_ALONE = 0.25
-# The quickest probe of a run, as a quantile, and its place in their order at least: not the minimum, which one lucky
-# reading makes. Where quiet is rare, a higher quantile is that of a busy neighbour: at 2 % two of nine runs on a noisy
-# host were called quiet, with ratios a fifth too high.
+# The quickest probe of a run, as a quantile with a least rank. The minimum would depend on one lucky reading. A higher
+# quantile is that of a busy neighbour if quiet is rare: at 2 %, two of nine runs on a noisy host counted as quiet, with
+# ratios a fifth too high.
 _QUICKEST = 0.002
 _LEAST_PLACE = 2
-# The frequency is in probe and chain, so that only the scatter of quick probes, and of one machine of a model against
-# another, is left. On a host with neighbours quiet probes took 1.00 to 1.06 times what the chain tells, all others 1.10
-# and more, with hardly one between; a chain next to a neighbour takes 1 to 4 % longer itself.
+# The frequency cancels in the quotient of probe and chain; only scatter and differences between machines of a model
+# remain. On a host with neighbours, quiet probes took 1.00 to 1.06 times the chain's prediction, all others 1.10 and
+# more, with hardly one between. A chain next to a neighbour takes 1 to 4 % longer itself.
 _BY_CHAIN = 0.06
-# So many of a run's probes must be quick: fewer are the tail of a disturbed machine's one kind of moments.
+# Least share of quick probes in a run. Fewer are the tail of a constantly disturbed machine.
 _FEWEST_QUICK = 0.05
-# Fewer readings have no such quantile.
+# Fewer readings do not have such a quantile.
 _ENOUGH = 50
-# No processor does its 12,000 steps of 24 operations in less: a file that says so is damaged.
+# No processor does the probe's 12,000 steps of 24 operations in less; a file with less is damaged.
 _LEAST_NS = 1_000.0
-# What a machine once gave says little after its firmware, its host or its power supply may have changed.
+# Older readings are unreliable, because firmware, host or power supply may have changed.
 _KEPT_S = 30 * 86400.0
-# A chunk that has no slices lasts as long as two of its cell's slices at least: an operation that fills more than half
-# of a chunk is no slice. A slice itself lasts 1.35 to 1.6 times as long next to a neighbour; that one is not quiet.
+# A chunk without slices lasts at least two slices of its cell, because an operation longer than half a chunk is not
+# sliced. A slice lasts 1.35 to 1.6 times as long next to a neighbour, and is not quiet then.
 _LONGEST_SLICE = 1.5
 
 
@@ -72,29 +72,29 @@ class Known(StrEnum):
 
     EARLIER_RUNS = "earlier runs"
     CHAIN = "chain"
-    """The chain, and the shipped quotient of this model."""
+    """The chain, with the shipped quotient of this model."""
     NOTHING = "nothing"
     """No evidence: a steady neighbour cannot be excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quickness:
-    """What a run's probes say of quiet moments."""
+    """Evidence for quiet moments from a run's probes."""
 
     quickest_ns: float = math.inf
-    """What a probe takes on a core that is quiet, as far as the run shows; infinite where there was no probe."""
+    """Duration of a probe on a quiet core, estimated from the run; infinite if there was no probe."""
     best_ns: float | None = None
-    """What one took on this processor and kernel in earlier runs; None where that is not known."""
+    """Duration of a quick probe on this processor and kernel in earlier runs; None if unknown."""
     by_chain_ns: float | None = None
     """Duration of a quiet core's probe by this run's chain; None where it was not read or the model is not listed."""
     is_first_run: bool = False
-    """Whether earlier runs were looked for and there are none."""
+    """True if a search for earlier runs found none."""
     quick_share: float = 0.0
-    """Of all the run's probes."""
+    """Share of quick probes among all of the run."""
 
     @property
     def is_known(self) -> bool:
-        """Whether there was a probe."""
+        """True if there was a probe."""
         return math.isfinite(self.quickest_ns)
 
     @property
@@ -108,9 +108,9 @@ class Quickness:
 
     @property
     def slower_than_known(self) -> float | None:
-        """Duration of the quickest probes over that of a quiet core's; None where a quiet core explains it.
+        """Quotient of the quickest probes and a quiet core's duration; None if a quiet core explains it.
 
-        A quiet core's is that of earlier runs, or else that by the chain.
+        The quiet core's duration comes from earlier runs, or else from the chain.
         """
         expected_ns = self.best_ns if self.best_ns is not None else self.by_chain_ns
         explained = _NEVER_ALONE if self.known_by is Known.EARLIER_RUNS else _BY_CHAIN
@@ -120,23 +120,23 @@ class Quickness:
 
     @property
     def was_ever_quiet(self) -> bool:
-        """Whether the run met moments in which its core was quiet, as far as that is known."""
+        """True if the core was quiet at times during the run, as far as is known."""
         return self.is_known and self.quick_share >= _FEWEST_QUICK and self.slower_than_known is None
 
     @property
     def longest_quick_ns(self) -> float:
-        """What a probe takes at most while the core is quiet."""
+        """Longest duration of a probe on a quiet core."""
         return self.quickest_ns * math.exp(QUIET)
 
     def is_quick(self, probe_ns: float) -> bool:
-        """Whether the core was quiet when a probe took so long."""
+        """Return whether the core was quiet during a probe of this duration."""
         return probe_ns <= self.longest_quick_ns
 
 
 def quickness_of(
     readings: Sequence[float], best_ns: float | None = None, by_chain_ns: float | None = None
 ) -> Quickness:
-    """What a run's readings say; without any nothing is quick."""
+    """Return the evidence in a run's probe readings; without readings no probe is quick."""
     if not readings:
         return Quickness(best_ns=best_ns, by_chain_ns=by_chain_ns)
     ordered = sorted(readings)
@@ -145,10 +145,10 @@ def quickness_of(
 
 
 def without_slices(trials: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-    """Tell for each trial of one cell which chunks are whole although others have slices, by rounds and elapsed times.
+    """Return for each trial of one cell which chunks have no slices although others have, by rounds and elapsed times.
 
-    Others had the core during such a chunk. It is ten times as long as a slice, and no probe looked inside it, so that
-    it is not quiet.
+    Other programs used the core during such a chunk. It is ten times as long as a slice without an inner probe, so it
+    is not quiet.
     """
     numbers = [grouped(rounds)[1:] for rounds, _ in trials]
     single = [counts[places] == 1 for places, counts in numbers]
@@ -166,54 +166,54 @@ def _quickest(ordered: Sequence[float]) -> float:
 
 
 Core = int | tuple[str, ...]
-"""A core of this machine, or the command of the probe of another machine's."""
+"""Core of this machine, or the probe command of another machine."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """The same while it is measured: each reading says more of what is quick here."""
+    """Quiet-moment evidence during a measurement: each reading refines the limit of a quick probe."""
 
     best_ns: float | None = None
     best_of: dict[Core, float] = field(default_factory=dict)
-    """The least nanoseconds that a probe has read on each core: those of several machines are compared by it."""
+    """Least probe duration on each core, in nanoseconds, for comparing several machines."""
     chain_ns: float | None = None
     """Duration of the quickest chains; None where none was read."""
     _ordered: list[float] = field(default_factory=list)
 
     @property
     def readings(self) -> Sequence[float]:
-        """All that it took in, the quickest first."""
+        """All noted readings, in ascending order."""
         return self._ordered
 
     def note(self, probe_ns: float) -> None:
-        """Takes a reading in."""
+        """Add a reading."""
         insort(self._ordered, probe_ns)
 
     def note_chains(self, chains_ns: Sequence[float]) -> None:
-        """Takes in the chains that were read together: the third quickest, since one may be a lucky reading."""
+        """Add chains that were read together: the third quickest counts, because one may be a lucky reading."""
         if chains_ns:
             quickest_ns = sorted(chains_ns)[min(_LEAST_PLACE, len(chains_ns) - 1)]
             self.chain_ns = min(quickest_ns, self.chain_ns or math.inf)
 
     @property
     def longest_quick_ns(self) -> float:
-        """What a quick reading takes at most, as far as is known by now; until there is enough, by earlier runs too."""
+        """Longest duration of a quick probe, as known so far; with few readings earlier runs count as well."""
         known = [self.best_ns] if self.best_ns is not None and len(self._ordered) < _ENOUGH else []
         if self._ordered:
             known.append(_quickest(self._ordered))
         return min(known) * math.exp(QUIET) if known else -math.inf
 
     def is_quick(self, probe_ns: float) -> bool:
-        """Whether the core was quiet."""
+        """Return whether the core was quiet."""
         return probe_ns <= self.longest_quick_ns
 
 
 Machine = tuple[str, ...]
-"""What probes are compared within: processor, kernel, and the engine's build, whose compiler made the probe."""
+"""Scope of comparable probes: processor, kernel, and the engine's build, whose compiler made the probe."""
 
 
 def best_known(machine: Machine) -> float | None:
-    """What a quick probe took here in earlier runs, in nanoseconds; None: not known."""
+    """Return the duration of a quick probe here in earlier runs, in nanoseconds; None if unknown."""
     with suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RuntimeError):
         kept = json.loads(_file(machine).read_text("utf-8"))
         probe_ns, age_s = float(kept["probe_ns"]), time.time() - float(kept["at_s"])
@@ -223,9 +223,9 @@ def best_known(machine: Machine) -> float | None:
 
 
 def keep_best(machine: Machine, readings: Iterable[float], by_chain_ns: float | None = None) -> None:
-    """Keeps what these readings give, where it is better than what is known. Without a cache there is nothing kept.
+    """Keep the quickest of these readings if it beats the known one. Without a cache nothing is kept.
 
-    Readings next to a steady neighbour, which the chain tells, would deceive later runs.
+    Readings next to a steady neighbour, which the chain reveals, are not kept, because they would mislead later runs.
     """
     found = [*readings]
     quickness = quickness_of(found, None, by_chain_ns)

@@ -1,19 +1,18 @@
-"""Patterns of names, as a shell has them: `sha-*`."""
+"""Patterns of names, as in a shell: `sha-*`."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
 MOST_LETTERS = 100
-"""Limit of a pattern, because Python's reader of one of a million letters takes 10 s and 500 MB, or hours if all of
-them are `[`. No name is so long."""
+"""Limit of a pattern: Python takes 10 s and 500 MB for one of a million letters, or hours if all are `[`."""
 
 
 def is_pattern(word: str) -> bool:
-    """Return whether a word is a pattern, and not a name."""
+    """Return whether a word is a pattern and not a name."""
     return any(letter in word for letter in "*?[")
 
 
 def is_like(name: str, pattern: str) -> bool:
-    """Return whether a name fits a pattern. A longer pattern than `MOST_LETTERS` fits itself alone."""
+    """Return whether a name matches a pattern. A pattern longer than `MOST_LETTERS` matches only itself."""
     return name == pattern or (len(pattern) <= MOST_LETTERS and fnmatchcase(name, pattern))

@@ -1,4 +1,4 @@
-"""Words of earlier versions, each with today's: for hints, and for runs that were made with them."""
+"""Words of earlier versions with their replacements, for hints and for reading old runs."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ WORDS: Mapping[str, str] = {
 """Keys, settings, studies, commands, options and metrics."""
 
 COLUMNS: Mapping[str, str] = {"heat": "batch", "twin": "repeat", "server": "server_version"}
-"""Tables and columns of the results of a run of format 5."""
+"""Tables and columns in results of format 5."""
 COORDINATES = ("bed", "stretch")
-"""Those of `WORDS` that are coordinates of cells."""
+"""Old words in `WORDS` that are coordinates of cells."""
 # Keys whose values are names of coordinates or of metrics.
 _OF_NAMES = frozenset({"rows", "columns", "factors", "metric"})
 
 
 def today(said: Any, key: str = "") -> Any:
-    """Return what a file of an earlier version says in words of today: its keys, and the names of coordinates.
+    """Return the content of an earlier version's file in current words: its keys, and the names of coordinates.
 
-    Raises RecursionError for what is nested too deeply.
+    Raises RecursionError if it is nested too deeply.
     """
     if isinstance(said, dict):
         return {WORDS.get(name, name): today(value, name) for name, value in said.items()}

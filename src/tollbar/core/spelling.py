@@ -1,4 +1,4 @@
-"""Names in other spellings, and their other names: one table for command lines, studies and inventories."""
+"""Other spellings and aliases of names: one table for command lines, studies and inventories."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 _TABLE = Path(__file__).with_name("aliases.toml")
 _SEPARATORS = re.compile(r"[-_./\s]+")
 MOST_LETTERS = 100
-"""Limit of a word that is compared with names, because a comparison with a long one takes seconds. No name is so
-long."""
+"""Limit of a word that is compared with names, because comparing a long one takes seconds. Every name is shorter."""
 _MOST_SUGGESTED = 3
 _MOST_REMEMBERED = 2**14
 
@@ -27,7 +26,7 @@ def squeezed(name: str) -> str:
 def find(word: str, known: Iterable[str]) -> str | None:
     """Return the known name that a word means: the word itself, a spelling or an alias of one name.
 
-    None: it means none of them, or several.
+    None if it matches no name or several.
     """
     names = known if isinstance(known, Collection) else list(known)
     if word in names:
@@ -46,7 +45,7 @@ def meant(word: str, known: Iterable[str]) -> Sequence[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> Sequence[str]:
-    """Return up to three known names that are like a word, the likeliest first."""
+    """Return up to three known names that are similar to a word, the most similar first."""
     if len(word) > MOST_LETTERS:
         return ()
     names = sorted(set(known))
@@ -74,7 +73,7 @@ def _similar(word: str, names: Sequence[str]) -> Sequence[str]:
 
 
 def table() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return Tollbar's own names with their other names, as written: `also` are taken, `near` are suggested."""
+    """Return Tollbar's own names with their aliases, as written: `also` are accepted, `near` are suggested."""
     read = tomllib.loads(_TABLE.read_text("utf-8"))
     return {kind: {name: others.split() for name, others in names.items()} for kind, names in read.items()}
 

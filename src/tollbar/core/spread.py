@@ -1,8 +1,8 @@
-"""Shared variances: the ratios of one study lend each other degrees of freedom (Smyth 2004, moderated t).
+"""Shared variances: the ratios of one study share degrees of freedom (Smyth 2004, moderated t).
 
 With four blocks a variance has three degrees of freedom, for which Student's quantile is half as large again as the
-normal one. Rows of one study are measured alike, so their variances are alike too: they are taken as draws from one
-scaled inverse chi-square law. Its scale and degrees of freedom are estimated from the rows.
+normal one. Rows of one study are measured in the same way, so their variances are similar: they are treated as draws
+from one scaled inverse chi-square law. Its scale and degrees of freedom are estimated from the rows.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from statistics import NormalDist, fmean, variance
 
 from tollbar.core.stats import Interval, student
 
-# From fewer ratios nothing is learned of how variances differ.
+# Fewer ratios do not show how variances differ.
 _FEWEST = 3
-# With more, 96 % intervals of four blocks cover in less than 93 % of cases where rows share a noisy baseline.
+# With more, 96 % intervals of four blocks cover in less than 93 % of cases if rows share a noisy baseline.
 _MOST_FREEDOM = 10.0
-# The same, as a multiple of a ratio's own degrees of freedom.
+# Limit of the shared degrees of freedom, as a multiple of a ratio's own.
 _MOST_TIMES = 2.0
 # A variance that exceeds the shared one in fewer than one case of ten is kept as it is: intervals of rows that vary ten
-# times as much cover in 88 to 96 % of cases then, and in 82 to 90 % with one case of two hundred.
+# times as much then cover in 88 to 96 % of cases, and in 82 to 90 % with one case of two hundred.
 _UNLIKE = NormalDist().inv_cdf(0.90)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The law of a study's variances: those of the logarithm of one block's ratio."""
+    """Law of a study's variances: those of the logarithm of one block's ratio."""
 
     variance: float
     freedom: float
-    """How many degrees of freedom it is worth to a row: at most ten, fewer from few or unlike rows."""
+    """Degrees of freedom that it adds to a row: at most ten, fewer from few or dissimilar rows."""
 
     def moderate(self, ratio: Interval, scale: float = 1.0) -> Interval:
-        """The interval with its own variance and the shared one, weighted by their degrees of freedom.
+        """Return the interval with its own and the shared variance, weighted by their degrees of freedom.
 
-        `scale`: how many times the law's variance such a ratio has by its design. Unchanged if it has no variance, or
-        one that is too large to be of this law.
+        `scale` is the variance of such a ratio by its design, as a multiple of the law's. Unchanged if the ratio has no
+        variance, or one too large for this law.
         """
         own, shared_variance = _variance(ratio), scale * self.variance
         if own is None or _is_unlike(own / shared_variance, ratio.freedom, self.freedom):
@@ -51,17 +51,17 @@ class Spread:
 
 
 def shared(ratios: Sequence[Interval], scales: Sequence[float] | None = None) -> Spread | None:
-    """The law that these ratios' variances follow, each over its scale; None where there are too few of them.
+    """Return the law of these ratios' variances, each over its scale; None if there are too few.
 
     Intervals must be Student's on the logarithm, with the degrees of freedom of their effective number of blocks less
-    one. The rows that are too large for the law are left out of it.
+    one. Rows with a variance too large for the law are excluded from it.
     """
     by_design = scales or [1.0] * len(ratios)
     known = [
         (own / scale, one.freedom) for one, scale in zip(ratios, by_design, strict=True) if (own := _variance(one))
     ]
     found, used = _fitted(known), known
-    # Leaving rows out moves the law, and the law decides which are left out: three times settle it.
+    # Excluding rows changes the law, and the law decides which are excluded: three rounds settle it.
     for _ in range(3):
         if found is None:
             return None
@@ -75,9 +75,10 @@ def shared(ratios: Sequence[Interval], scales: Sequence[float] | None = None) ->
 
 
 def are_unlike(ratios: Sequence[Interval]) -> bool:
-    """Whether these ratios differ by more than chance explains, at the confidence of their intervals (Welch 1951).
+    """Return whether these ratios differ by more than chance explains, at the confidence of their intervals (Welch
+    1951).
 
-    Those without an interval say nothing; False if fewer than two have one.
+    Ratios without an interval do not count; False if fewer than two have one.
     """
     errors = [_error(one) for one in ratios]
     known = [(math.log(r.estimate), e, r.freedom) for r, e in zip(ratios, errors, strict=True) if e is not None]
@@ -99,7 +100,7 @@ def _fitted(known: Sequence[tuple[float, float]]) -> Spread | None:
         return None
     halves = [freedom / 2 for _, freedom in known]
     logs = [math.log(own) - _digamma(half) + math.log(half) for (own, _), half in zip(known, halves, strict=True)]
-    # What the logarithms vary by beyond what their own few degrees of freedom explain.
+    # Variance of the logarithms beyond the part that their own few degrees of freedom explain.
     beyond = variance(logs) - fmean(map(_trigamma, halves))
     most = min(_MOST_FREEDOM, 2.0 * (len(known) - 1))
     freedom = 2 * _inverse_trigamma(beyond, most / 2)
@@ -107,30 +108,30 @@ def _fitted(known: Sequence[tuple[float, float]]) -> Spread | None:
 
 
 def _variance(ratio: Interval) -> float | None:
-    """The variance of the logarithm of one block's ratio; None where the interval does not say it."""
+    """Return the variance of the logarithm of one block's ratio; None if the interval does not determine it."""
     error = _error(ratio)
     return None if error is None else error**2 * _blocks(ratio)
 
 
 def _error(ratio: Interval) -> float | None:
-    """The standard error of a ratio's logarithm; None where its interval is open or a point."""
+    """Return the standard error of a ratio's logarithm; None if its interval is open or a point."""
     if not (ratio.is_bounded and ratio.low > 0 and math.isfinite(ratio.freedom)) or ratio.high <= ratio.low:
         return None
     return math.log(ratio.high / ratio.low) / 2 / student(ratio.freedom, ratio.confidence)
 
 
 def _blocks(ratio: Interval) -> float:
-    """Kish's effective number of blocks."""
+    """Return Kish's effective number of blocks."""
     return ratio.freedom + 1
 
 
 def _is_unlike(quotient: float, of: float, over: float) -> bool:
-    """Whether a quotient of two variances is too large for them to follow one law."""
+    """Return whether a quotient of two variances is too large for them to follow one law."""
     return _snedecor(quotient, of, over) > _UNLIKE
 
 
 def _snedecor(quotient: float, of: float, over: float) -> float:
-    """The standard normal score of a value of Snedecor's F distribution (Paulson 1942).
+    """Return the standard normal score of a value of Snedecor's F distribution (Paulson 1942).
 
     Its upper tail of 4 % is 3.8 to 4.5 % with three degrees of freedom or more below.
     """
@@ -149,7 +150,7 @@ def _trigamma(x: float) -> float:
 
 
 def _inverse_trigamma(wanted: float, most: float) -> float:
-    """Where the trigamma function, which falls, has this value; between a quarter and `most`."""
+    """Return the argument at which the falling trigamma function has this value, between a quarter and `most`."""
     low, high = 0.25, most
     if _trigamma(high) >= wanted:
         return high

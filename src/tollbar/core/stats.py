@@ -1,8 +1,9 @@
-"""Statistics: one estimator of costs and ratios, over moments that are selected by something else than the cost.
+"""Statistics: one estimator of costs and ratios, over moments that are selected independently of the cost.
 
-The cost of an operation is the mean over operations, Σ cost / Σ operations: what is collected, grown or rejected on
-behalf of some of them is the cost of all, and a chunk that was ended by time counts by its operations. A ratio is that
-of two such means over the same rounds, in which both sides were measured milliseconds apart.
+The cost of an operation is the mean over operations, Σ cost / Σ operations: work done on behalf of some operations,
+such as collection, growth or rejection, is part of the cost of all, and a chunk that was ended by time counts by its
+operations. A ratio is the ratio of two such means over the same rounds, in which both sides were measured milliseconds
+apart.
 
 A process keeps its luck (memory layout) for life, so the block of fresh processes is the unit: intervals come from
 leaving one block out (the jackknife), with Student's distribution.
@@ -19,43 +20,43 @@ from functools import cache
 
 from tollbar.core.arrays import grouped, np
 
-# What one looks for by custom; a reader who wants another level has the raw chunks.
+# The customary level; a reader who wants another one has the raw chunks.
 CONFIDENCE = 0.95
 # With three blocks there are two degrees of freedom, and nearly every interval is as wide as the ratio itself.
 FEWEST_BLOCKS = 4
 
 
 class Moments(StrEnum):
-    """Which rounds a number is made of."""
+    """Selection of the rounds that a number is made of."""
 
     QUIET = "quiet"
-    """Those between quiet probes, made up ones included."""
+    """Rounds between quiet probes, including made-up ones."""
     ALL = "noisy"
-    """The first try of every round, selected by nothing: of a core that was seldom quiet."""
+    """The first try of every round, without selection, for a core that was seldom quiet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the interval that covers the truth with the stated confidence."""
+    """Estimate, and the interval that covers the truth with the given confidence."""
 
     estimate: float
     low: float
     high: float
     confidence: float
     n: int
-    """How many independent blocks it rests on."""
+    """Number of independent blocks."""
     moments: Moments = Moments.QUIET
     freedom: float = math.inf
-    """Degrees of freedom of Student's distribution that it is made with."""
+    """Degrees of freedom of the Student's distribution in use."""
 
     @property
     def is_noisy(self) -> bool:
-        """Whether it is made of all samples, because too few were quiet."""
+        """True if it is made of all samples, because too few were quiet."""
         return self.moments is Moments.ALL
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there were blocks enough to say anything: at least `FEWEST_BLOCKS`."""
+        """True if there were enough blocks for an interval: at least `FEWEST_BLOCKS`."""
         return math.isfinite(self.high)
 
     @property
@@ -65,7 +66,7 @@ class Interval:
 
     @property
     def inverse(self) -> Interval:
-        """Of a ratio: the same comparison, seen from the other side."""
+        """The ratio of the same comparison in the other direction."""
         low = 1 / self.high if self.is_bounded else 0.0
         high = 1 / self.low if self.low > 0 else math.inf
         return replace(self, estimate=1 / self.estimate, low=low, high=high)
@@ -73,30 +74,32 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The chunks of one trial: one fresh process. All arrays have one entry for each chunk."""
+    """Chunks of one trial, a fresh process. All arrays have one entry for each chunk."""
 
     block: int
     batch: int
     rounds: np.ndarray
-    """The round of each chunk, ascending: one for each of its slices. Chunks of one block, batch and round were
-    measured milliseconds apart."""
+    """Round of each chunk, ascending, repeated for each of its slices.
+
+    Chunks of one block, batch and round were measured milliseconds apart.
+    """
     costs: np.ndarray
-    """What a chunk's operations cost together, in nanoseconds (or another amount that adds up)."""
+    """Total cost of a chunk's operations, in nanoseconds (or another additive amount)."""
     operations: np.ndarray
     quiet: np.ndarray
-    """Whether the probes before and after it found the core quiet."""
+    """True if the probes before and after it found the core quiet."""
     first: np.ndarray
-    """Whether it was its round's first try, so that nothing selected it."""
+    """True if it was its round's first try, so that nothing selected it."""
     _amounts: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)
     _sums: dict[Moments, np.ndarray] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def amounts(self, moments: Moments) -> np.ndarray:
-        """For each chunk: what was spent, on how many operations, and its weight in its block.
+        """Return for each chunk the amount spent, the number of operations, and its weight in its block.
 
-        Undisturbed chunks weigh as many as their operations, since a slice has a tenth of a chunk's. As disturbed, each
-        round is of one operation at its mean cost, and the slices of a chunk share it: a chunk that ends by time has
-        more operations in quick moments, and one long operation has not, so that weights by operations would differ
-        between sides of a ratio. And chunks that others disturbed have no slices.
+        Quiet chunks weigh as many as their operations, because a slice has a tenth of a chunk's. With all samples, each
+        round counts as one operation at its mean cost, shared by the slices of a chunk. A chunk that ends by time has
+        more operations in quick moments, and one long operation has not, so weights by operations would differ between
+        the sides of a ratio. In addition, chunks that others disturbed have no slices.
         """
         if moments not in self._amounts:
             table = np.ones((len(self.costs), 3))
@@ -111,9 +114,10 @@ class Visit:
         return self._amounts[moments]
 
     def sums(self, moments: Moments, only: np.ndarray | None = None) -> np.ndarray:
-        """Return what was spent, on how many operations, and their weight, over the chunks that count; or `only` some.
+        """Return the amount spent, the number of operations, and their weight, over the selected chunks, or `only`
+        some.
 
-        A baseline's are asked for by each of its cells.
+        Cached, because each cell of a baseline asks for its sums.
         """
         selected = self.selected(moments)
         if only is not None and np.count_nonzero(only) != np.count_nonzero(selected):
@@ -125,18 +129,19 @@ class Visit:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has one chunk in each round, and no slices."""
+        """True if it has one chunk in each round, without slices."""
         return bool((self.rounds[1:] > self.rounds[:-1]).all())
 
     def selected(self, moments: Moments) -> np.ndarray:
-        """Which of its chunks count."""
+        """Return which of its chunks count."""
         return self.quiet if moments is Moments.QUIET else self.first
 
 
 def cost(of: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """The mean cost of an operation in these moments; None where there were none, or where nothing was spent.
+    """Return the mean cost of an operation in these moments; None if there were none, or if nothing was spent.
 
-    Its interval allows for drift: costs of neighbouring blocks are alike, since the machine's state outlasts a block.
+    Its interval allows for drift: costs of neighbouring blocks are correlated, because the machine's state outlasts a
+    block.
     """
     return _interval([_by_block(of, moments)], moments, confidence, drifts=True)
 
@@ -144,10 +149,10 @@ def cost(of: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENC
 def ratio(
     of: Sequence[Visit], over: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """The one's mean cost over the other's; None where one of them has none in these moments.
+    """Return the first mean cost over the second; None if one of them has none in these moments.
 
-    Paired within rounds, where the two met in at least half of the blocks that the lesser of them has. Two that seldom
-    met are compared by all that each has: blocks are left out of both alike.
+    Paired within rounds, if the two met in at least half of the blocks of the side with fewer blocks. Otherwise all
+    that each has is compared, and each block is left out of both sides at once.
     """
     apart = _by_block(of, moments), _by_block(over, moments)
     paired = _paired(of, over, moments)
@@ -159,9 +164,9 @@ def ratio(
 def added(
     of: Sequence[Sequence[Visit]], weights: Sequence[float], moments: Moments, *, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """The sum of several mean costs, each times its weight, in nanoseconds; it may be negative.
+    """Return the weighted sum of several mean costs, in nanoseconds; it may be negative.
 
-    Over the blocks that all have; None where there is none. Its interval allows for drift, as that of a cost.
+    Taken over the blocks that all have; None without such a block. Its interval allows for drift, as that of a cost.
     """
     sides = _together(of, moments)
     return _interval(sides, moments, confidence, lambda sums: _means(sums) @ weights, float, drifts=True)
@@ -175,9 +180,9 @@ def ratio_of_sums(
     *,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """One weighted sum of mean costs over another, over the blocks that all have.
+    """Return one weighted sum of mean costs over another, over the blocks that all have.
 
-    None where there is none, or where what is left of the sums without some block is not above nought.
+    None without such a block, or if a sum without some block is not above zero.
     """
     sides = _together(of, moments)
     weights = np.array([above, below])
@@ -200,9 +205,9 @@ def crossing(
     *,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """The place where the straight line through mean costs, which stand `at` these places, falls to the `level`'s.
+    """Return the place at which the line through mean costs at the places `at` falls to the cost of `level`.
 
-    Over the blocks that all have. None where there are none, or where the line does not fall.
+    Taken over the blocks that all have. None without such a block, or if the line does not fall.
     """
     places = np.array(at, float)
     from_middle = places - places.mean()
@@ -220,14 +225,14 @@ def crossing(
 
 
 def best(quiet: Interval | None, noisy: Interval | None) -> Interval | None:
-    """The quiet interval where its blocks are enough for one, else that noisy if its blocks are."""
+    """Return the quiet interval if it has enough blocks, else the noisy one if that has enough."""
     if quiet is None or (not quiet.is_bounded and noisy is not None and noisy.is_bounded):
         return noisy
     return quiet
 
 
 def quotient(one: Interval, other: Interval) -> Interval:
-    """The ratio of two of different runs: their relative errors add up as squares do."""
+    """Return the ratio of two estimates of different runs: their relative errors add as squares."""
     found = one.estimate / other.estimate
     how = one.confidence, min(one.n, other.n), one.moments, min(one.freedom, other.freedom)
     if not (one.is_bounded and other.is_bounded):
@@ -237,9 +242,9 @@ def quotient(one: Interval, other: Interval) -> Interval:
 
 
 def total(parts: Sequence[Interval]) -> Interval:
-    """The sum of independent estimates, none of blocks that another has: their variances add.
+    """Return the sum of independent estimates, which share no blocks: their variances add.
 
-    Student's distribution has the degrees of freedom of Welch and Satterthwaite. Bounded where all are.
+    Student's distribution has the degrees of freedom of Welch and Satterthwaite. Bounded if all are.
     """
     if len(parts) == 1:
         return parts[0]
@@ -260,7 +265,7 @@ def total(parts: Sequence[Interval]) -> Interval:
 
 
 Sums = dict[int, np.ndarray]
-"""By block: what was spent, on how many operations, and their weight."""
+"""Sums by block: the amount spent, the number of operations, and their weight."""
 _NOTHING = np.zeros(3)
 
 
@@ -272,11 +277,11 @@ def _by_block(of: Sequence[Visit], moments: Moments) -> Sums:
 
 
 def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tuple[Sums, Sums]:
-    """The sums of both sides over the rounds that both have."""
+    """Return the sums of both sides over the rounds that both have."""
     one, other = Sums(), Sums()
     for visit, partner in partners(of, over):
         mine, theirs = visit.selected(moments), partner.selected(moments)
-        # Most often both worked in every round of their batch, and have one chunk in each.
+        # The common case: both sides have one chunk in every round of their batch.
         if visit.is_whole and np.array_equal(visit.rounds, partner.rounds):
             here = there = mine & theirs
         else:
@@ -288,7 +293,7 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
 
 
 def partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit, Visit]]:
-    """Pairs of visits that shared a batch; a baseline that was measured twice there makes two pairs."""
+    """Yield pairs of visits that shared a batch; a baseline that was measured twice there makes two pairs."""
     at = defaultdict(list)
     for visit in over:
         at[visit.block, visit.batch].append(visit)
@@ -303,20 +308,20 @@ def _add(sums: Sums, block: int, found: np.ndarray) -> None:
 
 
 def _together(of: Sequence[Sequence[Visit]], moments: Moments) -> list[Sums]:
-    """The sums of each over the blocks that all have."""
+    """Return the sums of each side over the blocks that all have."""
     sides = [_by_block(visits, moments) for visits in of]
     shared = set.intersection(*(set(side) for side in sides))
     return [{block: side[block] for block in shared} for side in sides]
 
 
 def _means(sums: np.ndarray) -> np.ndarray:
-    """(…, side, 3) → (…, side): what an operation cost of each."""
+    """Return the mean cost of an operation for each side: (…, side, 3) → (…, side)."""
     found: np.ndarray = sums[..., 0] / sums[..., 1]
     return found
 
 
-# Half of an interval of logarithms: one that is wider, as after dozens of looks, says nothing, and its ends are beyond
-# what a double can be.
+# Limit of half an interval of logarithms. A wider one, as after dozens of looks, says nothing, and its ends exceed a
+# double.
 _WIDEST = 300.0
 
 
@@ -329,11 +334,11 @@ def _interval(
     *,
     drifts: bool = False,
 ) -> Interval | None:
-    """What is made of the sides' sums, with an interval over blocks.
+    """Return a statistic of the sides' sums, with an interval over blocks.
 
-    By default the logarithm of the first side's mean cost, over the second's where there is one. `shown` takes the
-    statistic to the scale that is reported. `drifts` widens the interval by as much as neighbouring blocks are alike;
-    a ratio does not need that, since both of its sides drift together.
+    By default it is the logarithm of the first side's mean cost, over the second's if there are two. `shown` converts
+    the statistic to the reported scale. `drifts` widens the interval according to the correlation of neighbouring
+    blocks; a ratio does not need that, because both of its sides drift together.
     """
     statistic = statistic or _log
     blocks = sorted(set().union(*sides))
@@ -343,7 +348,7 @@ def _interval(
         return None
     value = float(statistic(table.sum(axis=1)))
     n = min(len(side) for side in sides)
-    # What is left of each side without each block in turn.
+    # Sums of each side without each block in turn.
     left = table.sum(axis=1, keepdims=True) - table
     if n < FEWEST_BLOCKS or (left <= 0).any():
         return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
@@ -352,7 +357,7 @@ def _interval(
         return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
     variance = (len(blocks) - 1) / len(blocks) * float(((without - without.mean()) ** 2).sum())
     weights = table[:, :, 2]
-    # Kish's effective number of blocks, which is their number where all weigh the same.
+    # Kish's effective number of blocks, equal to their number if all weigh the same.
     effective = float((weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)).min())
     if drifts:
         independent = _independent(without - without.mean())
@@ -366,13 +371,14 @@ def _interval(
 
 
 # With a correlation of 0.7 between neighbours, 96 % intervals of costs cover in 90 % of cases with these two at four or
-# six blocks and in 94 to 98 % at nine to 24, and in 65 to 80 % without. Independent blocks: a quarter to twice as wide.
+# six blocks and in 94 to 98 % at nine to 24, and in 65 to 80 % without. With independent blocks, intervals are a
+# quarter to twice as wide.
 _FEWEST_INDEPENDENT = 4.0
 _MOST_ALIKE = 0.9
 
 
 def _independent(deviations: np.ndarray) -> float:
-    """How many independent blocks are worth these, whose neighbours are correlated: an autoregression of one step.
+    """Return the number of independent blocks equivalent to these correlated ones: an autoregression of one step.
 
     The estimate of the correlation is raised by its bias, (1 + 3ρ) / n, and by one standard error.
     """
@@ -384,7 +390,7 @@ def _independent(deviations: np.ndarray) -> float:
 
 
 def _log(sums: np.ndarray) -> np.ndarray:
-    """(…, side, 3) → (…): the logarithm of the first side's mean cost over the second's."""
+    """Return the logarithm of the first side's mean cost over the second's: (…, side, 3) → (…)."""
     logs = np.log(sums[..., 0] / sums[..., 1])
     found: np.ndarray = logs[..., 0] - (logs[..., 1] if logs.shape[-1] == 2 else 0.0)
     return found
@@ -392,7 +398,7 @@ def _log(sums: np.ndarray) -> np.ndarray:
 
 @cache
 def student(freedom: float, confidence: float) -> float:
-    """The quantile of Student's distribution beyond which, on both sides, lies what the confidence leaves.
+    """Return the two-sided quantile of Student's distribution at this confidence.
 
     With t = √ν tan θ the density is proportional to cos(θ)^(ν - 1), which is summed and inverted.
     """

@@ -1,7 +1,7 @@
 """Numbers with their units: read from text, written for people.
 
-Inside the package a duration is seconds, a size is bytes, a share is a fraction of one, and a cost
-is CPU nanoseconds per operation; the name or the type says so.
+Inside the package a duration is seconds, a size is bytes, a share is a fraction of one, and a cost is CPU nanoseconds
+per operation; the name or the type says so.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-# The decimal and the binary names mean what they say: 1 KB is 1,000 bytes and 1 KiB is 1,024.
+# Decimal and binary names differ: 1 KB is 1,000 bytes and 1 KiB is 1,024.
 BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
-# Units as people write them: the unit that is meant, and how many of it.
+# Units as people write them, with the unit meant and its multiple.
 _SPELLED: Mapping[str, tuple[str, int]] = {
     **dict.fromkeys(("byte", "bytes", "octets"), ("B", 1)),
     **dict.fromkeys(("kilobyte", "kilobytes"), ("KB", 1)),
@@ -29,9 +29,9 @@ _SPELLED: Mapping[str, tuple[str, int]] = {
     **dict.fromkeys(("/sec", "/second", "persecond", "rps", "qps", "hz", "req/s", "requests/s"), ("/s", 1)),
 }
 IN_BYTES, IN_MEMORY = ("B", "KiB"), ("MiB", "KiB")
-"""The likeliest units of a number without one: of data, and of memory."""
+"""Likeliest units of a number without one: for data, and for memory."""
 
-# More digits than any number here has: one of thousands would take long, and fill a screen where it is quoted.
+# More digits than any number here has: one of thousands would be slow, and fill a screen when quoted.
 _MOST_LETTERS = 40
 
 _COUNT = re.compile(r"\s*([0-9][0-9_]{0,39})(?:\^([0-9]{1,2}))?\s*")
@@ -46,35 +46,35 @@ def quoted(value: object) -> str:
     try:
         text = str(value)
     except ValueError:
-        # Python writes no number of more than 4,300 digits.
+        # Python refuses to convert numbers of more than 4,300 digits.
         return "a number of thousands of digits"
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
 class Misread(ValueError):
-    """A text that is no number with a unit."""
+    """Raised for a text that is not a number with a unit."""
 
     def __init__(self, what: str, meant: Sequence[str] = ()) -> None:
         super().__init__(what)
         self.meant = tuple(meant)
-        """The numbers with a unit that it may mean, the likeliest first."""
+        """Possible numbers with a unit, the likeliest first."""
 
 
 def seconds(text: str | int | float, likely: Sequence[str] = ("s", "ms")) -> float:
-    """Return `"100 ms"` as seconds. Raises ValueError that says how to write it.
+    """Return `"100 ms"` as seconds. Raises ValueError with the expected spelling.
 
-    `likely` are the units that a number without one may have.
+    `likely` are the units to suggest for a number without one.
     """
     return _read(text, SECONDS, "5 s", likely)
 
 
 def size_bytes(text: str | int | float, likely: Sequence[str] = IN_BYTES) -> int:
-    """Return `"4 KiB"` as bytes. Raises ValueError that says how to write it.
+    """Return `"4 KiB"` as bytes. Raises ValueError with the expected spelling.
 
-    `likely` are the units that a number without one may have.
+    `likely` are the units to suggest for a number without one.
     """
     match = _NUMBER_AND_UNIT.fullmatch(quoted(text))
-    # Half of the world's K are 1,000 and the other half 1,024.
+    # `K` is ambiguous: 1,000 for some people and 1,024 for others.
     meant = [unit for unit in BYTES if match and len(match[2]) == 1 and unit != "B" and unit[0] == match[2].upper()]
     if match and meant:
         number = float(match[1].replace("_", ""))
@@ -87,7 +87,7 @@ def size_bytes(text: str | int | float, likely: Sequence[str] = IN_BYTES) -> int
 
 
 def count(text: str | int) -> int:
-    """A whole number as it is written: `600000`, `600_000`, `2^17`. Raises ValueError that says how to write it."""
+    """Return a whole number: `600000`, `600_000`, `2^17`. Raises ValueError with the expected spelling."""
     match = _COUNT.fullmatch(quoted(text))
     if not match:
         short = _THOUSANDS.fullmatch(quoted(text))
@@ -98,23 +98,24 @@ def count(text: str | int) -> int:
 
 
 def share(text: str | int | float) -> float:
-    """`"3 %"` as 0.03. Raises ValueError that says how to write it."""
+    """Return `"3 %"` as 0.03. Raises ValueError with the expected spelling."""
     return _read(text, {"%": 0.01}, "3 %", ("%",))
 
 
 def per_second(text: str | int | float) -> float:
-    """`"200 /s"` as 200.0. Raises ValueError that says how to write it."""
+    """Return `"200 /s"` as 200.0. Raises ValueError with the expected spelling."""
     return _read(text, {"/s": 1.0}, "200 /s", ("/s",))
 
 
 UNPACED = "unpaced"
-"""A load whose users ask again as soon as they are answered, among loads of a rate; its rate is zero."""
-# Beyond it what waits grows with the time that is measured.
+"""Name of a load whose users ask again as soon as they are answered; its rate is zero."""
+# Beyond it the queue grows with the measured time.
 MOST_BUSY = 90
 
 
 def arrivals(text: str | int | float) -> float:
-    """Arrivals a second: `"200 /s"` as 200.0, `"unpaced"` as zero. Raises ValueError that says how to write it."""
+    """Return arrivals a second: `"200 /s"` as 200.0, `"unpaced"` as zero. Raises ValueError with the expected
+    spelling."""
     if text == UNPACED:
         return 0.0
     found = per_second(text)
@@ -124,7 +125,8 @@ def arrivals(text: str | int | float) -> float:
 
 
 def utilisation(text: str | int | float) -> int:
-    """How busy a core is kept: `"60 %"` as 60, `"unpaced"` as zero. Raises ValueError that says how to write it."""
+    """Return a core's utilisation: `"60 %"` as 60, `"unpaced"` as zero. Raises ValueError with the expected
+    spelling."""
     if text == UNPACED:
         return 0
     percent = share(text) * 100
@@ -134,7 +136,7 @@ def utilisation(text: str | int | float) -> int:
 
 
 def published(text: str) -> tuple[float, str]:
-    """`"10,750 ms"` as 10750.0 and `ms`: a figure in whatever unit its source has. Raises ValueError without one."""
+    """Return `"10,750 ms"` as 10750.0 and `ms`: a figure in its source's unit. Raises ValueError without a unit."""
     match = _FIGURE.fullmatch(text)
     if not match:
         raise ValueError(f'`{text}` is not a figure with its unit, as in "10,750 ms"')
@@ -159,7 +161,7 @@ def _read(
 
 
 def _meant(number: str, unit: str, units: Mapping[str, object]) -> Sequence[str]:
-    """Return what a number with a misspelt unit may mean."""
+    """Return the possible meanings of a number with a misspelt unit."""
     spelled, each = _SPELLED.get(unit.casefold(), (unit, 1))
     found = [name for name in units if name.casefold() == spelled.casefold()]
     scaled = number if each == 1 else f"{float(number.replace('_', '')) * each:g}"
@@ -167,16 +169,16 @@ def _meant(number: str, unit: str, units: Mapping[str, object]) -> Sequence[str]
 
 
 def show_nanoseconds(value: float) -> str:
-    """A cost or a duration to three significant figures, in the unit a person would choose."""
+    """Return a cost or a duration to three significant figures, in the unit a person would choose."""
     for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        # What is written with three figures as a thousand of the smaller unit is one of this.
+        # A value that three figures would print as a thousand of the smaller unit is one of this.
         if abs(value) >= 0.9995 * scale:
             return f"{_three_figures(value / scale)} {unit}"
     return f"{_three_figures(value)} ns"
 
 
 def show_seconds(value: float) -> str:
-    """A waiting time: `45 s`, `12 min`, `1 h 05 min`."""
+    """Return a waiting time: `45 s`, `12 min`, `1 h 05 min`."""
     if value < 90:
         return f"{value:.0f} s"
     minutes = round(value / 60)
@@ -184,7 +186,7 @@ def show_seconds(value: float) -> str:
 
 
 def show_bytes(value: float) -> str:
-    """A measured size in binary units, without a fraction where it is whole: `4 KiB`, `19.1 MiB`."""
+    """Return a measured size in binary units, without a fraction if it is whole: `4 KiB`, `19.1 MiB`."""
     for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
         if abs(value) >= scale:
             number = value / scale
@@ -193,7 +195,7 @@ def show_bytes(value: float) -> str:
 
 
 def show_size(size: int) -> str:
-    """A size that was asked for, in the binary unit that divides it, else to the byte: `64 KiB`, `16,000 B`."""
+    """Return a requested size in the binary unit that divides it, else in bytes: `64 KiB`, `16,000 B`."""
     for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
         if size >= scale and size % scale == 0:
             return f"{size // scale:,} {unit}"
@@ -201,7 +203,7 @@ def show_size(size: int) -> str:
 
 
 def show_ratio(value: float) -> str:
-    """A ratio as `1.04`, `12.3` or `1,240`: two decimals near one, fewer as it grows."""
+    """Return a ratio as `1.04`, `12.3` or `1,240`: two decimals near one, fewer as it grows."""
     if value >= 1000:
         return f"{value:,.0f}"
     if value >= 100:

@@ -1,4 +1,4 @@
-"""Warming: how a ratio changes within trials, which differences between fresh processes cannot show."""
+"""Warming: the change of a ratio within trials, which differences between fresh processes cannot show."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from tollbar.core.arrays import grouped, np
 from tollbar.core.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Visit, partners, student
 
-# Through two rounds any line goes.
+# Any line fits two rounds.
 _FEWEST_ROUNDS = 3
 
 
 def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval | None:
-    """How many times as large the ratio is in the last planned round of a trial as in its first, in quiet moments.
+    """Return the ratio in the last planned round of a trial over that in its first, in quiet moments.
 
-    A line through the logarithms of each block's rounds; the interval is Student's over blocks. None where fewer than
+    A line is fitted to the logarithms of each block's rounds; the interval is Student's over blocks. None if fewer than
     `FEWEST_BLOCKS` blocks have three quiet rounds.
     """
     by_block: dict[int, list[float]] = defaultdict(list)
     for visit, partner in partners(of, over):
         (mine, own_costs), (theirs, other_costs) = _by_round(visit), _by_round(partner)
         rounds = mine
-        # Nearly always both have the same rounds, and the search for those takes most of the time.
+        # Nearly always both have the same rounds, and intersecting them takes most of the time.
         if not np.array_equal(mine, theirs):
             rounds, one, other = np.intersect1d(mine, theirs, True, return_indices=True)
             own_costs, other_costs = own_costs[one], other_costs[other]
@@ -43,7 +43,7 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
 
 
 def _by_round(visit: Visit) -> tuple[np.ndarray, np.ndarray]:
-    """The rounds in which some chunk was quiet, and what an operation of these cost."""
+    """Return the rounds with a quiet chunk, and the cost of an operation in each."""
     counted = visit.quiet & (visit.costs > 0)
     rounds, at, _ = grouped(visit.rounds[counted])
     spent, operations = (np.bincount(at, some[counted], len(rounds)) for some in (visit.costs, visit.operations))

@@ -1,7 +1,4 @@
-"""What a person writes in TOML, read strictly: kebab-case keys, nothing unknown, and one line where it is wrong.
-
-And written, for a person to go on with: one line for each key.
-"""
+"""TOML that people write: a strict reader (kebab-case keys, no unknown ones, one-line errors) and a writer."""
 
 from __future__ import annotations
 
@@ -23,34 +20,34 @@ from tollbar.core.files import read_text
 from tollbar.core.renamed import today
 
 KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"), defer_build=True)
-"""For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error.
+"""Configuration of models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error.
 
-A model is built when it first reads: that of a file has those of its tables in it, which by themselves read none.
+A model is built at its first use: a file's model contains those of its tables, which are seldom used alone.
 """
 
 MOST_PARTS = 100
-"""Limit of the parts of a key, with dots between them."""
+"""Limit of the dotted parts of a key."""
 
 MOST_DOTS = 50_000
-"""Limit of the dots in a file: Python's reader holds some kB for each part of a key."""
+"""Limit of the dots in a file: Python's reader uses some kB for each part of a key."""
 
 MOST_KEYS = 10_000
 """Limit of the keys of a table: pydantic makes an error of some 4 kB for each unknown one."""
 
 MOST_BITS = 14_000
-"""Limit of a number: Python reads any of base 16, and writes none of more than 4,300 digits."""
+"""Limit of a number: Python reads any in base 16, but cannot print more than 4,300 digits."""
 
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
-# Python's reader holds each beginning of a key: for one of a hundred thousand parts some 40 GB.
+# Python's reader keeps each prefix of a key: one of a hundred thousand parts uses some 40 GB.
 _LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MOST_PARTS}}}")
 
 Table = TypeVar("Table")
-# Pydantic calls the same fault otherwise in a model than in a dataclass.
+# Pydantic names the same fault differently in a model and in a dataclass.
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def is_plain(name: str) -> bool:
-    """Whether this names a file in a folder, and no other place."""
+    """Return whether this is the name of a file in a folder, without a path."""
     return bool(name.strip(".")) and not {"/", "\0"} & {*name}
 
 
@@ -61,11 +58,11 @@ def _plain(name: str) -> str:
 
 
 Plain = Annotated[str, AfterValidator(_plain)]
-"""A name by which a folder is found."""
+"""Name of a folder, without a path."""
 
 
 class Strict:
-    """A model or a dataclass of pydantic that takes no `true` for a number, and no more than one fault of a list."""
+    """Base of pydantic models and dataclasses: refuses `true` for a number, and stops at a list's first fault."""
 
     __slots__ = ()
 
@@ -75,13 +72,13 @@ class Strict:
 
 
 class Wire(Strict, BaseModel):
-    """A table of a file."""
+    """Base of the tables of a file."""
 
     model_config = ConfigDict(**KEYS, frozen=True)
 
 
 def _strict(schema: CoreSchema) -> CoreSchema:
-    """Change a schema in place, with all that it contains. Pydantic makes an error of some 4 kB for each wrong item."""
+    """Make a schema and its parts strict, in place. Pydantic makes an error of some 4 kB for each wrong item."""
     for part in _parts(schema):
         match part.get("type"):
             case "int" | "float":
@@ -95,7 +92,7 @@ def _parts(schema: object) -> Iterator[dict[str, Any]]:
     if isinstance(schema, dict):
         yield schema
         for key, part in schema.items():
-            # A default is a value, and no schema.
+            # A default is a value, not a schema.
             if key not in ("default", "metadata"):
                 yield from _parts(part)
     elif isinstance(schema, list | tuple):
@@ -104,7 +101,7 @@ def _parts(schema: object) -> Iterator[dict[str, Any]]:
 
 
 def read(path: Path, table: type[Table], **more: Any) -> Table:
-    """The file as this table, with what is known otherwise. Raises TollbarError as `parse` does."""
+    """Return the file as this table, together with the values `more`. Raises TollbarError as `parse` does."""
     return parse(read_text(path), table, where=str(path), **more)
 
 
@@ -117,10 +114,10 @@ def parse(
     earlier: bool = False,
     **more: Any,
 ) -> Table:
-    """The text as this table. Raises TollbarError: one line with the file, the key, and the nearest right one.
+    """Return the text as this table. Raises TollbarError: one line with the file, the key, and the nearest valid one.
 
-    `known` are keys and values of earlier versions, each with what is said instead. `earlier`: the file is of an
-    earlier version, and is read in words of today.
+    `known` maps keys and values of earlier versions to hints. `earlier`: the file is of an earlier version, and is
+    translated to current words.
     """
     deep = TollbarError("not TOML that a person would write: nested too deeply, or too long a number", where=where)
     if text.count(".") > MOST_DOTS:
@@ -129,7 +126,7 @@ def parse(
     if _LONG_KEY.search(text):
         raise deep
     try:
-        # As editors of Windows write it, and as JSON is read.
+        # Editors of Windows write a byte order mark.
         said = tomllib.loads(text.removeprefix("\ufeff"))
         check_characters(said, where)
         if earlier:
@@ -146,12 +143,12 @@ def parse(
 
 @cache
 def _adapter(table: Any) -> TypeAdapter[Any]:
-    """What reads such tables: to make it takes many times what reading one of them takes."""
+    """Return the reader of such tables; making it takes many times as long as reading a table."""
     return TypeAdapter(table)
 
 
 def read_json(text: str, most_values: int) -> Any:
-    """Return a document of JSON. Raises ValueError where it is none, too deep, or of more than this many values.
+    """Return a JSON document. Raises ValueError if it is not JSON, too deep, or has more than `most_values` values.
 
     An empty list takes three letters and 64 bytes of memory. A comma or a bracket precedes each value but the first.
     """
@@ -164,9 +161,9 @@ def read_json(text: str, most_values: int) -> Any:
 
 
 def check_characters(said: object, where: str, key: str = "") -> None:
-    """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values.
+    """Raise TollbarError for characters that control a terminal or reverse text; values may contain newlines.
 
-    And for a number that no message could show.
+    Tables with more than `MOST_KEYS` keys and numbers too long to print are refused as well.
     """
     if isinstance(said, Mapping):
         if len(said) > MOST_KEYS:
@@ -188,7 +185,8 @@ def check_characters(said: object, where: str, key: str = "") -> None:
 
 
 def text_of(tables: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]) -> str:
-    """Tables by their titles as TOML, their keys in a column; "" has the keys before all tables. A list is an array."""
+    """Return tables by their titles as TOML, with aligned keys. The keys of "" precede all tables; a list is an
+    array."""
     lines: list[str] = []
     for title, said in tables.items():
         head = f"[{title}]" if isinstance(said, Mapping) else f"[[{title}]]"
@@ -201,17 +199,17 @@ def text_of(tables: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, ob
 
 
 def written(value: object) -> str:
-    """A value as TOML has it."""
+    """Return a value as TOML."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {written(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(written, value))}]"
-    # A TOML string is written as one of JSON is, but for the one control character that only TOML refuses.
+    # A TOML string is written as in JSON, except for the one control character that only TOML refuses.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _fault(error: ValidationError, table: type[Any], where: str, known: Mapping[str, str]) -> TollbarError:
-    # A key that is misspelt is missing as well, and only the first of the two says what to do.
+    # A misspelt key is also reported as missing, and only the report of the misspelling helps.
     fault = min(error.errors(include_url=False), key=lambda fault: fault["type"] not in _UNKNOWN)
     path, holder = _walk(table, fault["loc"])
     key, value = ".".join(path), str(fault["input"])
@@ -234,7 +232,7 @@ def _keys_of(table: type[Any]) -> list[str]:
 
 
 def _walk(table: type[Any], location: Sequence[str | int]) -> tuple[list[str], type[Any] | None]:
-    """The path of a fault as it is written in the file, and the table that its last key is in."""
+    """Return the path of a fault as written in the file, and the table of its last key."""
     path: list[str] = []
     holder: type[Any] | None = None
     at: Any = table
@@ -242,7 +240,7 @@ def _walk(table: type[Any], location: Sequence[str | int]) -> tuple[list[str], t
         choices = _alternatives(at)
         tables = [each for each in choices if hasattr(each, "__pydantic_fields__")]
         if len(choices) > 1 and isinstance(part, str) and not any(part in _keys_of(each) for each in tables):
-            # Not of the file: which of several types the value was tried as.
+            # This part is not a key: it names the type that the value was tried as.
             at = next((each for each in tables if each.__name__ == part), at)
             continue
         path.append(str(part))
@@ -256,7 +254,7 @@ def _field(table: type[Any], key: str | int) -> Any:
 
 
 def _inside(choices: Sequence[Any]) -> Any:
-    """What a list or a table of names holds."""
+    """Return the type of the items of a list or a table of names."""
     arguments = next((get_args(each) for each in choices if get_args(each)), (None,))
     return arguments[0] if arguments[-1] is Ellipsis else arguments[-1]
 

@@ -1,4 +1,4 @@
-"""Words for counts and lists, the same in every room: `3 cells`, `a, b and c`, `a, b and 4 more`."""
+"""Words for counts and lists: `3 cells`, `a, b and c`, `a, b and 4 more`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def enumeration(words: Sequence[str], joint: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return a list in words: `a`, `a and b`, `a, b and c`."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {joint} {words[-1]}"
@@ -27,7 +27,7 @@ def more(number: int, noun: str = "") -> str:
 def few(names: Iterable[str], most: int, noun: str = "", *, spare: int = 0) -> list[str]:
     """Return the first `most` names, and last the number of those left out: `["a", "b", "3 more rows"]`.
 
-    Up to `spare` names beyond `most` are shown, because their number takes as much room.
+    Up to `spare` names beyond `most` are included, because their number takes as much room.
     """
     found = list(names)
     left = len(found) - most
@@ -40,16 +40,16 @@ def left_out(number: int, noun: str, where: str, which: str = "") -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """A name as it stands in a sentence: in quotation marks where its own comma or phrase would confuse."""
+    """Return a name for a sentence: in quotation marks if its own comma or phrase would confuse."""
     phrase = " " in name and name[0].islower()
     return f"“{name}”" if "," in name or phrase else name
 
 
 def capitalised(text: str) -> str:
-    """The text with the capital that opens a sentence."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def slug(text: str) -> str:
-    """The text as part of a link: `every-result`, `key-fresh-aes-128-gcm`."""
+    """Return the text as part of a link: `every-result`, `key-fresh-aes-128-gcm`."""
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")

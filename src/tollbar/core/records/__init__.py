@@ -1,4 +1,4 @@
-"""Records: what runners say, and what measuring keeps of it.
+"""Records: the answers of runners, and the data that measuring keeps of them.
 
 Measuring writes them, results store them, judging reads them. They import nothing else of Tollbar.
 """

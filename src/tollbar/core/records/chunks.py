@@ -1,4 +1,4 @@
-"""A trial's chunks: one by one, or what was seen of all of them, each thing in a row."""
+"""Chunks of a trial: single ones, or the columns of all of them."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ Key = TypeVar("Key")
 Number = TypeVar("Number", int, float)
 
 Observations = Mapping[tuple[str, str], float]
-"""By (component, metric), what a chunk showed beside its operations and its CPU time; component "": the whole."""
+"""Values that a chunk observed in addition to operations and CPU time, by (component, metric); "" is the whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A few milliseconds of one trial's work, and what it cost."""
+    """A few milliseconds of one trial's work, and its cost."""
 
     round: int
-    """Chunks of one batch and round were measured milliseconds apart."""
+    """Number of the round; chunks of one batch and round were measured milliseconds apart."""
     operations: int
     wall_ns: int
     cpu_ns: Mapping[str, int]
-    """CPU nanoseconds of each component: `RUNNER`; or each of a server's, and `CLIENT`."""
+    """CPU nanoseconds by component: `RUNNER`, or each component of a server and `CLIENT`."""
     observed: Observations = field(default_factory=dict)
     probes_ns: tuple[float, ...] | None = None
-    """What a probe of its core took right before and right after; of a long chunk, between the two, the slowest of
-    those that were asked while it lasted (but for one in twenty). None where that core had none."""
+    """Durations of the core's probe before and after; None if the core had no probe.
+
+    For a long chunk, the value between the two is the slowest probe during the chunk (except one in twenty).
+    """
     is_made_up: bool = False
-    """Whether its round stands for one that was lost, and the lab waited for a quiet moment: then nothing can be said
-    by it of the machine as it was."""
+    """True if it replaces a lost round after the lab waited for a quiet moment, so that it does not represent the
+    machine.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Chunks(Sequence[Chunk]):
-    """A trial's chunks, as a run keeps them: of each thing that was seen the values of all chunks in a row.
+    """Chunks of a trial as a run keeps them: one column of values for each quantity.
 
-    A run has them by the ten thousand, and most that is asked of them is of one or two things: each chunk by itself is
-    only made where it is wanted.
+    A run has tens of thousands, and most callers need one or two columns. Single chunks are only made on request.
     """
 
     rounds: Sequence[int]
     operations: Sequence[int]
     wall_ns: Sequence[int]
     cpu_ns: Mapping[str, Sequence[int | None]]
-    """By component; None of a chunk that has none of it."""
+    """CPU nanoseconds by component; None for a chunk without that component."""
     observed: Mapping[tuple[str, str], Sequence[float | None]]
     probes_ns: Sequence[Sequence[float | None]]
-    """Those before the chunks, within them and after them, as far as there are any."""
+    """Probe durations before, within and after the chunks, one column each, as far as there are any."""
     made_up: Sequence[bool]
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk]) -> Chunks:
-        """Chunks that were made one by one, as these; what are these already stays as it is."""
+        """Return the chunks as columns; columns are returned unchanged."""
         if isinstance(chunks, cls):
             return chunks
         components = dict.fromkeys(name for chunk in chunks for name in chunk.cpu_ns)
@@ -71,7 +73,7 @@ class Chunks(Sequence[Chunk]):
 
     @property
     def probed(self) -> Sequence[tuple[float, ...] | None]:
-        """The probes of each chunk, in the order of time; None where it had none."""
+        """Probe durations of each chunk, in the order of time; None if it had none."""
         if not self.probes_ns:
             return [None] * len(self)
         rows = zip(*self.probes_ns, strict=True)
@@ -81,7 +83,7 @@ class Chunks(Sequence[Chunk]):
 
     @property
     def seen(self) -> Sequence[tuple[str, str]]:
-        """(component, metric) of what was observed in some chunk, what was seen first before all others."""
+        """(component, metric) of each observed quantity, in order of first appearance."""
         first = {
             key: next((place for place, value in enumerate(values) if value is not None), len(self))
             for key, values in self.observed.items()
@@ -89,14 +91,14 @@ class Chunks(Sequence[Chunk]):
         return sorted((key for key, place in first.items() if place < len(self)), key=first.__getitem__)
 
     def paid(self, components: Sequence[str]) -> Sequence[int]:
-        """CPU nanoseconds of these components together, of each chunk."""
+        """Return the CPU nanoseconds of these components together, for each chunk."""
         columns = [self.cpu_ns[name] for name in components if name in self.cpu_ns]
         if len(columns) == 1:
             return [ns or 0 for ns in columns[0]]
         return [sum(filter(None, each)) for each in zip(*columns, strict=True)] if columns else [0] * len(self)
 
     def _made(self) -> tuple[Chunk, ...]:
-        # Not kept: they take ten times the memory of the columns.
+        # Not cached: single chunks take ten times the memory of the columns.
         each_paid = _by_chunk(self.cpu_ns, len(self))
         each_observed = _by_chunk(self.observed, len(self))
         seen = (self.rounds, self.operations, self.wall_ns, each_paid, each_observed, self.probed, self.made_up)
@@ -134,7 +136,7 @@ class Chunks(Sequence[Chunk]):
 
 
 def _by_chunk(columns: Mapping[Key, Sequence[Number | None]], chunks: int) -> list[dict[Key, Number]]:
-    """Of each chunk what these columns have of it."""
+    """Return for each chunk its values in these columns."""
     if not columns:
         return [{} for _ in range(chunks)]
     rows = zip(*columns.values(), strict=True)

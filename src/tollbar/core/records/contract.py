@@ -1,6 +1,6 @@
-"""What every runner says: the lines of the runner contract, as types.
+"""The lines that runners print by the runner contract, as types.
 
-Fields that this version does not know are let pass: runners have their own pace.
+Unknown fields are ignored, because runners are developed independently.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tollbar.core.records.load import MOST, Requested, Totals
 
 CONTRACT = 2
-"""The version of the runner contract that tasks are written in."""
+"""Version of the runner contract in which tasks are written."""
 
 
 class Outcome(StrEnum):
-    """What became of a task."""
+    """Outcome of a task."""
 
     OK = "ok"
     UNSUPPORTED = "unsupported"
@@ -28,30 +28,30 @@ class Outcome(StrEnum):
 
 
 class Made(BaseModel):
-    """A signature that is another one each time, for another implementation to verify."""
+    """A randomised signature, for another implementation to verify."""
 
     model_config = ConfigDict(frozen=True)
     of: str
-    """The message, as text."""
+    """Signed message, as text."""
     signature_hex: str
     public_key_der_hex: str
-    """A SubjectPublicKeyInfo."""
+    """Public key as SubjectPublicKeyInfo."""
 
 
 class Proof(BaseModel):
-    """What an operation showed for itself: right things accepted, wrong things refused."""
+    """Evidence that an operation is correct: accepted correct inputs and refused wrong ones."""
 
     model_config = ConfigDict(frozen=True)
     answer: str | None = None
     accepted: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
-    """Refusals that could not be tried, each with the reason."""
+    """Refusals that could not be tested, each with the reason."""
     made: Made | None = None
 
 
 class Record(BaseModel):
-    """A runner's answer to `list` and `verify`, and its last line in a session."""
+    """Answer of a runner to `list` and `verify`, and its last line in a session."""
 
     model_config = ConfigDict(frozen=True)
     outcome: Outcome
@@ -69,65 +69,65 @@ class Record(BaseModel):
 
 
 def failed(reason: str, outcome: Outcome = Outcome.FAILED) -> Record:
-    """The record of a runner that gave none."""
+    """Return the record of a runner that returned none."""
     return Record(outcome=outcome, reason=reason)
 
 
 class Ready(BaseModel):
-    """A session that is ready: the receipt, and what the warm-up showed."""
+    """Line of a session that is ready: the receipt and the results of the warm-up."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     provider: str = Field(min_length=1)
-    """The provider's own version line: a runner that cannot say it measures nothing."""
+    """Version line of the provider; a runner without one is not measured."""
     operation_ns: float = 0.0
-    """CPU time of one operation, as the warm-up found it; 0: not said."""
+    """CPU time of one operation in the warm-up; 0 if not reported."""
     memory_bytes: int = 0
-    """How far memory grew during the first operation."""
+    """Growth of memory during the first operation."""
     slices: bool = False
-    """Whether it can slice its chunks."""
+    """True if the runner can slice its chunks."""
 
 
 class ThreadRecord(BaseModel):
-    """What one of several threads did of a chunk, all of which were at work meanwhile."""
+    """Work of one of several threads in a chunk during which all were busy."""
 
     model_config = ConfigDict(frozen=True)
     operations: int = Field(ge=1)
     cpu_ns: int = Field(ge=0)
     wall_ns: int = Field(ge=1)
     run_queue_wait_ns: int = Field(default=0, ge=0)
-    """Time in which it would have run and others had its core."""
+    """Time in which the thread was runnable and others had its core."""
 
 
 class SliceRecord(BaseModel):
-    """A part of a chunk, between two readings of the probe by the runner itself."""
+    """Part of a chunk, between two probe readings by the runner itself."""
 
     model_config = ConfigDict(frozen=True)
     operations: int = Field(ge=1, le=MOST)
     cpu_ns: int = Field(ge=0, le=MOST)
     wall_ns: int = Field(ge=1, le=MOST)
     probes_ns: tuple[Annotated[int, Field(ge=1, le=MOST)], Annotated[int, Field(ge=1, le=MOST)]]
-    """Nanoseconds that the probe took before and after."""
+    """Durations of the probe before and after, in nanoseconds."""
 
 
 class Observed(Requested):
-    """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
+    """Observations of a chunk in addition to its cost; a family's own metrics are extra fields."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     background_ns: int = Field(default=0, ge=0)
-    """CPU time of a collector or a compiler since the last chunk, which is part of `cpu_ns`."""
+    """CPU time of a collector or a compiler since the last chunk, part of `cpu_ns`."""
     ticks: bool = False
-    """A process of the server ended in it, and what it cost is known to a clock tick only."""
+    """True if a process of the server ended in the chunk, so that its cost is known to a clock tick only."""
     threads: tuple[ThreadRecord, ...] = ()
-    """The accounts of those that were asked for, whose sums are the chunk's."""
+    """Accounts of the requested threads, whose sums are the chunk's."""
     slices: tuple[SliceRecord, ...] = ()
-    """Its parts, whose sums are the chunk's; empty where it has none."""
+    """Slices, whose sums are the chunk's; empty if it has none."""
     left_over_ns: int = Field(default=0, ge=0)
-    """CPU time of the process from the order to the answer that was none of these threads'."""
+    """CPU time of the process, from request to answer, outside these threads."""
     unsettled: bool = False
-    """The server was still at work long after it was asked nothing more: the account was never closed."""
+    """True if the server was still working long after the last request, so that its cost is incomplete."""
 
     def value_of(self, metric: str) -> float | None:
-        """The total over the chunk of one of the family's own metrics; None: the runner did not observe a number."""
+        """Return the chunk's total of a family's own metric; None if the runner did not report a number."""
         value = (self.model_extra or {}).get(metric)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
@@ -135,7 +135,7 @@ class Observed(Requested):
 
     @property
     def is_exact(self) -> bool:
-        """Whether a number may rest on it."""
+        """True if its cost may be used."""
         return not (self.ticks or self.unsettled)
 
 
@@ -143,11 +143,11 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class ChunkRecord(BaseModel):
-    """A chunk as the runner counted it."""
+    """Chunk as the runner counted it."""
 
     model_config = ConfigDict(frozen=True)
     operations: Count
     cpu_ns: Count
     wall_ns: Count
-    # Made anew, which is quicker than the deep copy that a default is.
+    # A factory is faster than pydantic's deep copy of a default.
     observed: Observed = Field(default_factory=Observed)

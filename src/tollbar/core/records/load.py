@@ -1,4 +1,4 @@
-"""What a load client says of the server that it asked, beside its own cost, and what the two agreed on."""
+"""Observations of a load client: the server's cost and answers, and the negotiated TLS connections."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 MOST = 2**53 - 1
-"""Of what a chunk counts: beyond it a double is not exact, and so many nanoseconds are a hundred days."""
+"""Limit of the counts of a chunk: a double is exact up to it, and that many nanoseconds are a hundred days."""
 Number = Annotated[int, Field(ge=-MOST, le=MOST)]
 
 
 class ComponentRecord(BaseModel):
-    """What one component of a server cost while it was asked: all processes of its tree."""
+    """Cost of one component of a server during the load, over its whole process tree."""
 
     model_config = ConfigDict(frozen=True)
     cpu_ns: Number = 0
     run_queue_wait_ns: Number = 0
-    """Time in which it would have run and others had its core."""
+    """Time in which the component was runnable and others had its core."""
     memory_bytes: Number = 0
-    """The most each process ever held, summed: pages that they share are counted in each."""
+    """Sum of the peak memory of its processes; shared pages count in each."""
     context_switches: Number = 0
     processes: Number = 1
 
 
 MOST_COMPONENTS = 100
-"""Limit of the components of a server. Ten thousand in each trial take minutes to be judged."""
+"""Limit of the components of a server. Ten thousand in each trial take minutes to judge."""
 Components = Annotated[Mapping[str, ComponentRecord], Field(max_length=MOST_COMPONENTS)]
 
 
 class Negotiated(BaseModel):
-    """What the two sides of so many TLS connections agreed on, in the specifications' names."""
+    """Negotiated parameters of `count` TLS connections, in the specifications' names."""
 
     model_config = ConfigDict(frozen=True)
     version: str
@@ -46,12 +46,12 @@ class Negotiated(BaseModel):
 
     @property
     def construction(self) -> str:
-        """The suite, with the order of its MAC where its name leaves that open."""
+        """Suite, with the order of its MAC if the name leaves that open."""
         return f"{self.suite}, {self.mac_order}" if self.mac_order else self.suite
 
 
 class Steady(BaseModel):
-    """The part of a load in which new requests were still started: what a rate can be taken from."""
+    """The part of a load in which new requests were still started, from which the rate is taken."""
 
     model_config = ConfigDict(frozen=True)
     requests: Number
@@ -59,13 +59,13 @@ class Steady(BaseModel):
 
 
 class Requested(BaseModel):
-    """What a load client saw in a throughput phase, beside its own cost."""
+    """Observations of a load client in a throughput phase, in addition to its own cost."""
 
     model_config = ConfigDict(frozen=True)
     requests: Number = 0
     errors: Mapping[str, Number] = {}
     latency_us: Annotated[tuple[tuple[Number, Number], ...], FailFast()] = ()
-    """(upper bound of a bucket in microseconds, answers in it)."""
+    """Pairs of a bucket's upper bound in microseconds and the number of answers in it."""
     steady: Steady | None = None
     bytes_sent: Number = 0
     bytes_received: Number = 0
@@ -73,40 +73,38 @@ class Requested(BaseModel):
     handshakes_full: Number = 0
     handshakes_resumed: Number = 0
     reopened: Number = 0
-    """Kept connections that the server had closed and that were made again."""
+    """Kept connections that the server closed and the client opened again."""
     components: Components = {}
     client_run_queue_wait_ns: Number = 0
-    """Time in which the load client would have run and others had its core; the lab looks in the throughput phase
-    alone."""
+    """Time in which the load client was runnable and others had its core, recorded in the throughput phase only."""
 
 
 class Totals(BaseModel):
-    """What a load client says of its whole session, when that ends."""
+    """Observations of a load client over its whole session, reported at its end."""
 
     model_config = ConfigDict(frozen=True)
     negotiated: Annotated[tuple[Negotiated, ...], FailFast()] = ()
     client_libraries: Annotated[tuple[str, ...], FailFast()] = ()
-    """The TLS libraries that its clients spoke through."""
+    """TLS libraries that the clients used."""
     client_context_switches: Number = 0
     client_memory_bytes: Number = 0
     round_trip_ns: Annotated[Mapping[str, Number], Field(max_length=MOST_COMPONENTS)] = {}
-    """Of a round trip before the load to the machine of each component that is on another one."""
+    """Duration of a round trip before the load to each component on another machine."""
     components: Components = {}
 
 
 class LoadRecord(Requested, Totals):
-    """What a load client saw of a server: in a throughput phase; or, without one, what it asked in all chunks."""
+    """Observations of a load client in a throughput phase, or without one the sums over all chunks."""
 
     wall_ns: Number
-    """To the last answer: what was in flight when nothing new was started any more is part of the account."""
+    """Time until the last answer; requests in flight at the end of the load count."""
     is_settled: bool = True
-    """Whether it is of a throughput phase, which requests a second, response times and what limited them are taken
-    from."""
+    """True if it is of a throughput phase, so that it has request rates, response times and their limits."""
     client_cpu_ns: Number = 0
 
     @property
     def requests_per_s(self) -> float:
-        """Answers a second, while new requests were started; 0 where there was no throughput phase."""
+        """Answers a second while new requests were started; 0 without a throughput phase."""
         if not self.is_settled:
             return 0.0
         part = self.steady or self
@@ -114,7 +112,7 @@ class LoadRecord(Requested, Totals):
 
     @property
     def client_busy(self) -> float:
-        """The load client's CPU time over elapsed time."""
+        """CPU time of the load client over elapsed time."""
         return self.client_cpu_ns / self.wall_ns if self.wall_ns else 0.0
 
     @property
@@ -124,22 +122,22 @@ class LoadRecord(Requested, Totals):
 
     @property
     def server_busy(self) -> float:
-        """The server's CPU time over elapsed time: how much of its one core it used."""
+        """CPU time of the server over elapsed time, as the used share of its one core."""
         return self.server_cpu_ns / self.wall_ns if self.wall_ns else 0.0
 
     @property
     def server_run_queue_wait(self) -> float:
-        """Over elapsed time, how long the server would have run and others had its core."""
+        """Time in which the server was runnable and others had its core, over elapsed time."""
         run_queue_wait_ns = sum(component.run_queue_wait_ns for component in self.components.values())
         return run_queue_wait_ns / self.wall_ns if self.wall_ns else 0.0
 
     @property
     def client_run_queue_wait(self) -> float:
-        """The same of the load client."""
+        """Time in which the load client was runnable and others had its core, over elapsed time."""
         return self.client_run_queue_wait_ns / self.wall_ns if self.wall_ns else 0.0
 
     def latency_at(self, share: float) -> float:
-        """The latency in microseconds that this share of answers did not exceed; 0 where there were none."""
+        """Return the latency in microseconds that this share of answers did not exceed; 0 without answers."""
         total = sum(count for _, count in self.latency_us)
         passed = 0
         for bound, count in self.latency_us:

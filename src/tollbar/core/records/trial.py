@@ -1,4 +1,4 @@
-"""What proving and measuring give: a cell's proof, its trials chunk by chunk, and when it was set aside."""
+"""Results of proving and measuring: proofs of cells, trials with their chunks, and quarantined cells."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tollbar.core.records.contract import Outcome
 from tollbar.core.records.load import LoadRecord
 
 RUNNER = "runner"
-"""The component of a runner that performs the operations itself."""
+"""Component of a runner that performs the operations itself."""
 CLIENT = "client"
-"""The component of a load client: what asking costs, which is no part of what the server pays."""
+"""Component of a load client: the cost of sending requests, which is not part of the server's."""
 
 TrialKey = tuple[str, str, bool, int, int]
-"""(study, cell, whether it is the repeat, block, batch) of a trial."""
+"""Key of a trial: (study, cell, whether it is the repeat, block, batch)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Whether a cell may be measured: it did what it says and refused what it should, or why not."""
+    """Proof of a cell: whether it worked correctly and refused wrong inputs, or the reason against measuring it."""
 
     study: str
     cell: str
@@ -30,59 +30,59 @@ class Proven:
     accepted: tuple[str, ...]
     refused: tuple[str, ...]
     not_tried: tuple[str, ...] = ()
-    """Refusals that could not be tried, each with the reason."""
+    """Refusals that could not be tested, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One visit to one cell: a fresh process, advanced chunk by chunk beside the others of its batch."""
+    """One visit to one cell: a fresh process, advanced chunk by chunk with the others of its batch."""
 
     study: str
     cell: str
     repeat: bool
     block: int
     batch: int
-    """Its batch's number within the block."""
+    """Number of the batch within the block."""
     order: int
-    """Its place in the run's sequence of trials."""
+    """Index in the run's sequence of trials."""
     started_s: float
-    """Seconds since the epoch."""
+    """Start time, in seconds since the epoch."""
     outcome: Outcome
     reason: str | None
     chunks: Sequence[Chunk]
     paid_by: tuple[str, ...]
-    """The components whose CPU time is the study's cost."""
+    """Components whose CPU time is the study's cost."""
     memory_bytes: int
-    """How far the runner's memory grew during its first operation; the most that a server ever held."""
+    """Growth of a runner's memory during its first operation, or the peak memory of a server."""
     steal_ns: int
-    """CPU time the hypervisor gave to others during the trial's batch, all cores."""
+    """CPU time that the hypervisor gave to others during the trial's batch, over all cores."""
     machine_load: float
-    """How many processes of the whole machine were running or wanted to, on average over the minute before its end."""
+    """Mean number of running and waiting processes of the machine in the minute before the trial's end."""
     load: LoadRecord | None = None
-    """What the load client saw, where the cell was measured through a server."""
+    """Observations of the load client, if the cell was measured through a server."""
 
     def cost_of(self, chunk: Chunk) -> float:
-        """CPU nanoseconds per operation of one of its chunks."""
+        """Return the CPU nanoseconds per operation of one of its chunks."""
         return sum(chunk.cpu_ns.get(name, 0) for name in self.paid_by) / chunk.operations
 
     @property
     def first_tries(self) -> tuple[Chunk, ...]:
-        """Its chunks of rounds that nothing selected: their cost is that of all samples."""
+        """Chunks of unselected rounds, whose cost is that of all samples."""
         return tuple(chunk for chunk in self.chunks if not chunk.is_made_up)
 
     @property
     def operations(self) -> int:
-        """Of its first tries."""
+        """Number of operations in its first tries."""
         return sum(chunk.operations for chunk in self.first_tries)
 
     @property
     def wall_ns(self) -> int:
-        """Of all its chunks."""
+        """Elapsed time of all its chunks."""
         return sum(Chunks.of(self.chunks).wall_ns)
 
     @property
     def cpu_ns(self) -> int:
-        """The study's cost, of its first tries."""
+        """CPU nanoseconds of `paid_by` in its first tries."""
         return sum(chunk.cpu_ns.get(name, 0) for chunk in self.first_tries for name in self.paid_by)
 
     @property
@@ -93,19 +93,19 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A cell of which no more trials are made until the run is resumed, and why."""
+    """Quarantined cell: no more trials until the run is resumed, and the reason."""
 
     study: str
     cell: str
     after: int
-    """The place of its last trial in the run's sequence of trials."""
+    """Index of its last trial in the run's sequence of trials."""
     failed: int
-    """How many of its trials failed since the run was begun or resumed."""
+    """Number of failed trials since the run was begun or resumed."""
     trials: int
-    """Of so many."""
+    """Number of all trials since then."""
     reason: str
-    """Why the last of them did."""
+    """Reason of the last failure."""
     at_s: float
-    """Seconds since the epoch."""
+    """Time of the quarantine, in seconds since the epoch."""
     tried_again_s: float | None = None
-    """When the run was resumed, and the cell was tried again; None: it has not been."""
+    """Time when a resumed run tried the cell again; None if it has not."""

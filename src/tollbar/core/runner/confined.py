@@ -1,4 +1,4 @@
-"""What a process that root's lab starts may do: it has an account of its own, and the capabilities that it needs.
+"""Confinement of processes that root's lab starts: an account of their own, and only the needed capabilities.
 
 A lab of another user starts everything under that user's account, and nothing of this applies.
 """
@@ -20,15 +20,15 @@ from typing import IO
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import full_path
 
-# No distribution gives these numbers to anyone: systemd's table of user ids (UIDS-GIDS) has 60578 to 61183 as unused,
-# and of these its newer versions take those below 60706 for greeters.
+# No distribution assigns these numbers: systemd's table of user ids (UIDS-GIDS) lists 60578 to 61183 as unused, and its
+# newer versions take those below 60706 for greeters.
 FIRST_ACCOUNT, LAST_ACCOUNT = 60706, 61183
-# Of one run: thirteen components ship, and a user may add as many.
+# Accounts of one run: thirteen components ship, and a user may add the same number.
 ACCOUNTS = 32
-# Where root's runs lock the accounts that they have; no other user may write there.
+# Lock files for the accounts of root's runs; no other user may write there.
 LOCKS = Path("/run/tollbar-accounts")
-# The kernel's numbers of the capabilities that a lab needs for what has other accounts: to give files and processes to
-# these, to read and remove their files, to see into, pin and end their processes.
+# The kernel's numbers of the capabilities that a lab needs to manage other accounts: to give them files and processes,
+# to read and remove their files, to inspect, pin and end their processes.
 NEEDED = {
     "chown": 0,
     "dac_override": 1,
@@ -40,23 +40,23 @@ NEEDED = {
     "sys_ptrace": 19,
     "sys_nice": 23,
 }
-# To drop others for good.
+# Needed to drop other capabilities permanently.
 CAP_SETPCAP = 8
-# Where a system's own programs are.
+# Folders of the system's own programs.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 READ_ALL, LOW_PORT = "dac_read_search", "net_bind_service"
-# What a process may keep, by the kernel's numbers.
+# Capabilities that a process may keep, by the kernel's numbers.
 KEPT = {READ_ALL: 2, LOW_PORT: 10}
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An unprivileged account that one run has: a number for which the system has no name."""
+    """An unprivileged account of one run: a number without a name on the system."""
 
     number: int
-    """Of the user, and of the user's only own group."""
+    """Number of the user and of the user's primary group."""
     groups: tuple[int, ...] = ()
-    """The groups of others whose sockets it may connect to."""
+    """Groups of other accounts whose sockets it may connect to."""
 
     def owns(self, handle: int) -> None:
         """Give the open file or folder to this account. Raises OSError."""
@@ -64,9 +64,9 @@ class Account:
 
 
 def has_accounts() -> bool:
-    """Return whether what this lab starts can have accounts of its own: the lab is root, with all rights for that.
+    """Return whether this lab can give processes their own accounts: it is root with all needed capabilities.
 
-    A container's root may lack some, as Docker's does, and a user namespace may have no other account than root's.
+    Root in a container may miss some, as in Docker, and a user namespace may have no account except root's.
     """
     return (
         os.geteuid() == 0
@@ -77,9 +77,9 @@ def has_accounts() -> bool:
 
 
 def seeing_groups(mounts: Path = Path("/proc/self/mountinfo")) -> tuple[int, ...]:
-    """Return the groups of an account that sees the processes of others, as what accounts for their work does.
+    """Return the groups that an account needs to see the processes of others, for accounting their work.
 
-    None are needed, unless the system hides processes (`hidepid`): then one group sees them, root's by default.
+    Empty unless the system hides processes (`hidepid`): then one group sees them, root's by default.
     """
     options: list[str] = []
     with suppress(OSError):
@@ -93,27 +93,27 @@ def seeing_groups(mounts: Path = Path("/proc/self/mountinfo")) -> tuple[int, ...
 
 @dataclass(slots=True)
 class Numbers:
-    """The numbers of the accounts of one run. No other run has them until they are released."""
+    """Account numbers of one run. No other run has them until they are released."""
 
     free: range
     _lock: IO[bytes] | None = None
 
     def release(self) -> None:
-        """Let other runs have them: no process has one of them any more."""
+        """Release the numbers for other runs; no process may have one of them any more."""
         if self._lock is not None:
             self._lock.close()
 
 
 def take_numbers(locks: Path = LOCKS) -> Numbers:
-    """Take numbers that no other run has, and no process at this moment.
+    """Take numbers that no other run and no current process has.
 
-    Raises TollbarError where every number is in use.
+    Raises TollbarError if every number is in use.
     """
     blocks = [range(first, first + ACCOUNTS) for first in range(FIRST_ACCOUNT, LAST_ACCOUNT - ACCOUNTS + 2, ACCOUNTS)]
     for block in random.sample(blocks, len(blocks)):
         with suppress(BlockingIOError):
             numbers = Numbers(block, _locked(locks, block))
-            # Also those of what a run has left that was killed, and that has no lock any more.
+            # Killed runs leave processes without a lock, so their accounts are checked as well.
             if _users().isdisjoint(block):
                 return numbers
             numbers.release()
@@ -125,7 +125,7 @@ def take_numbers(locks: Path = LOCKS) -> Numbers:
 
 @contextmanager
 def one_account() -> Iterator[Account | None]:
-    """Have an account for processes outside of a run; None where what this lab starts has the lab's own."""
+    """Yield an account for processes outside of a run; None if the lab's processes have its own account."""
     if not has_accounts():
         yield None
         return
@@ -137,7 +137,8 @@ def one_account() -> Iterator[Account | None]:
 
 
 def _locked(locks: Path, block: range) -> IO[bytes] | None:
-    """Return the lock of these numbers; None where no lock can be kept. Raises BlockingIOError: another run has it."""
+    """Return the lock of these numbers; None if locks are not possible. Raises BlockingIOError if another run
+    has it."""
     try:
         locks.mkdir(mode=0o700, exist_ok=True)
         if locks.lstat().st_uid != os.geteuid():
@@ -152,14 +153,14 @@ def _locked(locks: Path, block: range) -> IO[bytes] | None:
         lock.close()
         raise
     except OSError:
-        # A file system that locks nothing.
+        # The file system does not support locks.
         lock.close()
         return None
     return lock
 
 
 def _users() -> set[int]:
-    """Return whose processes there are."""
+    """Return the accounts of all processes."""
     used = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
@@ -174,10 +175,10 @@ def words(
     reaches: Iterable[str | Path] = (),
     dies_with_guard: bool = False,
 ) -> list[str]:
-    """Return the words before a command of root's lab that leave it this account and no more than it needs.
+    """Return the words before a command of root's lab that leave it this account and only the needed capabilities.
 
-    Empty for a lab of another user. Without an account the command stays root's. It keeps the capabilities that
-    `keeps` names, and the one to read all files if a folder above one of the paths in `reaches` is closed to it.
+    Empty for a lab of another user. Without an account the command stays root's. It keeps the capabilities in `keeps`,
+    and the one to read all files if a folder above one of the paths in `reaches` is closed to it.
     """
     if os.geteuid() != 0:
         return []
@@ -189,8 +190,8 @@ def words(
         options += [f"--reuid={number}", f"--regid={number}"]
         groups = ",".join(map(str, account.groups))
         options += [f"--groups={groups}" if groups else "--clear-groups"]
-        # A change of account forgets what the guard asked the kernel for. A server whose guard was killed is ended by
-        # the lab, which removes the memory that the server has shared.
+        # A change of account clears the guard's parent-death signal. The lab ends a server whose guard was killed, and
+        # removes the memory that the server has shared.
         options += ["--pdeathsig=KILL"] if dies_with_guard else []
         options += [f"--{kind}-caps=-all,+{name}" for kind in ("inh", "ambient") for name in sorted(kept)]
     if _may_drop():
@@ -200,7 +201,7 @@ def words(
 
 @cache
 def _setpriv() -> str:
-    """Return the program that takes rights from a command, wherever the user's path leads. Raises TollbarError."""
+    """Return the path of `setpriv`, which removes rights from a command. Raises TollbarError if it is not installed."""
     found = shutil.which("setpriv", path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")
     if found is None:
         raise TollbarError(
@@ -211,7 +212,7 @@ def _setpriv() -> str:
 
 
 def can_reach(path: str | Path, number: int) -> bool:
-    """Return whether a user who is neither root nor in root's groups can pass to this file and read it."""
+    """Return whether a user who is neither root nor in root's groups can reach and read this file."""
     with suppress(OSError):
         for place in (Path(path), full_path(path)):
             for folder in place.absolute().parents:
@@ -226,7 +227,7 @@ def _may(about: os.stat_result, number: int, own: int, others: int) -> bool:
 
 
 def _may_drop() -> bool:
-    """Return whether this process may take capabilities from what it starts: a container's root may not."""
+    """Return whether this process may drop capabilities of its children: root in a container may not."""
     return _has(CAP_SETPCAP)
 
 
@@ -238,7 +239,7 @@ def _has(capability: int) -> bool:
 
 
 def _has_numbers(table: Path) -> bool:
-    """Return whether the numbers of accounts are of this process's user namespace; the one that boots has no table."""
+    """Return whether the account numbers exist in this user namespace; the initial namespace has no table."""
     with suppress(FileNotFoundError):
         ranges = [[int(number) for number in line.split()] for line in table.read_text().splitlines()]
         return any(first <= FIRST_ACCOUNT and LAST_ACCOUNT < first + count for first, _, count in ranges)

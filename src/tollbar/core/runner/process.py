@@ -1,4 +1,4 @@
-"""A runner's process: started under the guard, on a core of its own, and ended with all that it started."""
+"""Processes of runners: started under the guard, on a separate core, and ended with their children."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tollbar.core.errors import TollbarError
 from tollbar.core.runner import confined
 from tollbar.core.runner.confined import Account
 
-# A line holds a chunk or a record: some kilobytes. A runner that says more than this is not answering.
+# A line holds a chunk or a record: some kilobytes. More than this is not an answer.
 MOST_BYTES = 16 * 1024 * 1024
 # Keys and messages in hexadecimal are some kilobytes.
 PIPE_BYTES = 1024 * 1024
-# The end of what a runner said on standard error, which is where it says why it died.
+# The end of standard error, which gives the reason of a crash.
 KEPT_LOG_BYTES = 2000
-# The guard tells a process that has to end by SIGTERM, and the second one kills: some milliseconds between the two,
-# because two that come at once are one.
+# The guard asks a process to end at the first SIGTERM and kills it at the second. Two that arrive together count once,
+# so some milliseconds lie between them.
 KILL_POLL_S = 0.02
 # A runner that has closed its output ends within a fraction of this.
 END_POLL_S = 0.001
@@ -39,7 +39,7 @@ KILL_LIMIT_S = 12.0
 
 @cache
 def engine() -> Path:
-    """Where the engine is. Raises TollbarError with what to do when it is not installed."""
+    """Return the path of the engine. Raises TollbarError with a hint if it is not installed."""
     name = "tollbar-engine"
     places = [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
     for place in places:
@@ -52,9 +52,9 @@ def engine() -> Path:
 
 
 def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Starts the engine with these arguments; `options` are Popen's.
+    """Start the engine with these arguments; `options` are Popen's.
 
-    Raises TollbarError where the engine cannot be run any more, and OSError where nothing can.
+    Raises TollbarError if the engine cannot be started any more, and OSError if no process can.
     """
     program = str(engine())
     try:
@@ -66,7 +66,7 @@ def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes
 
 
 def _lost(why: str | None) -> TollbarError:
-    """Every cell of the run needs the engine, so that this is no failure of the one that was about to be measured."""
+    """Return the error of a missing engine: it ends the run, because every cell needs the engine."""
     return TollbarError(
         f"the engine was there when the run began, and cannot be started now: {why}",
         where=str(engine()),
@@ -75,7 +75,7 @@ def _lost(why: str | None) -> TollbarError:
 
 
 class Ended(Exception):
-    """No line came: the runner ended, said nothing in time, or cannot be understood."""
+    """Raised if no line came: the runner ended, timed out, or answered too much."""
 
     def __init__(self, reason: str, *, timed_out: bool = False) -> None:
         self.reason = reason
@@ -84,7 +84,7 @@ class Ended(Exception):
 
 
 class Process:
-    """A runner that is spoken to line by line. It ends with the lab, and what it started ends with it."""
+    """A runner that is addressed line by line. It ends with the lab, and its children end with it."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Process:
         account: Account | None = None,
         is_lab: bool = False,
     ) -> None:
-        """Start it. Of root's lab it has this account, or else root's, and no capability that it does not need.
+        """Start the runner. In root's lab it has this account, or else root's, and only the needed capabilities.
 
         `is_lab`: it starts servers on another machine for the lab, and has all rights of the lab.
         """
@@ -109,7 +109,7 @@ class Process:
         assert self._process.stdout
         assert self._process.stderr
         self._stdin: IO[bytes] = self._process.stdin
-        # A runner that never reads cannot block the lab: what it is sent fits into the pipe.
+        # Input fits into the pipe, so a runner that never reads cannot block the lab.
         fcntl.fcntl(self._stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._heard, self._messages = bytearray(), bytearray()
         self._selector = selectors.DefaultSelector()
@@ -118,28 +118,28 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Of the guard, which has the runner below it."""
+        """Process id of the guard, which is the runner's parent."""
         return self._process.pid
 
     def say(self, line: Mapping[str, Any]) -> None:
-        """Hands it one line. A runner that does not read any more is noticed where its answer is waited for."""
+        """Send one line. If the runner does not read any more, waiting for its answer reports that."""
         with suppress(BrokenPipeError):
             self._stdin.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
             self._stdin.flush()
 
     def beat(self) -> None:
-        """Hands it an empty line, from whichever thread: it is still asked."""
+        """Send an empty line as a keep-alive, from any thread."""
         with suppress(BrokenPipeError):
             self._stdin.write(b"\n")
             self._stdin.flush()
 
     def end_input(self) -> None:
-        """Says that nothing more will come."""
+        """Close the runner's input."""
         with suppress(BrokenPipeError):
             self._stdin.close()
 
     def hear(self, limit_s: float) -> bytes:
-        """Its next line. Raises Ended where there is none within so many seconds."""
+        """Return its next line. Raises Ended if none comes within `limit_s` seconds."""
         deadline = time.monotonic() + limit_s
         while b"\n" not in self._heard:
             if len(self._heard) > MOST_BYTES:
@@ -153,7 +153,7 @@ class Process:
         return self._next_line()
 
     def answers_within(self, limit_s: float) -> bool:
-        """Whether its next line comes within so many seconds, or nothing more will."""
+        """Return whether its next line, or the end of its output, comes within `limit_s` seconds."""
         deadline = time.monotonic() + limit_s
         while b"\n" not in self._heard and self._has_output():
             left_s = deadline - time.monotonic()
@@ -163,12 +163,13 @@ class Process:
         return True
 
     def line_here(self) -> bytes | None:
-        """Return its next line if all of it is here already; a part of one belongs to the next answer."""
+        """Return its next line if it is complete; an incomplete one belongs to the next answer."""
         self._take_in(0)
         return self._next_line() if b"\n" in self._heard else None
 
     def how_it_ends(self, limit_s: float) -> str | None:
-        """After its last line: how it failed to end well, or None. Raises Ended if it does not end."""
+        """Return how it failed to end after its last line, or None if it ended well. Raises Ended if it does
+        not end."""
         deadline = time.monotonic() + limit_s
         while self._has_output():
             left_s = deadline - time.monotonic()
@@ -181,11 +182,11 @@ class Process:
         return None if self._process.returncode == 0 else reason
 
     def terminate(self) -> None:
-        """Tells it to end, from whichever thread: the one that waits for its next line finds that it has ended."""
+        """Ask the runner to end, from any thread: a thread that waits for its next line then gets Ended."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """Ends it and whatever it started, if that is still there, and reaps it."""
+        """End the runner and its remaining children, and reap it."""
         deadline = time.monotonic() + KILL_LIMIT_S
         ended = self._has_ended()
         while not ended and time.monotonic() < deadline:
@@ -217,13 +218,14 @@ class Process:
         del self._messages[:-KEPT_LOG_BYTES]
 
     def _has_ended(self, limit_s: float = 0.0) -> bool:
-        """Whether the guard ends within this time; then its status is known, and what it guarded is gone."""
+        """Return whether the guard ends within this time; then its status is known, and its children are gone."""
         deadline = time.monotonic() + limit_s
         while self._process.returncode is None:
             found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None:
                 if found.si_code != os.CLD_EXITED:
-                    # The guard itself was ended, and saw nothing out. Until it is reaped its group's id is its own.
+                    # The guard itself was killed and could not end its children. Until it is reaped, its group's id is
+                    # not reused.
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             elif time.monotonic() >= deadline:
@@ -233,11 +235,12 @@ class Process:
         return True
 
     def _how_it_ended(self, limit_s: float) -> str:
-        """In words. Raises TollbarError where it is the engine, which its guard could not start any more."""
+        """Return how the runner ended, in words. Raises TollbarError if its guard could not start the engine
+        any more."""
         if not self._has_ended(limit_s):
             raise Ended("it said nothing more and did not end", timed_out=True)
         status = self._process.returncode
-        # The guard says of a command that a signal ended what a shell would.
+        # For a command that a signal ended, the guard returns the status of a shell: 128 and the signal's number.
         if status < 0 or status > 128:
             how = f"the runner was ended by {_signal_name(-status if status < 0 else status - 128)}"
         else:
@@ -247,7 +250,7 @@ class Process:
         messages = self._messages.decode(errors="replace").strip()
         if not messages:
             return how
-        # setpriv starts the runners of root's lab below the guard, and has other words for the same.
+        # setpriv starts the runners of root's lab below the guard, and words the same error differently.
         last = messages.splitlines()[-1].replace("setpriv: failed to execute ", "guard: cannot start ", 1)
         if last.startswith(without_engine := f"guard: cannot start {engine()}: "):
             raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])

@@ -1,4 +1,4 @@
-"""A session: a runner that is made ready once, and then advanced a chunk at a time until its input ends."""
+"""Sessions: a runner is made ready once, and then advanced chunk by chunk until its input ends."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tollbar.core.runner.process import Ended, Process
 
 Said = TypeVar("Said", bound=BaseModel)
 Meanwhile = tuple[float, Callable[[], object]]
-"""What is done while a chunk is waited for, and every how many seconds."""
+"""Interval in seconds, and the callback to repeat while waiting for a chunk."""
 
-# More CPU time than this many cores could give in the time means another clock than the contract asks for.
+# More CPU time than this number of cores could give means that the runner uses another clock than the contract's.
 MOST_CORES = 1024
-# A runner's clock may be read a little earlier and later than the lab's; and clocks tick.
+# A runner's clock may be read a little before or after the lab's, and clocks tick.
 CLOCK_SLACK_NS = 1_000_000
-# After its input has ended a runner has nothing left to do but to say how it went.
+# After its input has ended, a runner only has to print its last line.
 END_LIMIT_S = 10.0
 OUT_OF_TURN = "the runner answered out of turn; each line that it reads has one answer"
 
 
 class Stopped(Exception):
-    """A session that will give no further chunk, and why."""
+    """Raised when a session gives no further chunk, with the record of the reason."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -42,7 +42,7 @@ def ask(
     core: int | None = None,
     account: Account | None = None,
 ) -> Record:
-    """Hands a task that is answered by one record to a fresh process of this runner; `limit_s` seconds at most."""
+    """Return a fresh runner's answer to a task that has one record, within `limit_s` seconds."""
     process = Process(command, core=core, account=account)
     try:
         process.say({"contract": CONTRACT, **task})
@@ -60,9 +60,9 @@ def ask(
 
 
 class Session:
-    """A runner that measures. A context: outside it nothing of the runner is left.
+    """A measuring runner, as a context; after it nothing of the runner is left.
 
-    Whatever goes wrong is `Stopped` with a record that says why, and from then on the session is of no use.
+    Every failure raises `Stopped` with a record of the reason, and the session cannot be used afterwards.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Session:
         self._process.kill()
 
     def terminate(self) -> None:
-        """Ends the runner from another thread than the one that waits for it, where that is Stopped then."""
+        """End the runner from another thread; the thread that waits for it gets Stopped."""
         self._process.terminate()
 
     @property
     def pid(self) -> int:
-        """The process that guards the runner: the runner, and what that has started, are below it."""
+        """Process id of the guard; the runner and its children are below it."""
         return self._process.pid
 
     def ready(self, limit_s: float) -> Ready:
-        """Waits until it is ready and warm. Raises Stopped."""
+        """Wait until the runner is ready and warm. Return its receipt. Raises Stopped."""
         said = _unless_ended(self._hear(limit_s))
         if not isinstance(said.get("ready"), dict):
             raise Stopped(failed("the runner did not say that it is ready"))
@@ -109,10 +109,10 @@ class Session:
         *,
         slice_s: float = 0.0,
     ) -> ChunkRecord:
-        """One chunk of at least so long and at least so many operations. Raises Stopped.
+        """Return one chunk of at least `seconds` and at least `operations`. Raises Stopped.
 
-        `slice_s`: about how long its slices are, of a runner that can slice; 0: it has none.
-        `meanwhile` is done again and again until the chunk is answered, each time so many seconds after the last.
+        `slice_s` is the approximate duration of its slices, for a runner that can slice; 0: no slices. `meanwhile` is
+        called at its interval until the chunk arrives.
         """
         if (early := self._process.line_here()) is not None:
             _chunk(early)
@@ -127,7 +127,8 @@ class Session:
         left_s = limit_s - (time.monotonic_ns() - asked_ns) / 1e9
         chunk = _chunk(self._hear(max(0.0, left_s)))
         fault = _impossible(chunk, seconds, operations, time.monotonic_ns() - asked_ns)
-        # A runner's own probe is not on the scale of the lab's: one quick reading would make all others disturbed.
+        # The runner's own probe has another scale than the lab's: one quick reading would make all others count as
+        # noisy.
         if chunk.observed.slices and not slice_s:
             fault = "it answered with slices, which were not asked for"
         if fault:
@@ -135,7 +136,7 @@ class Session:
         return chunk
 
     def finish(self) -> Record:
-        """Ends its input, and takes its last line: what became of the session."""
+        """End the input and return the runner's last line, the outcome of the session."""
         try:
             if (early := self._process.line_here()) is not None:
                 return _too_early(_last(early))
@@ -151,19 +152,19 @@ class Session:
             return stopped.record
 
     def _hear(self, limit_s: float) -> bytes:
-        """Return the next line. Raises Stopped where none comes."""
+        """Return the next line. Raises Stopped if none comes."""
         try:
             return self._process.hear(limit_s)
         except Ended as ended:
             raise Stopped(_of(ended)) from None
 
 
-# Lines are told apart by their keys alone. A line that arrives before the lab asks for the next one is read in the same
-# way as one that arrives after, so that the reason of a failure does not depend on which of the two was quicker.
+# Lines are distinguished by their keys alone. A line that arrives before the lab asks for it is read like one that
+# arrives after, so that the reason of a failure does not depend on timing.
 
 
 def _chunk(line: bytes) -> ChunkRecord:
-    """Return a line as a chunk. Raises Stopped where it is another one."""
+    """Return a line as a chunk. Raises Stopped for another kind of line."""
     said = _unless_ended(line)
     if "ready" in said:
         raise Stopped(failed(OUT_OF_TURN))
@@ -171,7 +172,7 @@ def _chunk(line: bytes) -> ChunkRecord:
 
 
 def _last(line: bytes) -> Record:
-    """Return a line as the outcome of the session. Raises Stopped where it is another one."""
+    """Return a line as the outcome of the session. Raises Stopped for another kind of line."""
     said = _document(line)
     if {"ready", "operations"} & said.keys():
         raise Stopped(failed(OUT_OF_TURN))
@@ -179,7 +180,7 @@ def _last(line: bytes) -> Record:
 
 
 def _unless_ended(line: bytes) -> dict[str, Any]:
-    """Return a line that is no outcome. Raises Stopped where it is one, after which nothing comes."""
+    """Return a line that is not an outcome. Raises Stopped for an outcome, because nothing follows it."""
     said = _document(line)
     if "outcome" in said:
         raise Stopped(_too_early(_validated(said, Record)))
@@ -192,8 +193,8 @@ def _too_early(record: Record) -> Record:
 
 
 def _impossible(chunk: ChunkRecord, seconds: float, operations: int, elapsed_ns: int) -> str | None:
-    """What cannot be so in a chunk, by the lab's own clock."""
-    # First: a second answer to the request before may also be too small for this one.
+    """Return why this chunk is impossible by the lab's own clock, or None."""
+    # Checked first: a duplicate answer to the previous request may also be too small for this one.
     if chunk.wall_ns > elapsed_ns + CLOCK_SLACK_NS:
         elapsed = f"a chunk of {chunk.wall_ns / 1e6:.1f} ms came {elapsed_ns / 1e6:.1f} ms after it was asked for"
         return f"the runner answered out of turn, or with another clock: {elapsed}"
