@@ -1,4 +1,4 @@
-"""The lab: a plan measured into a run. It yields what happens, and asks its caller whether blocks are enough."""
+"""The lab: measures a plan into a run, yields events, and asks its caller whether there are enough blocks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def begin(
     places: Sequence[RoleMachine] = (),
     more: Mapping[str, Any] | None = None,
 ) -> tuple[Plan, Store]:
-    """The plan of these studies, and a new run for it, which keeps `more` in its `run.json`.
+    """Return the plan of these studies and a new run for it, with `more` in its `run.json`.
 
     Raises TollbarError before anything is started.
     """
@@ -60,7 +60,7 @@ def begin(
         command=command,
         libraries=named_libraries,
         fingerprint=fingerprint,
-        # What is known of this machine's core says nothing of others.
+        # The best known probe is that of this machine's core.
         best_probe_ns=None if places else moments.best_known(probed_machine(fingerprint)),
         more={**({"roles": {place.role: place.address for place in places}} if places else {}), **(more or {})},
     )
@@ -68,7 +68,7 @@ def begin(
 
 
 def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> TakenUp:
-    """Take up a run, to measure these studies. Raises TollbarError where what it would measure has changed."""
+    """Open a run again to measure these studies. Raises TollbarError if its measurements would change."""
     said = results.about(directory)
     results.refuse_resumption(directory, said)
     began_with, now = said.get("roles", {}), {place.role: place.address for place in places}
@@ -97,7 +97,7 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
             where=str(directory),
             hint="begin a new run",
         )
-    # Read again, now that no other process may write it: another look may have been noted meanwhile.
+    # Read again under the run's lock, because another process may have noted a look meanwhile.
     said = results.about(directory)
     entries = {one.name: {**said["studies"][one.name], **results.measured_as(one)} for one in asked}
     results.update_about(directory, {"studies": entries, **_with_this_version(said)})
@@ -106,14 +106,14 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """A run that is gone on with."""
+    """A run that is being resumed."""
 
     plan: Plan
     store: Store
     tried_again: int
     """Number of cells that failed too often before and are tried again."""
     began_with: str | None
-    """The version of Tollbar that began it, where it is another one."""
+    """Version of Tollbar that began the run, if it is another one."""
 
 
 def _other_version(said: Mapping[str, Any]) -> str | None:
@@ -122,19 +122,19 @@ def _other_version(said: Mapping[str, Any]) -> str | None:
 
 
 def _with_this_version(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a run notes of a version that did not begin it: its blocks may be measured otherwise."""
+    """Return the note that this version resumed a run of another one, because it may measure blocks differently."""
     if _other_version(said) is None:
         return {}
     return {"resumed_with": list(dict.fromkeys([*said.get("resumed_with", []), __version__]))}
 
 
 def with_blocks(asked: Sequence[Study], blocks: int | None) -> tuple[Study, ...]:
-    """These studies, with this number of blocks instead of their own."""
+    """Return the studies with `blocks` blocks; None keeps their own number."""
     return tuple(replace(one, measure=replace(one.measure, blocks=blocks or one.measure.blocks)) for one in asked)
 
 
 def with_precision(asked: Sequence[Study], half: float | None, longest_s: float | None) -> tuple[Study, ...]:
-    """These studies, to be continued until their tolls are known so well, for so many seconds at most."""
+    """Return the studies with a precision to reach (half of the relative width), within `longest_s` seconds."""
     if half is None:
         return tuple(asked)
     return tuple(replace(one, measure=replace(one.measure, precision=half, longest_s=longest_s)) for one in asked)

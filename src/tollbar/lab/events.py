@@ -1,4 +1,4 @@
-"""Events: what the lab reports while it measures, in the order in which it happens; and what it asks of its caller."""
+"""Events: reports of the lab while it measures, in the order of time, and the stop rule that its caller provides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """The batches that are left, and about how long they take."""
+    """Remaining batches, and an estimate of their duration."""
 
     batches: int
     about_s: float
@@ -18,36 +18,36 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A row of steps; a `Step` follows for each, and an `Ended`."""
+    """Start of a series of steps; a `Step` for each and an `Ended` follow."""
 
     what: str
-    """`verify` or `measure`."""
+    """Kind of the steps: `verify` or `measure`."""
     total: int
     names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step that is done and recorded: a proof or a batch."""
+    """Completion of a recorded step: a proof or a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a row of steps."""
+    """End of a series of steps."""
 
 
 class WidestToll(Protocol):
-    """The toll that is known worst."""
+    """The toll with the widest interval."""
 
     @property
     def title(self) -> str: ...
     @property
     def half(self) -> float:
-        """Half of its interval's width, as a share."""
+        """Half of the interval's width, as a share."""
 
 
 class SoFar(Protocol):
-    """What further blocks of a study would be for."""
+    """A study's need for further blocks."""
 
     @property
     def lacks_quiet_blocks(self) -> bool: ...
@@ -56,12 +56,12 @@ class SoFar(Protocol):
 
 
 StopRule = Callable[[Path, str], SoFar]
-"""What the blocks so far tell of a study, by the run's directory and the study's name."""
+"""Function from the run's directory and a study's name to its need for further blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class NothingCompared:
-    """A precision was asked for in a study without a toll."""
+    """Report of a requested precision in a study without a toll."""
 
     study: str
     asked: float
@@ -69,7 +69,7 @@ class NothingCompared:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionReached:
-    """The precision that was asked for, after this number of blocks."""
+    """Report that the requested precision was reached, after `blocks` blocks."""
 
     study: str
     asked: float
@@ -78,7 +78,7 @@ class PrecisionReached:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionMissed:
-    """The end of a study's time before its precision, and what would reach it."""
+    """End of a study's time before its precision, with the blocks still needed."""
 
     study: str
     asked: float
@@ -89,7 +89,7 @@ class PrecisionMissed:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """All readings of probes and chains of this machine."""
+    """Final report of all probe and chain readings of this machine."""
 
     readings: Sequence[float]
     chain_ns: float | None

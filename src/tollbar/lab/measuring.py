@@ -1,4 +1,4 @@
-"""Measuring a plan into a store: proofs, the planned blocks, and further ones where these are not enough."""
+"""Measuring a plan into a store: proofs, the planned blocks, and further ones if these are not enough."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from tollbar.results import Store
 from tollbar.study.plan import Plan, StudyPlan
 from tollbar.study.plan.batches import Batch
 
-# Blocks are added by at most so much of those there are: what few blocks predict is often too much.
+# Blocks are added by at most this share of the existing ones, because predictions from few blocks are often too high.
 MORE_BLOCKS = 0.5
-# A width that few blocks give is too narrow by chance in one of several rows. If widths are looked at from nine blocks
-# on, intervals of 96 % cover in 93 to 96 % of cases; from six on, in 91 to 96 %.
+# The width from few blocks is too narrow by chance in one of several rows. If widths are checked from nine blocks on,
+# intervals of 96 % cover in 93 to 96 % of cases; from six on, in 91 to 96 %.
 BLOCKS_FOR_WIDTH = 9
-# Rounds that neighbours spoiled are made up for: on a quiet machine none, on a busy one all that there is time for. A
-# plan says what lies between.
+# Lost rounds are replaced: none on a quiet machine, all that the budget allows on a busy one. The plan assumes the
+# middle.
 WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
-# A study that is to reach a precision, and says no time, may take so many times what its own blocks take.
+# Time limit of a study with a precision and no time of its own, as a multiple of its own blocks' time.
 MOST_TIMES = 4.0
 
 
@@ -62,13 +62,12 @@ def measured_into(
     exactly: bool = False,
     places: Sequence[RoleMachine] = (),
 ) -> Generator[Event, None, None]:
-    """Proves and measures what the store does not have yet, and keeps each proof and each batch as it comes.
+    """Prove and measure the missing parts of the store, record each proof and batch at once, and yield events.
 
-    Yields what happens. `so_far` says whether a study's blocks are enough.
-
-    `within_s` has each study take about so many seconds, by as many blocks as that needs; with a precision, by so many
-    at most. `until_s` has all of them be done at about this moment of the monotonic clock, the proofs included, with a
-    plan of one study. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
+    `so_far` decides whether a study's blocks are enough. `within_s` fits the number of blocks of each study to about
+    this time, or limits it if there is a precision. `until_s` is the time of the monotonic clock at which a plan of one
+    study should be done, proofs included. `exactly`: the number of blocks was given, and none is added because too few
+    were quiet.
     """
     core = machine.measuring_core()
     said = results.about(store.directory)
@@ -78,7 +77,7 @@ def measured_into(
             nodes = {role: node.about for role, node in sandbox.nodes.items()}
             refuse_others(results.about(store.directory).get("nodes", {}), nodes, store.directory)
             results.update_about(store.directory, {"nodes": nodes})
-        # Proofs are not timed, and may have every core.
+        # Proofs are not timed, and may use every core.
         paces = yield from _prove(store, planned, sandbox, core)
         machine.keep_off(core)
         if until_s is not None:
@@ -94,12 +93,12 @@ def measured_into(
 
 
 def probed_machine(fingerprint: Mapping[str, Any]) -> moments.Machine:
-    """Within what probes are compared."""
+    """Return the scope within which probes are comparable."""
     return fingerprint["cpu"], fingerprint["kernel"], libraries.engine_build()
 
 
 def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directory: Path) -> None:
-    """Raises TollbarError where a role's machine is not the one that the run began on, whatever its address."""
+    """Raise TollbarError if a role's machine is not the one that the run began on, whatever its address."""
     for role, about in now.items():
         known = began_with.get(role, about)["fingerprint"]
         if found := machine.differences(known, about["fingerprint"]):
@@ -112,7 +111,7 @@ def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directo
 
 
 def _prove(store: Store, planned: Plan, sandbox: Sandbox | None, core: int | None) -> Generator[Event, None, Paces]:
-    """Proves what is not proved yet. Returns what trials take of the cells that may be measured."""
+    """Prove the unproven cells. Return the paces of the trials of cells that may be measured."""
     unproven = store.unproven()
     left = [cell for cell in planned.cells if (cell.study, cell.key) in unproven]
     paces = {(cell.study, cell.key): usual(cell) for cell in planned.cells}
@@ -123,7 +122,7 @@ def _prove(store: Store, planned: Plan, sandbox: Sandbox | None, core: int | Non
     yield Began("verify", len(left), names)
     for cell, proven in zip(left, proofs, strict=True):
         if sandbox is not None and proven.outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
-            # Of a machine that is lost, nothing was proved.
+            # A failure on a lost machine is not a proof.
             sandbox.check_nodes()
         store.record_proof(proven)
         proof_s = time.monotonic() - began_s
@@ -137,12 +136,12 @@ def _prove(store: Store, planned: Plan, sandbox: Sandbox | None, core: int | Non
 
 
 Measured = tuple[list[Trial], list[SetAside]]
-"""The trials of a batch, and the cells that they set aside."""
+"""Trials of a batch, and the cells that they quarantine."""
 
 
 @dataclass(slots=True)
 class _Lab:
-    """What measures batches into a store, until there are enough."""
+    """Loop that measures batches into a store until there are enough."""
 
     store: Store
     planned: Plan
@@ -157,20 +156,20 @@ class _Lab:
     spent_s: dict[str, float] = field(default_factory=dict)
 
     def measure_planned(self) -> Iterator[Event]:
-        """The blocks that the studies have by themselves."""
+        """Measure the planned blocks of the studies."""
         counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
-        # What is taken up again makes up for what an earlier stretch left out.
+        # A resumed run also makes up for cells that were left out before.
         batches = self._left(counts, self.store.made())
         left_s = WITH_LOST_ROUNDS * schedule.of_batches(self.planned, batches, self.paces)
         yield Estimated(len(batches), left_s)
         yield from self._measure(batches)
 
     def go_on(self, one: StudyPlan, exactly: bool) -> Iterator[Event]:
-        """Adds blocks to a study that its planned ones do not answer.
+        """Add blocks to a study if its planned ones are not enough.
 
-        Where cells met a quiet core in too few blocks, while the time for that lasts; the probes alone say so, and not
-        the results. Where a precision was asked for, until it is reached or the time is over: widths alone decide that,
-        of which estimates are independent, so that it is no look at the results.
+        Blocks are added if cells met a quiet core in too few of them, while the budget lasts; only the probes decide
+        that, not the results. With a precision, they are added until it is reached or the time is over. Only widths
+        decide that; estimates are independent of them, so it is not a look at the results.
         """
         name, blocks = one.study.name, one.study.measure.blocks
         block_s = schedule.of_block(one, self.planned.seed, self.paces)
@@ -200,7 +199,7 @@ class _Lab:
             at_once = max(math.ceil(MORE_BLOCKS * blocks), BLOCKS_FOR_WIDTH - blocks)
             more = min(wanted, at_once, int(time_left_s / block_s))
             if more < 1 and half <= asked:
-                # The time ended it, and not the width, so that a width of few blocks is as good as any.
+                # The time ended the study, not the width, so a width from few blocks is as good as any.
                 break
             if more < 1:
                 yield PrecisionMissed(name, asked, widest, wanted, wanted * block_s)
@@ -213,11 +212,11 @@ class _Lab:
         return self.so_far(self.store.directory, name)
 
     def _most_s(self, one: StudyPlan, block_s: float) -> float:
-        """How long all of a study's measuring may take, to reach a precision."""
+        """Return the time limit of a study's measuring with a precision."""
         most_s = one.study.measure.longest_s if self.within_s is None else self.within_s
         if most_s is None:
             most_s = MOST_TIMES * one.study.measure.blocks * block_s
-            # Where the run is resumed the study has the blocks that were added too, and is not to take longer for it.
+            # A resumed study also has the added blocks, which must not extend its time.
             self._keep(one.study.name, longest_s=most_s)
         return most_s
 
@@ -226,7 +225,7 @@ class _Lab:
         yield from self._measure(self._left({name: blocks}))
 
     def _keep(self, name: str, **said_now: float) -> None:
-        """Notes something of a study in the run."""
+        """Record values of a study in the run."""
         said = results.about(self.store.directory)["studies"]
         results.update_about(self.store.directory, {"studies": {**said, name: {**said[name], **said_now}}})
 
@@ -258,7 +257,7 @@ class _Lab:
         yield Ended()
 
     def _timed(self, batches: Sequence[Batch], trials: Iterator[Measured]) -> Iterator[Measured]:
-        """The same trials; how long each batch took is added to what its study has spent."""
+        """Yield the same trials, and add the duration of each batch to the time spent on its study."""
         for batch in batches:
             began_s = time.monotonic()
             yield next(trials)
@@ -266,24 +265,25 @@ class _Lab:
 
 
 def _named(batch: Batch) -> str:
-    """`tls-certificates: tls-1.3 · nginx · … and 3 more`: its study, and the first of its cells."""
+    """Return a batch's study and its first cell: `tls-certificates: tls-1.3 · nginx · … and 3 more`."""
     first, *rest = dict.fromkeys(visit.cell.label for visit in sorted(batch.visits, key=lambda v: v.cell.is_baseline))
     return f"{batch.study}: {first}{f' and {more(len(rest))}' if rest else ''}"
 
 
 def _blocks_for(half: float, asked: float, blocks: int) -> int:
-    """About how many more blocks make an interval so narrow: its width falls with the root of their number."""
+    """Return about how many more blocks reach a width: it falls with the root of their number."""
     return max(math.ceil(blocks * ((half / asked) ** 2 - 1)), 1) if math.isfinite(half) else FEWEST_BLOCKS
 
 
 def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:
-    """How many blocks a study begins with: what the time holds besides lost rounds; where a precision decides, few."""
+    """Return the number of blocks to begin with: those that fit besides lost rounds; few if a precision decides."""
     fit = schedule.blocks_within(one, seed, (1 - BUDGET) * within_s, FEWEST_BLOCKS, paces)
     return fit if one.study.measure.precision is None else min(fit, BLOCKS_FOR_WIDTH)
 
 
 def _fitted(planned: Plan, store: Store, paces: Paces, within_s: float) -> Plan:
-    """The plan with as many blocks as take so many seconds, and at least those that an interval needs."""
+    """Return the plan with the number of blocks that fits into `within_s`, and at least those that an interval
+    needs."""
     studies = tuple(
         schedule.with_blocks(one, _blocks_in(one, planned.seed, within_s, paces)) for one in planned.studies
     )

@@ -36,10 +36,10 @@ __all__ = [
 def sandbox_for(
     plan: Plan, logs: Path | None = None, places: Sequence[RoleMachine] = ()
 ) -> AbstractContextManager[Sandbox | None]:
-    """Where the servers of a plan are started while it is proved and measured; None where it needs no such place.
+    """Return the sandbox for the servers of a plan, as a context; it yields None if the plan needs none.
 
-    Either way, what killed runs have left is swept first: it would use the cores that are measured on.
-    `places` are the machines of roles. Raises TollbarError where one of them cannot be had.
+    Leftovers of killed runs are swept first in both cases, because they would use the measured cores. `places` are the
+    machines of roles. Raises TollbarError if one of them is not available.
     """
     if any(workloads.of(cell).needs_sandbox(cell) for study in plan.studies for cell in study.cells):
         return _sandbox(logs, places)
@@ -54,10 +54,10 @@ def _sandbox(logs: Path | None, places: Sequence[RoleMachine]) -> Iterator[Sandb
 
 
 def prove(cells: Iterable[Cell], seed: int, *, sandbox: Sandbox | None = None, ask: Ask = ask) -> Iterator[Proven]:
-    """Verifies each cell both ways before its first trial: right things accepted, wrong things refused.
+    """Yield the proof of each cell before its first trial: correct inputs accepted, wrong ones refused.
 
-    The reason of an unsupported cell ends with the setting that would do, where there is one. Cells that are measured
-    through servers need a sandbox.
+    The reason of an unsupported cell ends with a supported setting, if there is one. Cells that are measured through
+    servers need a sandbox.
     """
     given, planned = Given(sandbox, ask), list(cells)
 
@@ -76,14 +76,14 @@ def batches_left(
     excluded: Collection[tuple[str, str]],
     made: Collection[TrialKey] | None = None,
 ) -> list[Batch]:
-    """The batches that are still to be run, in order, without the cells that may not be measured.
+    """Return the remaining batches in order, without excluded cells.
 
-    `counts` is the number of blocks of each study, `done` holds (study, block, batch) of what is there already,
-    `excluded` (study, cell) of cells that were not proven. With `made`, the trials that are there, batches that some
-    cells were left out of are made up for, with these cells alone and their baselines.
+    `counts` is the number of blocks of each study, `done` holds (study, block, batch) of completed batches, `excluded`
+    (study, cell) of unproven cells. With `made`, the existing trials, completed batches that missed some cells are
+    repeated with these cells and their baselines only.
     """
     drawn = (block for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name], excluded))
-    # What was not proven is missing for good, and is not to be made up for.
+    # Unproven cells stay missing and are not made up for.
     allowed = ((len(block), _without(batch, excluded)) for block in drawn for batch in block)
     left = (_left(batch, batches, done, made) for batches, batch in allowed if batch is not None)
     return [batch for batch in left if batch is not None]
@@ -92,9 +92,10 @@ def batches_left(
 def _left(
     batch: Batch, batches: int, done: Collection[tuple[str, int, int]], made: Collection[TrialKey] | None
 ) -> Batch | None:
-    """What is to be run of a batch of a block of so many batches; None where nothing is.
+    """Return the remaining part of a batch of a block of `batches` batches; None if it is complete.
 
-    What is made up for has the next number that is free, counted in whole blocks: each batch is kept under its own.
+    A batch that makes up for missing cells gets the next free number, counted in whole blocks, because each batch is
+    kept under its own number.
     """
     numbers = [batch.number]
     while (batch.study, batch.block, numbers[-1]) in done:
@@ -109,8 +110,8 @@ def _left(
     ]
     if made is None or not missing:
         return None
-    # A baseline that is missing leaves its cells without a partner, and a cell or a repeat needs its baseline beside
-    # it.
+    # A missing baseline leaves its cells without a partner, and a cell or a repeat needs its baseline in the same
+    # batch.
     lost = {visit.cell.key for visit in missing if not visit.repeat}
     wanted = {visit.cell.against for visit in missing} | {visit.cell.key for visit in missing}
     again = (
@@ -132,10 +133,10 @@ def measured(
     budgets: dict[str, Budget] | None = None,
     aside: Aside | None = None,
 ) -> Generator[tuple[list[Trial], list[SetAside]]]:
-    """The trials of each batch, batch after batch, measured as they are asked for, and the cells that they set aside.
+    """Yield the trials of each batch and the cells that they quarantine, measured on demand.
 
-    `watch` is what is known of quiet moments on this machine, `budgets` the time that each study has for lost rounds. A
-    cell that is set `aside` is left out of the batches that follow.
+    `watch` holds the known quiet moments of this machine, `budgets` the time that each study has for lost rounds. A
+    cell that is quarantined in `aside` is left out of later batches.
     """
     how = {one.study.name: one.study.measure for one in plan.studies}
     aside = aside or aside_of(plan)
@@ -163,12 +164,12 @@ def measured(
 
 
 def aside_of(plan: Plan) -> Aside:
-    """Nothing set aside yet, of the cells of this plan."""
+    """Return an empty quarantine for the cells of this plan."""
     return Aside({(one.study.name, cell.key) for one in plan.studies for cell in one.cells if cell.is_baseline})
 
 
 def _without(batch: Batch, left_out: Collection[tuple[str, str]]) -> Batch | None:
-    """The batch without these cells; None where nothing is left that is to be compared."""
+    """Return the batch without these cells; None if nothing is left to compare."""
     visits = tuple(visit for visit in batch.visits if (visit.cell.study, visit.cell.key) not in left_out)
     if not visits or (len(visits) < len(batch.visits) and all(v.cell.is_baseline and not v.repeat for v in visits)):
         return None

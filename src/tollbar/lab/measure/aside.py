@@ -1,4 +1,4 @@
-"""Setting aside: which cells have failed so often that no more of their trials are made."""
+"""Quarantine: cells that failed too often get no further trials."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from dataclasses import dataclass, field
 
 from tollbar.core.records import Outcome, SetAside, Trial
 
-# One failure may be an accident, whatever share of the trials so far it is.
+# A single failure may be an accident, whatever its share of the trials so far.
 FEWEST_FAILURES = 2
-# Accidents are one in hundreds. A cell of which every fourth trial fails does something else than what was proved, and
-# what is left of it is a choice among its trials.
+# Accidents are one in hundreds. A cell of which every fourth trial fails does not do what was proved, and its
+# successful trials are a biased selection.
 MOST_FAILING = 0.25
-# All that is compared needs its baseline: that is given up where so many of its trials in a row have failed.
+# All comparisons need the baseline, so it is only given up after this number of failures in a row.
 FEWEST_OF_BASELINE = 4
 
 
 @dataclass(slots=True)
 class Aside:
-    """Counts the failures of one stretch of a run, from its beginning or resumption, and sets cells aside."""
+    """Counter of the failures since a run's beginning or resumption; it quarantines cells."""
 
     baselines: Collection[tuple[str, str]] = ()
-    """(study, cell) of those that others are compared with."""
+    """(study, cell) of the baselines."""
     set_aside: dict[tuple[str, str], SetAside] = field(default_factory=dict)
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
     _failed: Counter[tuple[str, str]] = field(default_factory=Counter)
     _in_a_row: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Failures since the last trial that did not fail."""
+    """Failures since the last successful trial."""
 
     def note(self, trials: Iterable[Trial]) -> list[SetAside]:
-        """Counts these trials, and gives the cells that are set aside because of them."""
+        """Count these trials. Return the cells that they quarantine."""
         found = []
         for trial in trials:
             cell = trial.study, trial.cell

@@ -1,4 +1,4 @@
-"""A batch: trials of a few cells, all up at once on one core, advanced in turn a few milliseconds at a time."""
+"""Batch: trials of a few cells, all running on one core, advanced in turn by a few milliseconds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def measure(
     budget: Budget | None = None,
     chain: Chain | None = None,
 ) -> list[Trial]:
-    """The trials of one batch, in the order of its visits. A member that fails leaves the others to go on."""
+    """Return the trials of one batch, in the order of its visits. If a member fails, the others go on."""
     members = [Member(visit) for visit in batch.visits]
     source = random.Random(f"{seed}/{batch.study}/{batch.block}/{batch.number}")
     budget, watch = budget or Budget(), watch or Watch()
@@ -42,11 +42,11 @@ def measure(
         up = [member for member in members if member.is_up]
         how = adapted(how, [member.visit.cell for member in up], [member.pace for member in up])
         probed = _probed_cores(members)
-        # Of one scale in all of a run's batches, also in those that only one of its machines takes part in.
+        # Readings need one scale in all batches of a run, also in those with only one of its machines.
         base_ns = BASE_NS if sandbox is not None and sandbox.nodes else None
         made = Probe(*probed, best_of=watch.best_of, base_ns=base_ns) if probed else None
         probe = stack.enter_context(made) if made else None
-        # Readings of machines that are compared are no durations, and no chain tells of them.
+        # Readings of several machines are ratios, not durations, so the chain does not apply.
         chained = probed if base_ns is None else []
         if chain is not None:
             chain.read(chained)
@@ -54,7 +54,7 @@ def measure(
         rounds.first_tries()
         for member in members if batch.block % how.phase_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
-                # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
+                # A longer chunk for throughput and response times, which no answer of the study uses.
                 member.phase = phase_of(member)
         if chain is not None:
             chain.read(chained)
@@ -64,7 +64,7 @@ def measure(
         for member in members:
             finish(member)
         if sandbox is not None and any(member.fault is not None for member in members):
-            # Of a machine that is lost, or cannot be reached any more, nothing can be said: the batch is lost with it.
+            # If a machine is lost, its results are unreliable, so the whole batch is discarded.
             sandbox.check_nodes()
     steal_ns = machine.steal_ns() - steal_before_ns
     return [
@@ -74,10 +74,10 @@ def measure(
 
 
 def _probed_cores(members: Sequence[Member]) -> list[Core]:
-    """The core on which what is measured is paid for, those of further threads that pay, and those of other machines;
-    none where there is no such, or no other for the lab.
+    """Return the cores to probe: those that pay for the measured work, also on other machines.
 
-    All are asked beside each chunk of the batch, so that what is compared is of like moments.
+    Empty if there is no single paying core, or the lab has no other core. All are probed around each chunk of the
+    batch, so that compared chunks come from similar moments.
     """
     works = [member.work for member in members if member.work is not None and member.is_up]
     paid_on = {work.paid_on for work in works}

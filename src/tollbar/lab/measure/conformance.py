@@ -1,4 +1,4 @@
-"""Any program held against the runner contract: what it must do, tried on the program itself."""
+"""Conformance tests of the runner contract, run on any program."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from tollbar.core.records import CONTRACT, ChunkRecord, Outcome
 from tollbar.core.runner import Session, Stopped, ask
 
 LIMIT_S = 60.0
-# Seconds and operations of the chunks that are asked for. Long beside what is lost around them: a line read and
-# written, and the beginning that is worked before the clocks start.
+# Seconds and operations of the requested chunks. They are long compared with the overhead: a line read and written, and
+# the lead before the clocks start.
 ASKED = ((0.1, 1), (0.001, 3), (0.1, 1), (0.1, 1))
-# As long as a runner waits for its turn among the others of its batch, and some.
+# At least the time that a runner waits for its turn in a batch.
 REST_S = 0.1
-# A line read, understood, answered and written, in any language.
+# Time to read, parse, answer and write a line, in any language.
 LINE_NS = 5e6
-# What may be worked before the clocks start: a tenth of the asked time, or one operation if that takes no more than a
-# quarter. By the runner's own estimate of an operation's cost, which a busy machine moves by half.
+# Allowed work before the clocks start: a tenth of the requested time, or one operation if that takes at most a quarter.
+# It depends on the runner's estimate of an operation's cost, which a busy machine changes by half.
 LEAD, LONG, ESTIMATE = 0.1, 0.25, 1.5
-# Waits that the kernel does not count as such: for a core that another guest of the machine has.
+# Waits that the kernel does not report: for a core that another guest of the machine has.
 WAIT_S = 0.2
-# So many operations at once, and one of them: what each costs differs by caches and by no more than this share.
+# Number of operations for the comparison with a single one; caches change the cost of each by no more than this share.
 MANY, ALIKE = 8, 0.6
-# Shorter operations are lost in the reading of a clock and in cold caches.
+# Shorter operations vanish in clock reading and cold caches.
 LEAST_NS = 100e3
-# No hash, cipher or signature takes in a byte faster than this: no core loads more than 64 bytes in a cycle.
+# No hash, cipher or signature processes bytes faster than this: no core loads more than 64 bytes in a cycle.
 LONG_BYTES, FASTEST_BYTES_PER_NS = 1 << 20, 300.0
-# Where a process is started for each operation, a busy machine moves its cost by more than 1 MiB adds.
+# If each operation starts a process, a busy machine changes its cost by more than 1 MiB adds.
 LONGEST_BYTES = 16 * LONG_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One promise of the contract: whether it was kept, and what was seen."""
+    """Result of one promise of the contract, with the observation."""
 
     kept: bool | None
-    """None: it could not be tried, and `seen` says why."""
+    """True if the promise was kept; None: it could not be tested, for the reason in `seen`."""
     promise: str
     seen: str = ""
 
 
 def hold(command: Sequence[str], measure: Mapping[str, Any], verify: Mapping[str, Any]) -> Iterator[Finding]:
-    """Tries a runner on a task that it has proved: its session, and what it must refuse.
+    """Yield findings on a runner for a task that it has proved: its session, and required refusals.
 
-    `measure` and `verify` are the task in both modes, the second with a known answer where there is one. A choice that
-    does something: of the null choice there is nothing to see.
+    `measure` and `verify` are the task in both modes, the second with a known answer if there is one. The choice must
+    perform work, unlike the null choice.
     """
     for promise, change, outcome in _REFUSED:
         record = ask(command, {**verify, **change(verify)}, limit_s=LIMIT_S)
@@ -60,7 +60,7 @@ def hold(command: Sequence[str], measure: Mapping[str, Any], verify: Mapping[str
     yield from _counts(command, measure, short_ns)
 
 
-# Each changes a good task into one that the runner must not let pass, and says how that is refused.
+# Changes that turn a good task into one that the runner must refuse, and the expected outcome.
 _REFUSED: Sequence[tuple[str, Callable[[Mapping[str, Any]], Mapping[str, Any]], Outcome]] = (
     (
         "a task of another version of the contract is a failure",
@@ -82,37 +82,37 @@ _REFUSED: Sequence[tuple[str, Callable[[Mapping[str, Any]], Mapping[str, Any]], 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A chunk as its runner tells it and as the kernel does, in nanoseconds."""
+    """A chunk as reported by its runner and by the kernel, in nanoseconds."""
 
     asked_ns: float
     chunk: ChunkRecord
     rested_ns: int
-    """CPU time of the runner's processes while it was asked nothing, before."""
+    """CPU time of the runner's processes during the rest before the chunk."""
     cpu_ns: int
-    """The same from when it was asked to its answer."""
+    """CPU time of the runner's processes from the request to the answer."""
     elapsed_ns: int
     queued_ns: int
-    """Of that, what the runner or this process would have run, and others had their core."""
+    """Time in which the runner or this process was runnable and others had their core, from request to answer."""
 
     @property
     def own_ns(self) -> int:
-        """What it says of the chunk itself."""
+        """CPU time of the chunk itself, as reported."""
         return self.chunk.cpu_ns - self.chunk.observed.background_ns
 
     @property
     def each_ns(self) -> float:
-        """Of one operation, as it says."""
+        """CPU time of one operation, as reported."""
         return self.own_ns / self.chunk.operations
 
     @property
     def lead_ns(self) -> float:
-        """The most that it may work before its clocks start."""
+        """Largest allowed CPU time before the clocks start."""
         one_ns = self.each_ns if self.each_ns <= ESTIMATE * LONG * self.asked_ns else 0.0
         return ESTIMATE * max(LEAD * self.asked_ns, one_ns)
 
 
 def _session(command: Sequence[str], task: Mapping[str, Any]) -> Generator[Finding, None, float]:
-    """Yields findings. Returns what an operation costs in nanoseconds; 0 where the session failed."""
+    """Yield findings. Return the cost of an operation in nanoseconds; 0 if the session failed."""
     promise, seen = "its first line says that it is ready, and which code it is", []
     try:
         with Session(command, task) as session:
@@ -134,10 +134,10 @@ def _session(command: Sequence[str], task: Mapping[str, Any]) -> Generator[Findi
 
 
 def _advance(session: Session, seconds: float, operations: int, rest_s: float = REST_S) -> _Seen:
-    """One chunk after a rest, its runner's processes watched from outside. Raises Stopped."""
+    """Return one chunk after a rest, with observations of its runner's processes. Raises Stopped."""
     before_ns = proc.cpu_ns(proc.tree(session.pid))
     time.sleep(rest_s)
-    # The runner is below this process.
+    # The runner is a descendant of this process.
     queued_ns = proc.run_queue_wait_ns(os.getpid())
     began_ns, start_ns = time.monotonic_ns(), proc.cpu_ns(proc.tree(session.pid))
     chunk = session.advance(seconds, operations, LIMIT_S)
@@ -148,13 +148,16 @@ def _advance(session: Session, seconds: float, operations: int, rest_s: float = 
 
 
 def _held_up(queued_ns: int, elapsed_ns: int, spent_ns: int) -> int:
-    """How long others had the core. Threads that wait at once are counted each, also for each other, in which time the
-    runner has the core itself; and the waits of one that has ended are gone."""
+    """Return the time in which others had the core.
+
+    Simultaneous waits of threads are counted for each thread, even if they wait for each other while the runner has the
+    core; waits of ended threads are missing.
+    """
     return max(0, min(queued_ns, elapsed_ns - spent_ns))
 
 
 def _clocks(seen: Sequence[_Seen]) -> Iterator[Finding]:
-    """What it says of time against what the kernel does, over all chunks."""
+    """Yield findings that compare reported times with the kernel's, over all chunks."""
     slack_ns = LINE_NS * len(seen) + proc.TICK_NS
     says_ns, kernel_ns = sum(one.own_ns for one in seen), sum(one.cpu_ns for one in seen)
     said = f"{says_ns / 1e6:.1f} ms, and the kernel counts {kernel_ns / 1e6:.1f} ms with the beginnings of chunks"
@@ -169,7 +172,7 @@ def _clocks(seen: Sequence[_Seen]) -> Iterator[Finding]:
     said += f", {queued_ns / 1e6:.1f} ms of that in wait for a core" if queued_ns else ""
     yield Finding(asked_ns - queued_ns <= most_ns, "it answers when its clock stops", said)
 
-    # The first rest follows the warm-up, whose line may still be on its way.
+    # The first rest follows the warm-up, whose line may still be in transit.
     rested_ns = sum(one.rested_ns - one.chunk.observed.background_ns for one in seen[1:])
     said = f"{rested_ns / 1e6:.1f} ms of CPU time that no chunk has, in {REST_S * (len(seen) - 1):.1f} s"
     rests = "between chunks it sleeps, and what its collector and compiler use is in the next one's `background_ns`"
@@ -177,7 +180,7 @@ def _clocks(seen: Sequence[_Seen]) -> Iterator[Finding]:
 
 
 def _counts(command: Sequence[str], task: Mapping[str, Any], short_ns: float) -> Iterator[Finding]:
-    """Whether it did the operations that it counts, on a long message, where one is long enough to be seen."""
+    """Yield findings whether it performed the counted operations, on a long message if one is measurable."""
     setting = task["setting"]
     is_longer = isinstance(setting.get("bytes"), int) and setting["bytes"] * 4 <= LONG_BYTES
     longer = {**task, "setting": {**setting, "bytes": LONG_BYTES}} if is_longer else task
@@ -205,7 +208,7 @@ def _counts(command: Sequence[str], task: Mapping[str, Any], short_ns: float) ->
     if not is_longer or not short_ns:
         yield Finding(None, dearer, "the task has no message that could be longer")
         return
-    # In a chunk of one or of few operations what the clock itself takes is no small part of those that take none.
+    # In a chunk of few operations, reading the clock is a large part of an operation that takes almost no time.
     long_ns = statistics.median(one.each_ns for _, one in seen if one.asked_ns)
     finding = _is_dearer(dearer, (setting["bytes"], short_ns), (LONG_BYTES, long_ns))
     if not finding.kept:
@@ -214,7 +217,7 @@ def _counts(command: Sequence[str], task: Mapping[str, Any], short_ns: float) ->
 
 
 def _is_dearer(promise: str, short: tuple[int, float], long: tuple[int, float]) -> Finding:
-    """Compares two messages, each given by its bytes and by the nanoseconds of an operation."""
+    """Return the comparison of two messages, each given by its bytes and the nanoseconds of an operation."""
     (short_bytes, short_ns), (long_bytes, long_ns) = short, long
     said = f"{short_bytes} bytes {short_ns / 1e3:.1f} µs, {long_bytes} bytes {long_ns / 1e3:.1f} µs"
     return Finding(long_ns - short_ns >= long_bytes / FASTEST_BYTES_PER_NS, promise, said)
@@ -225,7 +228,7 @@ def _far_longer(
 ) -> Finding | None:
     """Compare the short message with the longest one, for operations to which 1 MiB adds little.
 
-    None: the runner does not take so long a message.
+    Returns None if the runner does not accept a message of that length.
     """
     try:
         with Session(command, {**task, "setting": {**task["setting"], "bytes": LONGEST_BYTES}}) as session:

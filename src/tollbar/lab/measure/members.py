@@ -1,4 +1,4 @@
-"""Members of a batch: trials that are started, become ready and warm, are advanced, and end, each on its cores."""
+"""Members of a batch: trials that are started, warmed up, advanced and ended, each on its cores."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Work
 from tollbar.study.plan.batches import Visit
 
-# Requests a second and response times want a load that has settled, and a client that does not take the server's core
-# from it: chunks have neither.
+# Request rates and response times need a settled load, and a client on another core than the server's. Chunks have
+# neither.
 PHASE_S = 0.05
 
 
 @dataclass(slots=True)
 class Member:
-    """One trial of the batch, as far as it has come."""
+    """One trial of the batch, with its current state."""
 
     visit: Visit
     session: Session | None = None
     work: Work | None = None
     ready: Ready | None = None
     turns: range = range(0)
-    """The rounds in which it has its turn."""
+    """Rounds in which it has its turn."""
     chunks: list[Chunk] = field(default_factory=list)
     seen: list[ChunkRecord] = field(default_factory=list)
     filling: int = 0
-    """The most requests that filled a chunk's time so far, for a load: later chunks have at least as many."""
+    """Largest number of requests that filled a chunk's time so far; later chunks of a load have at least as many."""
     phase: ChunkRecord | None = None
     fault: Record | None = None
-    """Why it will give no further chunk."""
+    """Reason for giving no further chunk."""
     last: Record | None = None
-    """Its runner's last line."""
+    """Last line of its runner."""
 
     @property
     def is_up(self) -> bool:
@@ -50,7 +50,7 @@ class Member:
 
     @property
     def pace(self) -> Pace:
-        """How long a chunk of it takes, as far as its warm-up showed."""
+        """Duration of its chunks, as found by the warm-up."""
         operation_ns = self.ready.operation_ns if self.ready else 0.0
         if self.work is None:
             return Pace(0.0, operation_ns / 1e9)
@@ -58,9 +58,9 @@ class Member:
 
 
 def bring_up(members: Sequence[Member], stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
-    """Has all members ready and warm, and on the core that is measured on.
+    """Start and warm up all members, and move them to the measuring core.
 
-    They become so on two cores at once, where there are: nothing is measured yet, and it takes as long as all rounds.
+    Two cores are used at once if available: nothing is measured yet, and warming up takes as long as all rounds.
     """
     places = machine.starting_cores(core)
     if sum(sorted(member.visit.cell.memory_bytes for member in members)[-2:]) > machine.available_memory_bytes():
@@ -82,7 +82,7 @@ def _start(
     begins_on: int | None,
     sandbox: Sandbox | None,
 ) -> None:
-    """Starts a member's servers and runner, which then becomes ready by itself."""
+    """Start a member's servers and its runner, which then warms up by itself."""
     cell = member.visit.cell
     try:
         workload = workloads.of(cell)
@@ -96,7 +96,7 @@ def _start(
 
 
 def _become_ready(member: Member, core: int | None) -> None:
-    """Waits until a member is warm, and moves it from where it began."""
+    """Wait until a member is warm, and move it to its final core."""
     if not member.is_up:
         return
     assert member.session is not None
@@ -111,12 +111,14 @@ def _become_ready(member: Member, core: int | None) -> None:
 
 
 def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_s: float = 0.0) -> ChunkRecord | None:
-    """The chunk of one round, of as many operations as fill so many seconds on a quiet core; None if it failed.
+    """Return the chunk of one round, with the number of operations that fills `seconds` on a quiet core; None if it
+    failed.
 
-    `slice_s`: about how long its slices are, where its runner can slice; 0: it has none.
-    How many is decided before the chunk. Chunks that end by time have more operations in quick moments, and long
-    operations do not: their ratio would weigh the moments differently on its two sides. And of work that varies, the
-    last operation of such a chunk is a long one more often than not.
+    `slice_s` is the approximate duration of its slices, if its runner can slice; 0: no slices.
+
+    The number is fixed before the chunk. Chunks that end by time have more operations in quick moments, and chunks of
+    long operations do not, so their ratio would weigh the moments differently on its two sides. In addition, if work
+    varies, the last operation of such a chunk is more often a long one.
     """
     assert member.work is not None
     if not member.work.fills_time:
@@ -124,7 +126,7 @@ def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_
     by_warm_up = _filling_by_warm_up(member, seconds)
     operations = by_warm_up or member.filling
     slice_s = slice_s if can_slice(member, seconds) else 0.0
-    # A reading of the lab's probe takes the core from the chunk, which would lose its slices for that.
+    # The lab's probe would take the core from the chunk, and the chunk would lose its slices.
     meanwhile = None if slice_s else meanwhile
     record = chunk_of(member, 0.0 if operations else seconds, operations, meanwhile, slice_s)
     if record is not None and record.wall_ns and not by_warm_up:
@@ -133,9 +135,9 @@ def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_
 
 
 def can_slice(member: Member, seconds: float) -> bool:
-    """Whether its runner probes the core as the lab does, which only the engine can, and an operation fits the chunk.
+    """Return whether its runner can slice, which needs the engine's probe, and an operation fits into the chunk.
 
-    Next to a longer operation the lab probes the core while it lasts.
+    During a longer operation the lab probes the core instead.
     """
     ready = member.ready
     if ready is None or not ready.slices or ready.operation_ns > seconds * 1e9:
@@ -144,9 +146,9 @@ def can_slice(member: Member, seconds: float) -> bool:
 
 
 def _filling_by_warm_up(member: Member, seconds: float) -> int:
-    """How many operations fill so many seconds, as far as the warm-up showed; 0 if it does not say.
+    """Return the number of operations that fill `seconds`, by the warm-up; 0 if unknown.
 
-    A load's warm-up tells what a request costs the server, which is not how long it takes.
+    A load's warm-up reports the server's cost of a request, which is not its duration.
     """
     assert member.work is not None
     operation_ns = member.ready.operation_ns if member.ready and not member.work.components else 0.0
@@ -160,7 +162,7 @@ def chunk_of(
     meanwhile: Meanwhile | None = None,
     slice_s: float = 0.0,
 ) -> ChunkRecord | None:
-    """A chunk of at least so many seconds and operations; None if the runner failed."""
+    """Return a chunk of at least `seconds` and `operations`; None if the runner failed."""
     assert member.session is not None
     assert member.work is not None
     try:
@@ -177,7 +179,8 @@ def chunk_of(
 
 
 def phase_of(member: Member) -> ChunkRecord | None:
-    """A longer chunk, for which the load client moves to a core of its own where there is one; and its waits there."""
+    """Return a longer chunk with the load client on a core of its own, if there is one, and the client's waits
+    there."""
     assert member.session is not None
     assert member.work is not None
     if not _is_moved(member, member.work.phase_core):
@@ -192,7 +195,7 @@ def phase_of(member: Member) -> ChunkRecord | None:
 
 
 def _is_moved(member: Member, core: int | None) -> bool:
-    """Whether its runner is on this core from here on; if it cannot be, that is the trial's failure."""
+    """Move its runner to this core, and return whether that worked; if not, the trial has failed."""
     assert member.session is not None
     return core is None or _are_moved(member, (member.session.pid,), core)
 
@@ -207,7 +210,7 @@ def _are_moved(member: Member, roots: Sequence[int], core: int) -> bool:
 
 
 def finish(member: Member) -> None:
-    """Ends a member's session, and hears how it went."""
+    """End a member's session, and record its outcome."""
     if member.session is None or member.fault is not None:
         return
     member.last = member.session.finish()

@@ -1,4 +1,4 @@
-"""The probe: a session of its own on each core that is measured on, asked before and after every chunk."""
+"""The probe: a session on each measured core, read before and after every chunk."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from tollbar.core.moments import CHAIN, PROBE, Core, Watch
 from tollbar.core.runner import Session, Stopped, engine
 
 _READY_LIMIT_S = 30.0
-# It works for some tens of microseconds; on a core that other programs hold it waits for its turn.
+# The work takes some tens of microseconds, but waits for its turn if other programs have the core.
 _LIMIT_S = 10.0
-# A reading is of its moment: what comes later is asked again.
+# Age limit of a reading; a later use reads again.
 _FRESH_S = 0.002
 # Chains read together: enough for a quiet one, within some milliseconds.
 _CHAINS = 24
-# What a core's best reads as where machines are compared: the same in all batches, and after each resumption.
+# Reading of a core's best if machines are compared: equal in all batches, and after each resumption.
 BASE_NS = 25_000.0
 
 
 class Probe:
-    """A probe of one core, or of several as one: a moment is as quiet as the least quiet of them. A context: outside it
-    nothing of it is left.
+    """Probe of one core, or of several as one, as a context; after it no process is left.
 
-    One that ends says nothing more: the chunks beside it then have no witness, and count noisy.
+    The reading of several cores is that of the least quiet one. If a session ends, there are no further readings, and
+    chunks without them count as noisy.
     """
 
     def __init__(self, *cores: Core, best_of: dict[Core, float] | None = None, base_ns: float | None = None) -> None:
-        """`best_of`: the least nanoseconds that each core has read in the run, kept there. Cores of several machines
-        differ, and what is asked is how disturbed they are: each is held against its own best, and the greatest ratio
-        is told as a multiple of `base_ns`; without it, of the first core's best.
+        """Start a session on each core.
+
+        `best_of` keeps the least nanoseconds that each core has read in the run. Cores of several machines differ, so
+        each is compared with its own best. The greatest ratio is reported as a multiple of `base_ns`, or without it of
+        the first core's best.
         """
         self._sessions: dict[Core, Session] = {}
         self._best_of = {} if best_of is None else best_of
@@ -38,7 +40,7 @@ class Probe:
         self._last_ns: float | None = None
         self._read_s = 0.0
         self.asked_s = 0.0
-        """How long all its readings have taken."""
+        """Total duration of its readings."""
         try:
             for core in cores:
                 command, pinned = ((str(engine()), "op"), core) if isinstance(core, int) else (core, None)
@@ -66,11 +68,12 @@ class Probe:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its readings are the nanoseconds of one core, so that a runner's own may stand among them."""
+        """True if its readings are nanoseconds of one core, comparable with a runner's own."""
         return self._base_ns is None and [*map(type, self._sessions)] == [int]
 
     def read(self) -> float | None:
-        """Nanoseconds that the probe's work takes now, on the core where it takes most; None once one has ended."""
+        """Return the current duration of the probe's work in nanoseconds, on the slowest core; None once a session has
+        ended."""
         if not self._sessions:
             return None
         started_s = time.monotonic()
@@ -85,7 +88,7 @@ class Probe:
         return self._last_ns
 
     def lately(self) -> float | None:
-        """The last reading, if that was a moment ago: what was read after one chunk holds for the start of the next."""
+        """Return the last reading if it is recent, else a new one: a reading after one chunk also serves the next."""
         return self._last_ns if time.monotonic() - self._read_s <= _FRESH_S else self.read()
 
     def _compared(self, readings: Mapping[Core, float]) -> float:
@@ -101,14 +104,15 @@ class Probe:
 
 
 class Chain:
-    """The chain of dependent steps, which a neighbour hardly slows, in a first run. A context: no process outlives it.
+    """The chain of dependent steps, which a neighbour hardly slows, in a first run, as a context without leftover
+    processes.
 
-    One session serves all batches, since its start takes longer than its readings. One that ends has no readings in
-    this batch, and starts again in the next.
+    One session serves all batches, because its start takes longer than its readings. If it ends, this batch has no
+    readings, and it starts again in the next.
     """
 
     def __init__(self, watch: Watch) -> None:
-        """`watch` takes the readings in."""
+        """Use `watch` to collect the readings."""
         self._watch = watch
         self._core: int | None = None
         self._session: Session | None = None
@@ -122,9 +126,9 @@ class Chain:
         self._end()
 
     def read(self, cores: Sequence[Core]) -> None:
-        """Read it some times in a row on the first of these cores that is this machine's.
+        """Read the chain several times on the first of these cores that is this machine's.
 
-        Nothing is read where an earlier run tells the duration of a quiet core's probe.
+        Nothing is read if an earlier run provides the duration of a quiet core's probe.
         """
         core = next((core for core in cores if isinstance(core, int)), None)
         if core is None or self._watch.best_ns is not None:
@@ -138,7 +142,7 @@ class Chain:
             self._watch.note_chains(readings)
 
     def _on(self, core: int) -> Session:
-        """Return the session on this core, and start one where there is none. Raises Stopped."""
+        """Return the session on this core, started if necessary. Raises Stopped."""
         if self._session is None or self._core != core:
             self._end()
             self._core, self._session = core, Session((str(engine()), "op"), CHAIN, core=core)

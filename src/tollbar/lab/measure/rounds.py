@@ -1,4 +1,4 @@
-"""Rounds of a batch: a chunk of each member in turn; the first tries first, then those that stand for lost ones."""
+"""Rounds of a batch: a chunk of each member in turn; the first tries, then replacements of lost rounds."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from tollbar.lab.measure.members import Member, can_slice, round_of
 from tollbar.lab.measure.probe import Probe
 from tollbar.study import Measure
 
-# Of all the time that a study takes, what may go into waiting for quiet moments and into rounds that were lost.
+# Share of a study's time that may go into waiting for quiet moments and into replacing lost rounds.
 BUDGET = 1 / 4
-# So many rounds may be made up for each that was planned: beyond, a batch would spend what later ones need.
+# Replacement rounds for each planned one; with more, a batch would spend the time of later ones.
 MOST_MADE_UP = 1
-# A neighbour's burst lasts some milliseconds or some seconds; only the first is waited out.
+# A neighbour's burst lasts milliseconds or seconds; only the first kind is waited out.
 WAIT_S = 0.005
-# A probe takes the core for a moment, which is another one by then.
+# A probe occupies the core briefly, so readings are spaced.
 WAIT_STEP_S = 0.0005
-# A neighbour may come and go within a chunk that lasts longer than was asked for; so many times that apart, its core is
-# probed while it lasts. In a simulation chunks of 20 ms that were probed at their ends alone came out 2.5 % too dear.
+# A neighbour may come and go within a chunk longer than requested, so the core is probed during it at this multiple of
+# the requested time. In a simulation, chunks of 20 ms that were probed only at their ends came out 2.5 % too expensive.
 PROBED_EVERY = 1.2
 
-# A slice of a chunk, where its runner probes the core between slices. On hosts whose sibling threads belong to others
-# quiet lasts 1 to 2 ms: a slice of this length between quick probes is wholly quiet in two of three cases, and a chunk
-# of 5 ms in one of 100. A probe takes some 30 to 50 µs, so that shorter slices spend more on probes than they gain.
+# Duration of a slice, if the runner probes the core between slices. On hosts with foreign sibling threads quiet lasts 1
+# to 2 ms: a slice of this length between quick probes is wholly quiet in two of three cases, a chunk of 5 ms in one of
+# 100. A probe takes some 30 to 50 µs, so shorter slices spend more on probes than they gain.
 SLICE_S = 0.0005
 
 
 @dataclass(slots=True)
 class Budget:
-    """Time that a study has for waiting and for rounds that were lost: a share of all that its measuring takes."""
+    """Time of a study for waiting and replacing lost rounds: a share of its measuring time."""
 
     left_s: float = 0.0
 
     def earn(self, seconds: float) -> None:
-        """Measuring as planned took so long."""
+        """Add the share for `seconds` of planned measuring."""
         self.left_s += seconds * BUDGET / (1 - BUDGET)
 
 
 @dataclass(slots=True)
 class Rounds:
-    """The rounds of a batch: the first tries, which nothing selects, and then those that stand for lost ones."""
+    """Rounds of a batch: the first tries, which nothing selects, and then replacements of lost ones."""
 
     members: Sequence[Member]
     how: Measure
@@ -54,7 +54,7 @@ class Rounds:
     watch: Watch
 
     def first_tries(self) -> None:
-        """Every round once, whatever the moment is like."""
+        """Run every planned round once, in any moment."""
         for member in self.members:
             member.turns = member.pace.turns(self.how)
         for number in range(self.how.rounds):
@@ -63,16 +63,16 @@ class Rounds:
                     self._advance(member, number)
 
     def make_up(self, budget: Budget) -> None:
-        """Further rounds in quiet moments, until as many were quiet as were planned, or the budget is spent."""
+        """Add rounds in quiet moments until the planned number is quiet, or the budget is spent."""
         for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
-            # Each is asked of several times a round, and what is quick may be another thing in the next.
+            # Computed once a round: each set is used several times, and the limit of a quick probe changes.
             quiet = {id(member): self._quiet_rounds(member) for member in self.members}
             lacking = [side for member in self.members for side in self._lacking(member, quiet)]
             taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
             if not lacking or budget.left_s < sum(member.pace.chunk_s(self.how) for member in taking_part):
                 return
             started_s = time.monotonic()
-            # Where the core is not quiet now, the time is better spent later.
+            # If the core is not quiet now, the time is better spent later.
             if self._wait(budget.left_s):
                 for member in _order(taking_part, self.how, self.source):
                     if member.is_up:
@@ -81,9 +81,9 @@ class Rounds:
             budget.left_s -= time.monotonic() - started_s
 
     def _lacking(self, member: Member, quiet: Mapping[int, Collection[int]]) -> Sequence[Member]:
-        """A member and what it is compared with, where both have fewer quiet rounds together than were planned."""
+        """Return a member and its partner if they have fewer common quiet rounds than planned, else nothing."""
         sides = [member, *self._partner(member)]
-        # Waiting may not help: of chunks that outlast every quiet moment none will be quiet, and each costs much.
+        # Waiting does not help chunks that outlast every quiet moment, and each of them is expensive.
         if not all(side.is_up and (quiet[id(side)] or not side.pace.is_slow(self.how)) for side in sides):
             return ()
         planned = set.intersection(*(set(side.turns) for side in sides))
@@ -91,7 +91,7 @@ class Rounds:
         return sides if len(together) < len(planned) else ()
 
     def _partner(self, member: Member) -> Sequence[Member]:
-        """Its baseline; of a repeat, what it is the repeat of; none, of a baseline itself."""
+        """Return its baseline, or the original of a repeat; empty for a baseline itself."""
         visit = member.visit
         other = visit.cell.key if visit.repeat else visit.cell.against
         found = [m for m in self.members if m.visit.cell.key == other and not m.visit.repeat and m is not member]
@@ -108,7 +108,7 @@ class Rounds:
         }
 
     def _wait(self, at_most_s: float) -> bool:
-        """Waits until the core is quiet, for a few milliseconds at most; whether it is."""
+        """Wait a few milliseconds at most until the core is quiet, and return whether it is."""
         assert self.probe is not None
         until_s = time.monotonic() + min(WAIT_S, at_most_s)
         reading = self.probe.lately()
@@ -136,7 +136,7 @@ class Rounds:
         if probes_ns is not None:
             self.watch.note(probes_ns[0])
             self.watch.note(probes_ns[-1])
-            # What a probe would have taken that waited for a core as long as the thread did that waited longest.
+            # Duration that a probe would have had if it had waited for a core like the longest waiting thread.
             contended_ns = member.work.contended_ns(record) or self._unseen_ns(member, record)
             probes_ns = (probes_ns[0], probes_ns[-1] + contended_ns, probes_ns[-1]) if contended_ns else probes_ns
         if record.observed.is_exact:
@@ -146,9 +146,9 @@ class Rounds:
             )
 
     def _unseen_ns(self, member: Member, record: ChunkRecord) -> int:
-        """How long others had the core during a chunk that came back without its slices and was long.
+        """Return the time that others had the core during a long chunk that came back without slices.
 
-        Nobody probed the core during it, since its slices were to do so.
+        Nobody probed the core during it, because its slices should have.
         """
         is_long = record.wall_ns > PROBED_EVERY * self.how.chunk_s * 1e9
         was_sliced = self._slice_s and can_slice(member, self.how.chunk_s)
@@ -156,7 +156,7 @@ class Rounds:
 
     @property
     def _slice_s(self) -> float:
-        """How long slices are; 0 where there are none: without a probe, with one for several cores, in short chunks."""
+        """Duration of slices; 0 without a probe, with a probe of several cores, or in short chunks."""
         is_sliced = self.probe is not None and self.probe.is_plain and self.how.chunk_s >= 2 * SLICE_S
         return SLICE_S if is_sliced else 0.0
 
@@ -173,20 +173,20 @@ class Rounds:
 def _probes(
     before_ns: float | None, within_ns: Sequence[float | None], after_ns: float | None
 ) -> tuple[float, ...] | None:
-    """The readings beside a chunk, and the slowest of those within, but for one in twenty of them.
+    """Return the readings before and after a chunk, and between them the slowest one within, except one in twenty.
 
-    None where the probe has ended meanwhile.
+    None if the probe has ended meanwhile.
     """
     readings = sorted(ns for ns in within_ns if ns is not None)
     if before_ns is None or after_ns is None or len(readings) < len(within_ns):
         return None
-    # A neighbour of so little of a chunk moves its cost by less than is called a difference.
+    # A neighbour during such a small part of a chunk changes its cost by less than the threshold of a difference.
     slowest = readings[-1 - len(readings) // 20 :][:1]
     return before_ns, *slowest, after_ns
 
 
 def _order(members: Sequence[Member], how: Measure, source: random.Random) -> list[Member]:
-    """A random order, in which slow members go first or last: they do not come between quick ones."""
+    """Return a random order, in which slow members go first or last, so that they do not separate quick ones."""
     slow = [member for member in members if member.pace.is_slow(how)]
     quick = [member for member in members if member not in slow]
     source.shuffle(slow)
@@ -195,5 +195,5 @@ def _order(members: Sequence[Member], how: Measure, source: random.Random) -> li
 
 
 def _has_every_round(member: Member, how: Measure) -> bool:
-    """Whether it is in each round that is made up: a quick one, and one whose every round leaves rows for the next."""
+    """Return whether it is in each replacement round: a quick member, or one whose rounds leave rows for the next."""
     return not member.pace.is_slow(how) or member.pace.is_counted

@@ -1,6 +1,6 @@
-"""The schedule: in which rounds a trial has its turn, and how long trials, batches, blocks and plans take.
+"""Schedule: the rounds of each trial, and estimated durations of trials, batches, blocks and plans.
 
-Beforehand it is known by what is usual; after the proofs, by what one operation of each kind of cell took.
+Estimates come from usual durations first, and after the proofs from one operation of each kind of cell.
 """
 
 from __future__ import annotations
@@ -21,50 +21,51 @@ from tollbar.study.definition import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROU
 from tollbar.study.plan import Cell, Plan, StudyPlan
 from tollbar.study.plan.batches import Batch, blocks
 
-# As measured, in seconds: with a server, which is started, ready and stopped for each trial, that takes so long, and a
-# chunk so much longer than was asked; without one, only the chunk has a usual length.
+# Measured seconds. A trial with a server needs the first to start, get ready and stop, and its chunks exceed the
+# requested time by the second. Without a server, only the excess of a chunk has a usual value.
 SERVED_READY_S, SERVED_CHUNK_S = 0.25, 0.004
 CHUNK_S = 0.001
-# Servers are asked for a throughput phase in some of the blocks; so long on average over all of them.
+# Mean duration of throughput phases, which servers have in some of the blocks, over all blocks.
 PHASE_S = 0.02
-# A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
-# machine's states, so that fewer of them do.
+# Limit of a trial's time as a multiple of the requested time. A longer chunk averages over more of the machine's
+# states, so fewer rounds are enough.
 MOST_SPENT = 2
-# An operation that takes longer than so many chunks would drive the others of its round apart.
+# An operation longer than this number of chunks would separate the others of its round.
 SLOW_CHUNKS = 4
-# A proof performs a few operations in a few processes. One that takes so many times what it takes to be ready is of a
-# cell that starts or works slowly.
+# A proof performs a few operations in a few processes. If it takes this multiple of the time to get ready, the cell
+# starts or works slowly.
 SLOW_PROOF = 3
-# Making ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
+# Getting ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
 READY_LIMIT_S = 120.0
-# A chunk of one slow operation, or of requests of which each may take its limit; beyond this a runner hangs.
+# A chunk of one slow operation, or of requests that may each take their limit; beyond this a runner counts as hung.
 CHUNK_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long what makes up a trial takes."""
+    """Durations of the parts of a trial."""
 
     ready_s: float
-    """From nothing to ready, its end included."""
+    """Time to start and end the trial."""
     operation_s: float
-    """The least that a chunk can take: as many operations as a chunk must have."""
+    """Least duration of a chunk: that of its least number of operations."""
     is_counted: bool = False
-    """Whether a chunk has just so many, and every round has one."""
+    """True if a chunk has a fixed number of operations, and every round has one."""
 
     def chunk_s(self, how: Measure) -> float:
-        """How long a chunk takes."""
+        """Return the duration of a chunk."""
         return self.operation_s if self.is_counted else max(how.chunk_s, self.operation_s)
 
     def is_slow(self, how: Measure) -> bool:
-        """Whether its chunks would come between those of the others, and drive them apart."""
+        """Return whether its chunks would separate those of the others."""
         return self.chunk_s(how) > SLOW_CHUNKS * how.chunk_s
 
     def turns(self, how: Measure) -> range:
-        """The rounds in which a trial has its turn: all; or every second, fourth or eighth, where its chunks are long.
+        """Return the rounds in which a trial has its turn: all, or every second, fourth or eighth if its chunks are
+        long.
 
-        Powers of two, so that two slow trials meet in all rounds of the slower one. One chunk that takes as long as all
-        rounds of a quick trial has averaged over as many of the machine's states.
+        Strides are powers of two, so that two slow trials meet in all rounds of the slower one. One chunk that takes as
+        long as all rounds of a quick trial has averaged over as many of the machine's states.
         """
         stride = 1
         while (
@@ -77,10 +78,10 @@ class Pace:
 
 
 def adapted(how: Measure, cells: Sequence[Cell], paces: Sequence[Pace]) -> Measure:
-    """Return how the trials of a batch are measured: with short chunks where each performs a quick operation.
+    """Return the measuring parameters of a batch: short chunks if each cell performs a quick operation.
 
-    Both sides of a ratio are in one batch, so that they have the same chunks. A server's requests take longer, and a
-    platform's runtime works between chunks of its own accord: these keep the usual ones.
+    Both sides of a ratio are in one batch, so they have the same chunks. A server's requests take longer, and a
+    platform's runtime works between chunks by itself, so these keep the usual ones.
     """
     are_quick = all(0 < pace.operation_s < QUICK_OPERATION_S and not pace.is_counted for pace in paces)
     are_plain = all(
@@ -95,22 +96,22 @@ def adapted(how: Measure, cells: Sequence[Cell], paces: Sequence[Pace]) -> Measu
 
 
 Paces = Mapping[tuple[str, str], Pace]
-"""By study and key of a cell."""
+"""Paces by study and key of a cell."""
 
 
 def of_plan(plan: Plan, paces: Paces | None = None) -> float:
-    """Seconds that proving and measuring a plan takes; without the proofs once there are `paces`."""
+    """Return the seconds for proving and measuring a plan; with `paces`, without the proofs."""
     return sum(of_study(one, plan.seed, paces) for one in plan.studies)
 
 
 def of_study(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
-    """The same of one of its studies."""
+    """Return the seconds for proving and measuring one study; with `paces`, without the proofs."""
     proofs_s = 0.0 if paces is not None else sum(proof_s(cell) for cell in planned.cells)
     return proofs_s + planned.study.measure.blocks * of_block(planned, seed, paces)
 
 
 def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
-    """Seconds that one block takes: each batch has baselines besides its cells, and each baseline has its repeat."""
+    """Return the seconds of one block: each batch also has baselines, and each baseline has its repeat."""
     visits: Counter[str] = Counter()
     for batches in blocks(planned, seed, 1):
         visits.update(visit.cell.key for batch in batches for visit in batch.visits)
@@ -118,53 +119,54 @@ def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float
     return sum(
         visits[cell.key] * trial_s(cell, measure, known.get((cell.study, cell.key)))
         for cell in planned.cells
-        # What could not be proved is not measured.
+        # Unproven cells are not measured.
         if paces is None or (cell.study, cell.key) in paces
     )
 
 
 def of_batches(plan: Plan, batches: Iterable[Batch], paces: Paces) -> float:
-    """Seconds that these batches take, of cells that were proved."""
+    """Return the seconds of these batches, of proved cells."""
     measures = {one.study.name: one.study.measure for one in plan.studies}
     visits = (visit for batch in batches for visit in batch.visits)
     return sum(trial_s(v.cell, measures[v.cell.study], paces.get((v.cell.study, v.cell.key))) for v in visits)
 
 
 def trial_s(cell: Cell, how: Measure, pace: Pace | None = None) -> float:
-    """Seconds that one trial takes, in all of its rounds."""
+    """Return the seconds of one trial, over all of its rounds."""
     pace = pace or usual(cell)
     besides_s, phase_s = (SERVED_CHUNK_S, PHASE_S) if cell.server else (CHUNK_S, 0.0)
     return pace.ready_s + (pace.chunk_s(how) + besides_s) * len(pace.turns(how)) + phase_s
 
 
 def proof_s(cell: Cell) -> float:
-    """Seconds that a proof usually takes, which warms nothing: a runner or a server is started for it."""
+    """Return the usual seconds of a proof, which has no warm-up: a runner or a server is started for it."""
     return usual(cell).ready_s / 2
 
 
 def usual(cell: Cell) -> Pace:
-    """What is usual for such a cell: quick operations, on a server or a provider that is known."""
+    """Return the usual pace of such a cell: quick operations, on its kind of server or provider."""
     return Pace(SERVED_READY_S if cell.server else cell.provider.ready_s, 0.0)
 
 
 def blocks_within(planned: StudyPlan, seed: int, seconds: float, fewest: int, paces: Paces | None = None) -> int:
-    """How many blocks fit into so many seconds, the proofs included where they are still to come; at least `fewest`."""
+    """Return the number of blocks that fit into `seconds`, with the proofs if they are still to come; at least
+    `fewest`."""
     proofs_s = 0.0 if paces is not None else sum(proof_s(cell) for cell in planned.cells)
     block_s = of_block(planned, seed, paces)
     return max(fewest, int((seconds - proofs_s) / block_s)) if block_s else fewest
 
 
 def with_blocks(planned: StudyPlan, count: int) -> StudyPlan:
-    """The same study, with this many blocks."""
+    """Return the study's plan with this number of blocks."""
     study = planned.study
     return replace(planned, study=replace(study, measure=replace(study.measure, blocks=count)))
 
 
 @dataclass(slots=True)
 class Tried:
-    """Tries the first cell of each choice and operation, by provider and server, and each whose proof was slow.
+    """Paces found by trying the first cell of each choice, operation, provider and server, and each with a slow proof.
 
-    The others are like the first: trying all of them would take as long as a block does.
+    Other cells are assumed to be like the first, because trying all of them would take as long as a block.
     """
 
     seed: int
@@ -173,7 +175,7 @@ class Tried:
     _first: dict[tuple[Value | None, ...], Pace] = field(default_factory=dict)
 
     def pace(self, cell: Cell, proof_s: float) -> Pace:
-        """What a trial of the cell takes, whose proof took so many seconds."""
+        """Return the pace of a trial of the cell, whose proof took `proof_s` seconds."""
         kind = cell.provider.spec, cell.server_version, cell.choice.name, cell.coordinates.get("op")
         first = self._first.get(kind)
         if first is not None and proof_s <= SLOW_PROOF * first.ready_s:
@@ -181,7 +183,7 @@ class Tried:
         try:
             found = self._trial(cell)
         except (NotStarted, Stopped):
-            # Its trials will say why.
+            # Its trials will report the reason.
             return first or usual(cell)
         self._first.setdefault(kind, found)
         return found

@@ -1,1 +1,1 @@
-"""Servers as processes: rendered, started, asked, accounted and stopped."""
+"""Servers as processes: configured, started, queried, accounted and stopped."""

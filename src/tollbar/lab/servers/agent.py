@@ -1,8 +1,8 @@
-"""An agent: starts and stops components on its machine for a lab on another one.
+"""Agent: starts and stops components on its machine for a lab on another one.
 
-`python -m tollbar.lab.servers.agent` reads a line of JSON on standard input and answers with one on standard output,
-whatever carries the two: ssh, a namespace, Ray. It has the machine's own sandbox, guard and keeper, and all of it ends
-when its input does or is silent for a minute. `… agent probe` becomes the probe of the measuring core.
+`python -m tollbar.lab.servers.agent` reads lines of JSON on standard input and answers each on standard output, over
+any transport: ssh, a namespace, Ray. It has the machine's own sandbox, guard and keeper, and all of it ends when its
+input ends or is silent for a minute. `… agent probe` becomes the probe of the measuring core.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from tollbar.lab.servers.guarded import end_of
 from tollbar.lab.servers.running import PortTaken, Running
 from tollbar.lab.servers.sandbox import Sandbox
 
-# It listens as soon as it is started.
+# It listens right after its start.
 ACCOUNTS_LIMIT_S = 10.0
 
-# The lab says at least an empty line every `nodes.BEAT_S`.
+# The lab sends at least an empty line every `nodes.BEAT_S`.
 SILENCE_S = 60.0
 MOST_READ_BYTES = 1 << 20
 
 Said = dict[str, Any]
 ASKED = ("hello", "find", "endpoint", "start", "prove", "fault", "complaint", "log", "end", "stop")
-"""What a lab may ask of an agent."""
+"""Requests that a lab may send to an agent."""
 
 
 class Agent:
-    """What it has started, by the names that the lab gave to the work directories."""
+    """Components that the agent has started, by the lab's names of their work directories."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -62,7 +62,7 @@ class Agent:
         machine.keep_off(self._core)
 
     def hello(self, version: str, build: str, addresses: Sequence[str], directory: str, token: str) -> Said:
-        """Begins: refuses a lab of another version, and an address that is not this machine's."""
+        """Begin the session. Raises TollbarError for a lab of another version, and for a foreign address."""
         ours = f"{__version__} ({engine_build()})"
         if (theirs := f"{version} ({build})") != ours:
             raise TollbarError(f"it has Tollbar {ours}, and this one is {theirs}")
@@ -88,14 +88,14 @@ class Agent:
         }
 
     def find(self, server: str) -> Said:
-        """The programs of a server or a service here. Raises NotStarted."""
+        """Return the installed programs of a server or a service. Raises NotStarted."""
         found = self._found(server)
         programs = {name: str(path) for name, path in found.programs.items()}
         tools = {name: dict(paths) for name, paths in found.tools.items()}
         return {"versions": dict(found.versions), "programs": programs, "tools": tools, "places": dict(found.places)}
 
     def endpoint(self, server: str, component: str) -> Said:
-        """Where a component can listen at this moment. Raises NotStarted if the port it always has is taken."""
+        """Return a free endpoint of a component. Raises NotStarted if its fixed port is in use."""
         asked = self._component(server, component)
         address = next((one for one in self._addresses if not asked.port or _is_free(one, asked.port)), None)
         if address is None:
@@ -119,7 +119,7 @@ class Agent:
         endpoint: Said,
         files: shipping.Bundle,
     ) -> Said:
-        """Starts a component in the work directory of this name, and returns when it is ready. Raises NotStarted."""
+        """Start a component in the work directory of this name, and return when it is ready. Raises NotStarted."""
         sandbox, found, asked = self._sandbox, self._found(server), self._component(server, component)
         shipping.unpack(files, sandbox.directory, self._lab_directory)
         told = Rendered(**shipping.renamed(rendered, self._lab_directory, str(sandbox.directory)))
@@ -152,7 +152,8 @@ class Agent:
         return {"pid": running.pid, "said": dict(running.said), "files": files}
 
     def prove(self, pid: int, server: str, provider: Said, encrypted: bool, cpu: str) -> Said:
-        """What the server has loaded, with digests. Raises NotStarted where that is not the provider."""
+        """Return the libraries that the server has loaded, with digests. Raises NotStarted if they are not the
+        provider's."""
         found, asked = self._found(server), _provider(provider)
         mask = masking.mask(found, asked, cpu)
         proved = {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}
@@ -160,35 +161,35 @@ class Agent:
         return {"proved": proved, "digests": {path: loading.digest(path) for path in mapped}}
 
     def fault(self, name: str) -> str | None:
-        """How a component ended that was not stopped."""
+        """Return how a component ended by itself; None: it runs."""
         return self._running[name].fault()
 
     def complaint(self, name: str) -> str | None:
-        """Why it could not serve a request."""
+        """Return why a component could not serve a request."""
         return self._running[name].complaint()
 
     def log(self, name: str) -> str:
-        """The end of what it wrote."""
+        """Return the end of a component's log."""
         with suppress(OSError):
             return end_of(self._running[name].log).decode(errors="replace")
         return ""
 
     def end(self, name: str) -> str | None:
-        """Ends it; its directory stays."""
+        """End a component; its directory stays."""
         return self._running[name].end()
 
     def stop(self, name: str) -> str | None:
-        """Ends it and removes its directory."""
+        """End a component and remove its directory."""
         running = self._running.pop(name, None)
         return running.stop() if running else None
 
     def close(self) -> None:
-        """Ends what the sandbox does not."""
+        """End the account agent, which the sandbox does not manage."""
         if self._accounts is not None:
             self._accounts.kill()
 
     def _account(self, server: str, component: Component, told: Rendered) -> Account | None:
-        """Return the account of a component, which may connect to the sockets of all that was started before it."""
+        """Return the account of a component, which may connect to the sockets of all components started before it."""
         own = self._sandbox.account_of(f"{server}/{component.name}")
         shared = (one.account for one in self._running.values() if one.component == told.account)
         account = next(shared, own) if told.account else own
@@ -221,7 +222,7 @@ def _provider(said: Mapping[str, Any]) -> Provider:
 
 
 def answer(agent: Agent, line: bytes) -> Said:
-    """What it says to one line: `done`, or how it could not be."""
+    """Return the answer to one line: `done`, or the reason of a failure."""
     asked: dict[str, Any] = json.loads(line)
     ((name, arguments),) = asked.items()
     does: Callable[..., Any] | None = getattr(agent, name, None) if name in ASKED else None
@@ -238,8 +239,10 @@ def answer(agent: Agent, line: bytes) -> Said:
 
 
 def lines_of_lab(handle: int) -> Iterator[bytes]:
-    """What the lab asks, until its end. Raises KeyboardInterrupt, whatever is under way, once it has been silent:
-    over a network that was cut no end comes.
+    """Yield the lab's lines until its end.
+
+    Raises KeyboardInterrupt in this thread, whatever it does, once the lab has been silent: a cut network does not
+    report an end.
     """
     lines: SimpleQueue[bytes | None] = SimpleQueue()
 
@@ -264,12 +267,12 @@ def lines_of_lab(handle: int) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Serves the lab on standard input and output, until the input ends or is silent."""
+    """Serve the lab on standard input and output, until the input ends or is silent."""
     if sys.argv[1:] == ["probe"]:
         core = machine.measuring_core()
         pinned = ["--core", str(core)] if core is not None else []
         os.execv(engine(), [str(engine()), "guard", *pinned, "--", str(engine()), "op"])
-    # A program that is started in the background may have been told to ignore it.
+    # A program started in the background may inherit that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with suppress(KeyboardInterrupt), interrupts_kept(), Sandbox() as sandbox:
         agent = Agent(sandbox)

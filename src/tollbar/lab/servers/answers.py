@@ -1,4 +1,4 @@
-"""What an agent may answer: its machine may be another's by now, and whatever it says ends in a row or in one line."""
+"""Checks of an agent's answers: its machine may be compromised, and its texts end up in rows and messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Texts = dict[StrictStr, StrictStr]
 
 
 class _Answer(BaseModel):
-    """A table that is the answer to one question."""
+    """Base of answers that are tables."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,7 +55,7 @@ class _Proved(_Answer):
 
 _TABLES = {"hello": _Hello, "find": _Found, "endpoint": _Endpoint, "start": _Started, "prove": _Proved}
 _TEXTS = ("fault", "complaint", "end", "stop")
-"""Whose answers are a text, or nothing; they hold what servers wrote."""
+"""Requests whose answer is a text from a server, or null."""
 _ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
     **{what: TypeAdapter(table) for what, table in _TABLES.items()},
     **{what: TypeAdapter(StrictStr | None) for what in _TEXTS},
@@ -64,8 +64,10 @@ _ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
 
 
 def answer(what: str, said: Any, where: str) -> Any:
-    """What was said to this question. Raises ValueError for another kind of answer, and TollbarError for a text that
-    would steer a terminal."""
+    """Return the checked answer to this request.
+
+    Raises ValueError for another kind of answer, and TollbarError for a text that would control a terminal.
+    """
     if what in _ADAPTERS:
         _ADAPTERS[what].validate_python(said)
     if what in _TABLES:
@@ -74,7 +76,7 @@ def answer(what: str, said: Any, where: str) -> Any:
 
 
 def why_not(said: Any) -> tuple[Outcome, str]:
-    """How something could not be started. Raises ValueError or TypeError for another kind of answer."""
+    """Return outcome and reason of a failed start. Raises ValueError or TypeError for another kind of answer."""
     outcome, reason = said
     if (found := Outcome(outcome)) is Outcome.OK:
         raise ValueError(outcome)
@@ -82,14 +84,14 @@ def why_not(said: Any) -> tuple[Outcome, str]:
 
 
 def printable(said: object) -> str:
-    """A reason, without what steers a terminal."""
+    """Return a reason in one line, without characters that control a terminal."""
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(str(said).split()))
 
 
 def lacks_digest(proved: Mapping[str, str], digests: Mapping[str, str], *, needs_one: bool) -> str | None:
-    """Which of the libraries that a server is said to have loaded has no digest; None: each has one.
+    """Return a loaded library without a digest, or another file with one; None: they match.
 
-    Only they have: what else is named here would be read here. `needs_one`: it has to have loaded a libcrypto.
+    Other files are refused, because the lab would read them. `needs_one`: the server must have loaded a libcrypto.
     """
     found: dict[str | None, list[str]] = {}
     for path in sorted(digests):

@@ -1,4 +1,4 @@
-"""What servers are told: a server's templates, filled in for a cell."""
+"""Configuration of servers: their templates, rendered for a cell."""
 
 from __future__ import annotations
 
@@ -20,66 +20,68 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.1"
 LOOPBACK = "127.0.0.0/8"
-# What the guard raises the limit to as well.
+# The guard raises the limit of open files to this.
 OPEN_FILES = 65536
-# What templates end in.
+# Suffix of templates.
 TEMPLATE = ".jinja"
-# Where a server that is only shown would be.
+# Directory in configurations that are only displayed.
 SHOWN = Path(folder_for_all(), f"{PREFIX}RUN")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a component listens."""
+    """Address and ports of a component."""
 
     address: str
     port: int
-    """0: one that is free, which is not known before the start."""
+    """Main port; 0 for a free one that is only known after the start."""
     ports: Mapping[str, int] = field(default_factory=dict)
-    """The further ones that its server names."""
+    """Further ports that its server names."""
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"
 
 
 class Location(NamedTuple):
-    """Where a component is."""
+    """Directories and endpoint of a component."""
 
     work_dir: Path
     endpoint: Endpoint
     given: Path
-    """The folder of what it gives to others."""
+    """Folder of the files that it gives to others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a workload asks of a server. The driver reads none of it but hands it on to where it is for."""
+    """A workload's request for a server. The driver passes its content on without reading it."""
 
     found: Installed
-    """The server of the cell."""
+    """Server of the cell."""
     provider: Provider
     settings: Mapping[str, str | int]
-    """The cell's, as plain words and numbers."""
+    """Settings of the cell, as plain words and numbers."""
     words: Mapping[str, Any] = field(default_factory=dict)
-    """What templates are filled in with, beside what every server's are."""
+    """Additional variables of the templates."""
     shown_words: Mapping[str, Any] | None = None
-    """The same to be shown: they name what is secret, and hold none of it. None: nothing in `words` is secret."""
+    """Variables for display: they name secrets without containing them. None: `words` has no secrets."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """For programs other than the engine."""
+    """Environment of programs other than the engine."""
     sizes: tuple[int, ...] = ()
-    """In bytes, of documents that will be requested as `/bytes/SIZE`."""
+    """Sizes in bytes of documents that will be requested as `/bytes/SIZE`."""
     check: Callable[[int], Mapping[str, str]] = lambda pid: {}
-    """Called with the root of the frontend's process tree once that is ready: what belongs in the receipt beside its
-    version. Raises NotStarted if the server is not what was asked for."""
+    """Callback with the root of the frontend's process tree once it is ready; returns entries of the receipt.
+
+    Raises NotStarted if the server is not the requested one.
+    """
     is_encrypted: bool = False
-    """Whether its provider encrypts what passes between the frontend and its clients."""
+    """True if its provider encrypts the traffic between the frontend and its clients."""
     documents: Path = SHOWN / "documents"
     cores: tuple[int, ...] = ()
-    """Those that it is to work on at once, where the cell says how many threads; else there is the one of its start."""
+    """Cores to use at once if the cell sets a number of threads; else the server stays on its starting core."""
     peers: tuple[str, ...] = (LOOPBACK,)
-    """The networks from which its components are asked, each as in `192.0.2.7/32`."""
+    """Networks from which its components are accessed, each as in `192.0.2.7/32`."""
     services: tuple[Installed, ...] = ()
-    """What has to stand behind the server, in the order in which it is started."""
+    """Services that the server needs, in the order of their start."""
 
     def __post_init__(self) -> None:
         if again := repeated(component for _, component in self.parts):
@@ -91,39 +93,39 @@ class Request:
 
     @property
     def parts(self) -> Sequence[tuple[Request, Component]]:
-        """Every component in the order of its start, with the same request to the server or service that it is of.
+        """Every component in the order of its start, with the request for its server or service.
 
-        Those of the run come first: what outlives a trial cannot be configured with where something of the trial is.
+        Components that live as long as the run come first, because their configuration cannot depend on a trial.
         """
         asked = [*(replace(self, found=service, services=()) for service in self.services), self]
         parts = [(request, component) for request in asked for component in request.found.server.components]
         return sorted(parts, key=lambda part: part[1].lifetime == "trial")
 
     def reaches(self, component: Component) -> tuple[str, ...]:
-        """Return the files of the provider that the component loads, which may be in a folder of the user's."""
+        """Return the files of the provider that the component loads, which may be in a user's folder."""
         return (self.provider.path,) if component.on_provider and self.provider.path else ()
 
     @property
     def without_keys(self) -> Request:
-        """The same to be shown."""
+        """The request for display, without secrets."""
         return self if self.shown_words is None else replace(self, words=self.shown_words)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """All that one component is told."""
+    """Rendered configuration of one component."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     files: Mapping[str, str]
     stdin: str | None
     ready: tuple[str, ...]
-    """The command that says whether it is ready, where that is how it is known."""
+    """Command that tests readiness, if the component is tested that way."""
     account: str = ""
-    """The component whose account it has; empty: one of its own."""
+    """Component whose account it shares; empty: an account of its own."""
 
     def shown(self, program: Path) -> str:
-        """For people: the command, and every file under its name."""
+        """Return the command and every file under its name, for people."""
         command = " ".join([str(program), *self.arguments])
         parts = {"command": command + "\n", **self.files, **({"standard input": self.stdin} if self.stdin else {})}
         return "\n".join(f"==> {name} <==\n{text}" for name, text in parts.items())
@@ -131,7 +133,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPreparation:
-    """All that a component's preparation is made of."""
+    """Rendered configuration of a component's preparation."""
 
     commands: tuple[tuple[str, ...], ...]
     environment: Mapping[str, str]
@@ -139,7 +141,7 @@ class RenderedPreparation:
 
 
 def render(request: Request, component: Component, locations: Mapping[str, Location]) -> Rendered:
-    """Fills in everything of this component; it has its location, and so has all that was started before it."""
+    """Return the rendered configuration of a component; `locations` has it and all components started before it."""
     reads = "" if component.lifetime == "trial" else "; one of the run reads only what its `shared-by` names"
     fill = _Filling(request, component, _context(request, component, locations), reads)
     return Rendered(
@@ -155,10 +157,10 @@ def render(request: Request, component: Component, locations: Mapping[str, Locat
 def render_preparation(
     request: Request, component: Component, preparation: Preparation, directory: Path
 ) -> RenderedPreparation:
-    """Fills in a component's preparation, which is done in `directory`.
+    """Return the rendered preparation of a component, which runs in `directory`.
 
-    Where the component listens, and settings that the preparation does not name, are unknown to it: what it makes is
-    used by other starts as well.
+    Its templates cannot read the endpoint, or settings that the preparation does not name, because other starts use its
+    result as well.
     """
     context = {
         "directory": str(directory),
@@ -176,7 +178,7 @@ def render_preparation(
 
 
 class _Filling:
-    """The templates of a component, what they are filled in with, and why they can read nothing else."""
+    """Templates of a component, their variables, and the hint for an undefined one."""
 
     def __init__(self, request: Request, component: Component, context: Mapping[str, Any], reads: str) -> None:
         self._folder = request.found.server.folder
@@ -198,7 +200,7 @@ class _Filling:
         return self._filled(self._templates.get_template(source.name), source.name)
 
     def files(self, names: Iterable[str]) -> dict[str, str]:
-        """Each file's text, and no file that would be empty."""
+        """Return the text of each file, without empty files."""
         return {name: text for name in names if (text := self.file(name)).strip()}
 
     def _filled(self, template: jinja2.Template, file: str) -> str:
@@ -212,13 +214,13 @@ class _Filling:
 
 
 def source_of(folder: Path, name: str) -> Path:
-    """What a file of this name is made of: its template, or the file itself where it has none."""
+    """Return the source of a file: its template, or the file itself if it has none."""
     template = folder / f"{name}{TEMPLATE}"
     return template if template.exists() else folder / name
 
 
 def text_of(folder: Path, name: str) -> str:
-    """What a file of this name is made of, with all that it includes."""
+    """Return the source of a file, with all templates that it includes."""
     import jinja2.meta
 
     templates, found, wanted = _templates(folder), "", [source_of(folder, name)]
@@ -233,9 +235,9 @@ def text_of(folder: Path, name: str) -> str:
 
 
 def rendered(request: Request) -> str:
-    """The configuration of a server's components, for people; nothing is started or made."""
+    """Return the configuration of a server's components, for people, without starting anything."""
     locations = {
-        # Not started, a component has no ports yet.
+        # A component that is not started has no ports yet.
         component.name: Location(
             SHOWN / component.name,
             Endpoint(ADDRESS, component.port or 0, dict.fromkeys(component.ports, 0)),
@@ -247,7 +249,7 @@ def rendered(request: Request) -> str:
 
 
 def shown(request: Request, locations: Mapping[str, Location]) -> str:
-    """The configuration of the components at these locations, for people: without keys."""
+    """Return the configuration of the components at these locations, for people, without keys."""
     return "\n".join(
         render(part, component, locations).shown(part.found.programs[component.name])
         for part, component in request.without_keys.parts
@@ -272,7 +274,7 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
         "addresses": {name: location.endpoint.address for name, location in locations.items()},
         "ports": {name: port or "PORT" for name, port in ports.items()},
         "directories": {name: str(location.work_dir) for name, location in locations.items()},
-        # Files of other components are read there, and their sockets are in their directories.
+        # Other components read its files there, and find its sockets in its directory.
         "given": {name: str(location.given) for name, location in locations.items()},
         "peers": request.peers,
         "files_limit": files_limit(),
@@ -283,9 +285,9 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
 
 
 def readable(request: Request, component: Component) -> dict[str, Any]:
-    """What templates can read of a cell: its settings and its family's words.
+    """Return the part of a cell that templates can read: its settings and its family's words.
 
-    Of a component of the run those that make it another one, and no more.
+    A component that lives as long as the run can only read those by which it is shared.
     """
     if component.lifetime == "trial":
         return {"settings": request.settings, **request.words}
@@ -294,18 +296,18 @@ def readable(request: Request, component: Component) -> dict[str, Any]:
 
 
 def files_limit() -> int:
-    """How many files a server may have open."""
+    """Return the number of files that a server may have open."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
 
 
 @cache
 def _templates(folder: Path) -> jinja2.Environment:
-    # Takes a while to import, and most runs start no server.
+    # The import is slow, and most runs start no server.
     import jinja2
 
     return jinja2.Environment(
-        # Its own templates first; those of a server beside it, or of Tollbar's, as `SERVER/NAME`.
+        # A server's own templates come first; those of a neighbouring or shipped server are `SERVER/NAME`.
         loader=jinja2.FileSystemLoader([folder, folder.parent, FOLDER]),
         undefined=jinja2.StrictUndefined,
         autoescape=False,

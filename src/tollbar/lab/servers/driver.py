@@ -1,7 +1,7 @@
-"""The one driver of all servers: renders, starts, asks for readiness, proves what was loaded, stops.
+"""Driver of all servers: renders, starts, waits for readiness, proves the loaded libraries, stops.
 
-What cannot be started is a `NotStarted` with an outcome and a reason in the server's own words, and never a
-hang: every wait has a limit.
+A failed start raises `NotStarted` with an outcome and a reason in the server's own words, and never hangs: every wait
+has a limit.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 __all__ = ["NotStarted", "Request", "Sandbox", "StartedServer", "rendered", "start"]
 
-# Another program may take a port after it was found free and before the server has it; hardly five times in a row.
+# Another program may take a free port before the server does; hardly five times in a row.
 PORTS_TRIED = 5
-# That a server has ended is noticed within this.
+# Time within which the end of a server is noticed.
 NOTICED_S = 0.1
 
 
 def start(
     sandbox: Sandbox, request: Request, core: int | None = None, *, begins_on: int | None = None
 ) -> StartedServer:
-    """Starts a server for one trial, and what has to stand behind it, on this core, and returns when it answers.
+    """Start a server for one trial with its services on this core, and return when it answers.
 
-    `begins_on`: where the trial's own components are at first; those of the whole run serve others on `core` meanwhile.
-    Raises NotStarted.
+    `begins_on` is the first core of the trial's own components; those of the whole run serve others on `core`
+    meanwhile. Raises NotStarted.
     """
     request = replace(request, documents=sandbox.documents)
     server = StartedServer(sandbox, replace(request, peers=sandbox.peers) if sandbox.peers else request)
@@ -62,7 +62,7 @@ def start(
             sandbox.lay_out(size)
         server._start(core, core if begins_on is None else begins_on)
     except OSError as error:
-        # No room on the disk, no more processes.
+        # The disk is full, or there are too many processes.
         server._stop(failed=True)
         raise NotStarted(Outcome.FAILED, f"{request.found.server.title} cannot be started: {error}") from error
     except BaseException:
@@ -72,15 +72,15 @@ def start(
 
 
 class StartedServer:
-    """A server that runs for one trial. A context: outside it nothing of the trial is left."""
+    """Server that runs for one trial, as a context; after it nothing of the trial is left."""
 
     def __init__(self, sandbox: Sandbox, request: Request) -> None:
         self.address = ""
-        """Of the frontend."""
+        """Address of the frontend."""
         self.components: dict[str, int] = {}
-        """The process at the root of each component's tree, on the machine where it runs."""
+        """Process at the root of each component's tree, on its machine."""
         self.receipt: dict[str, str] = {}
-        """Which server this is, and on which libraries, as found in its processes."""
+        """Identity of the server and its libraries, as found in its processes."""
         self._sandbox = sandbox
         self._request = request
         self._running: dict[str, Running | Elsewhere] = {}
@@ -99,38 +99,39 @@ class StartedServer:
 
     @property
     def configuration(self) -> str:
-        """The rendered configuration of the servers, for people: without keys."""
+        """Rendered configuration of the servers, for people, without keys."""
         return shown(self._request, self._locations())
 
     @property
     def work_dirs(self) -> dict[str, Path]:
-        """The directory that each component was started in."""
+        """Directory of each component's start."""
         return {name: location.work_dir for name, location in self._locations().items()}
 
     @property
     def logs(self) -> dict[str, Path]:
-        """What each component has written to standard error, in a file."""
+        """Log files of the components' standard error."""
         return {name: running.log for name, running in self._running.items()}
 
     @property
     def given(self) -> dict[str, Path]:
-        """The folder of what each component gives to others."""
+        """Folder of the files that each component gives to others."""
         return {name: location.given for name, location in self._locations().items()}
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where each component listens, or what its socket's name is made of."""
+        """Endpoint of each component, from which its socket's name is made."""
         return {name: str(location.endpoint) for name, location in self._locations().items()}
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """The machine of each component that is on another one."""
+        """Machine of each component that is on another one."""
         return {name: one.node for name, one in self._running.items() if isinstance(one, Elsewhere)}
 
     def client_account(self, like: str | None = None) -> Account | None:
-        """Return the account of a client of these components, or of one that needs the account of the component `like`.
+        """Return the account of a client of these components, or of one that shares the account of the component
+        `like`.
 
-        None where the lab is not root.
+        None if the lab is not root.
         """
         running = [one for one in self._running.values() if isinstance(one, Running)]
         own = self._running.get(like) if like else None
@@ -139,7 +140,7 @@ class StartedServer:
         return account and replace(account, groups=groups)
 
     def fault(self, within_s: float = 0.0) -> str | None:
-        """How a server ended that was not stopped, or that ends within this time; None: all run."""
+        """Return how a component ended by itself, now or within this time; None: all run."""
         deadline = time.monotonic() + within_s
         while True:
             fault = next((fault for running in self._running.values() if (fault := running.fault())), None)
@@ -148,18 +149,18 @@ class StartedServer:
             time.sleep(POLL_S)
 
     def end(self) -> None:
-        """Ends what was started for the trial, each in its own way. Its directories stay until `stop`."""
+        """End the trial's components, each in its own way. Their directories stay until `stop`."""
         self._is_ended = True
         for name in reversed(self._of_trial()):
             self._running[name].end()
 
     def complaint(self) -> str | None:
-        """Why a request could not be served, in the last words of the server nearest to who asks that has any."""
+        """Return why a request could not be served, as logged by the server nearest to the client."""
         said = (running.complaint() for running in reversed(self._running.values()))
         return next(filter(None, said), None)
 
     def stop(self) -> None:
-        """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
+        """Stop the trial's components. Raises TollbarError if a process could not be ended."""
         self._stop(failed=not self._is_ended and self.fault() is not None)
 
     def _start(self, core: int | None, begins_on: int | None) -> None:
@@ -177,7 +178,7 @@ class StartedServer:
                 else self._request.check(frontend.pid)
             )
         except NotStarted:
-            # One that has ended has nothing loaded: that is no answer to what it runs on.
+            # A server that has ended has nothing loaded, so its end is the reason to report.
             if (fault := self.fault(NOTICED_S)) is not None:
                 raise NotStarted(Outcome.FAILED, fault) from None
             raise
@@ -196,7 +197,7 @@ class StartedServer:
         self.receipt |= {name: str(said) for name, said in frontend.said.items() if said and name != "listening"}
 
     def _refuse_unreachable(self) -> None:
-        """Raises NotStarted where the frontend is on another machine and something behind it would be with the lab."""
+        """Raise NotStarted if the frontend is on another machine and one of its services would be on the lab's."""
         nodes = self._sandbox.nodes
         here = {component.role for _, component in self._request.parts} - nodes.keys()
         if here and self._request.found.server.frontend.role in nodes:
@@ -208,7 +209,7 @@ class StartedServer:
             )
 
     def _component(self, request: Request, component: Component, core: int | None) -> Running | Elsewhere:
-        """The component, started for this trial, or for the run by the first of its trials."""
+        """Return the component, started for this trial, or for the run by the first of its trials."""
         if component.lifetime == "trial":
             running = self._start_one(request, component, core)
         else:
@@ -219,22 +220,22 @@ class StartedServer:
         return running
 
     def _shared_by(self, request: Request, component: Component, core: int | None) -> Hashable:
-        """What makes a component of the run another one."""
+        """Return the key of a component of the run: with another key it is another component."""
         return (
             request.found.server.name,
             component.name,
             request.provider.spec if component.on_provider else None,
-            # In words: a value may be a list.
+            # As text, because a value may be a list, which is not hashable.
             repr(readable(request, component)),
-            # Proofs have no core of their own, and what a trial measures has to be on the servers' core. A machine
-            # elsewhere has one core for all.
+            # Proofs have no core, and measured components must be on the servers' core. A machine elsewhere has one
+            # core for all.
             None if component.role in self._sandbox.nodes else core,
-            # Its configuration may name where those before it are, and they may be other ones.
+            # Its configuration may name the directories of earlier components, which may differ.
             tuple(self.work_dirs.items()),
         )
 
     def _start_one(self, request: Request, component: Component, core: int | None) -> Running | Elsewhere:
-        """Starts a component, on another endpoint where its port is taken meanwhile, and waits until it is ready."""
+        """Start a component and wait until it is ready; if its port is taken meanwhile, try another endpoint."""
         environment = request.environment if component.programs and component.on_provider else {}
         node: Node | None = self._sandbox.nodes.get(component.role)
         for _ in range(PORTS_TRIED):
@@ -264,7 +265,7 @@ class StartedServer:
             except PortTaken:
                 running.stop()
             except BaseException:
-                # One of the run is not stopped with this trial. Its log is still to be read.
+                # A component of the run is not stopped with this trial, and its log is still needed.
                 running.end()
                 raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
@@ -272,7 +273,7 @@ class StartedServer:
     def _work_dir(
         self, request: Request, component: Component, endpoint: Endpoint
     ) -> tuple[Path, Rendered, Account | None]:
-        """Make a directory for one start of the component, with all that it reads, and say whose it is."""
+        """Return a new directory for one start of the component, its configuration, and its account."""
         work_dir = self._sandbox.work_dir(f"{request.found.server.name}-{component.name}")
         try:
             location = Location(work_dir, endpoint, self._sandbox.given_by(work_dir))
@@ -284,9 +285,9 @@ class StartedServer:
             raise
 
     def _account(self, request: Request, component: Component, configured: Rendered) -> Account | None:
-        """Return the component's account: its own, or that of the component that it names as one it needs to share.
+        """Return the component's account: its own, or that of the component whose account it shares.
 
-        It may connect to the sockets of all that was started before it.
+        It may connect to the sockets of all components started before it.
         """
         before = {name: one for name, one in self._running.items() if isinstance(one, Running)}
         own = self._sandbox.account_of(f"{request.found.server.name}/{component.name}")
@@ -301,12 +302,12 @@ class StartedServer:
             raise TollbarError("; ".join(filter(None, left)))
 
     def _of_trial(self) -> list[str]:
-        """The components that were started for the trial, in order."""
+        """Return the trial's components, in order of their start."""
         of_trial = [component.name for _, component in self._request.parts if component.lifetime == "trial"]
         return [name for name in of_trial if name in self._running]
 
     def _copy_logs(self, *, failed: bool) -> None:
-        """Keeps configuration and logs of a cell's first start, and of its last that failed."""
+        """Keep configuration and logs of a cell's first start, and of its last failed one."""
         if self._sandbox.logs is None:
             return
         folder = self._sandbox.logs / self._request.found.server.name / self._cell()
@@ -323,7 +324,7 @@ class StartedServer:
                     (folder / f"{name}.log").write_bytes(text)
 
     def _cell(self) -> str:
-        """A folder's name for this provider and these settings."""
+        """Return a folder's name for this provider and these settings."""
         words = [self._request.provider.spec, *map(str, self._request.settings.values())]
         return re.sub(r"[^A-Za-z0-9.+_-]+", "-", "_".join(words))[:200]
 
@@ -336,17 +337,17 @@ class StartedServer:
 
 
 def free_endpoint(component: Component) -> Endpoint:
-    """Where the component can listen at this moment: on 127.0.0.1, or on an address that is drawn for it alone."""
+    """Return a free endpoint of the component: on 127.0.0.1, or on a random address of its own."""
     address = ADDRESS
     if component.address == "own":
-        # Of 16 million; those of 127.0 are left to what the user may have there.
+        # One of 16 million; 127.0 is left to the user's programs.
         address = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
     ports = {name: free_port(address) for name in component.ports}
     return Endpoint(address, component.port or free_port(address), ports)
 
 
 def free_port(address: str = ADDRESS, port: int = 0) -> int:
-    """A port of this address that no socket has at this moment; of this port, OSError where it is taken."""
+    """Return a free port of this address; with `port`, that port. Raises OSError if it is in use."""
     with socket.socket() as probe:
         probe.bind((address, port))
         bound: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A program under a guard, which ends all that the program started: when it is asked to, and when the lab has ended."""
+"""Programs under a guard, which ends a program and its children on request and when the lab has ended."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tollbar.core.runner import confined, start_engine
 from tollbar.core.runner.confined import Account
 from tollbar.lab.servers.sandbox import Sandbox, wait
 
-# A program that was asked to stop and has not by then is killed.
+# Time after which a program that was asked to stop is killed.
 TERM_GRACE_S = 2.0
 # The guard itself gives up after ten seconds.
 KILLED_S = 12.0
-# The end of a log, which is where a program says why it gave up.
+# The end of a log, which has the reason of a failure.
 KEPT_LOG_BYTES = 16 * 1024
-# What the embedded server is told through the lab: whether it counts what it does.
+# Variables passed to the embedded server: whether it counts its calls.
 KEPT = ("TOLLBAR_COUNT_CALLS",)
-# The guard's status when a process outlived SIGKILL.
+# Status of the guard if a process outlived SIGKILL.
 NOT_ENDED = 125
 
 
 class Guarded:
-    """A program that runs in a work directory, its output in a log; it cannot outlive the lab."""
+    """Program that runs in a work directory with a log; it cannot outlive the lab."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class Guarded:
         stdin: IO[bytes] | None = None,
         stdout: int | IO[bytes] | None = None,
     ) -> None:
-        """Start it. `log` is in the sandbox; `stdout` is the log too, unless it is given. Raises OSError.
+        """Start the program. `log` is in the sandbox; `stdout` goes there too, unless it is given. Raises OSError.
 
-        `account` is whose processes they are in root's lab; `low_port` lets that account listen on a port below 1024,
-        and `reaches` are the files besides the program that it must be able to read, wherever they are. Without `cores`
-        it stays where the lab is. `is_lab`: it makes a machine up, and has all rights of the lab. `is_accounted`: its
-        CPU time is a cost, so that it has a control group of its own where the machine allows it.
+        `account` owns the processes in root's lab; `low_port` lets it listen on a port below 1024, and `reaches` are
+        files besides the program that it must be able to read. Without `cores` it stays on the lab's cores. `is_lab`:
+        it simulates a machine, and has all rights of the lab. `is_accounted`: its CPU time is a cost, so it gets a
+        control group if the machine allows it.
         """
         self.name = Path(words[0]).name
         self.log = log
@@ -71,7 +71,7 @@ class Guarded:
         self._group = sandbox.groups.make() if is_accounted else None
         grouped = ["--group", str(self._group)] if self._group else []
         guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned, *grouped]
-        # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
+        # Everything that the lab starts writes its errors into the sandbox, by which the keeper finds it.
         keeps = [confined.LOW_PORT] if low_port else []
         limits = [] if is_lab else confined.words(account, keeps=keeps, reaches=(words[0], *reaches))
         with _opened(log, account) as output:
@@ -82,26 +82,27 @@ class Guarded:
                 stderr=output,
                 cwd=work_dir,
                 env={**_plain_environment(work_dir), **(environment or {})},
-                # Ctrl-C in the terminal is for the lab, which then stops its servers.
+                # Ctrl-C in the terminal must only reach the lab, which then stops its servers.
                 start_new_session=True,
-                # Whoever may use its sockets reaches them by its group.
+                # Permitted accounts reach its sockets through its group.
                 umask=0o022,
             )
         sandbox.running.append(self)
 
     @property
     def pid(self) -> int:
-        """The root of the process tree."""
+        """Root of the process tree."""
         return self.process.pid
 
     def fault(self) -> str | None:
-        """How it ended, with its last line, if it did; None: it runs."""
+        """Return how the program ended, with its last line; None: it runs."""
         status = self.process.poll()
         if status is None:
             program = self._program()
             if program is None or proc.runs(program):
                 return None
-            # A client notices first: the kernel closes connections before it tells the guard, and a core may be busy.
+            # A client may notice first: the kernel closes connections before it informs the guard, and a core may be
+            # busy.
             with suppress(subprocess.TimeoutExpired):
                 status = wait(self.process, KILLED_S)
         if status is None:
@@ -114,51 +115,52 @@ class Guarded:
         return self._fault
 
     def _program(self) -> int | None:
-        """Return the process that the guard has started; None: there is none yet."""
+        """Return the process that the guard has started; None: not yet."""
         if self._pid is None:
-            # The first one: whatever the guard adopts comes later.
+            # The first child is the program; adopted processes come later.
             self._pid = next(iter(proc.tree(self.pid)[1:]), None)
         return self._pid
 
     def output(self, since: int = 0) -> str:
-        """The end of its log, behind so many bytes; without the sandbox's paths, which mean nothing to a reader."""
+        """Return the end of its log after `since` bytes, without the sandbox's paths, which mean nothing to a
+        reader."""
         with suppress(OSError):
             text = end_of(self.log, since).decode(errors="replace").strip()
             return text.replace(f"{self.work_dir}/", "").replace(f"{self._sandbox.directory}/", "")
         return ""
 
     def log_bytes(self) -> int:
-        """How long its log is by now."""
+        """Return the current length of its log."""
         with suppress(OSError):
             return self.log.stat().st_size
         return 0
 
     def why_it_ended(self, refusals: Sequence[re.Pattern[str]]) -> NotStarted:
-        """Its own words: `unsupported` where they are those of a refusal (the group of a pattern), else `failed`."""
+        """Return its failure: `unsupported` with the words of a refusal (the pattern's group), else `failed`."""
         for refusal in refusals:
-            # One line may be the effect of another, and which is which depends on the library.
+            # One line may cause another, in an order that depends on the library, so all are reported.
             words = dict.fromkeys(match.group(1).strip() for match in refusal.finditer(self.output()))
             if words:
                 return NotStarted(Outcome.UNSUPPORTED, f"{self.name} refuses: {'; '.join(words)}")
         return NotStarted(Outcome.FAILED, self.fault() or f"{self.name} said nothing that could be read")
 
     def end(self) -> str | None:
-        """Asks it to end, kills it after its grace, and says what could not be ended."""
-        # The guard asks the program when it is asked for the first time, and kills when for the second.
+        """Ask the program to end, kill it after its grace period, and return the processes that remain, in words."""
+        # The guard asks the program at the first SIGTERM, and kills it at the second.
         for limit_s in (self._grace_s, KILLED_S):
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
                 with suppress(subprocess.TimeoutExpired):
                     wait(self.process, limit_s)
         status = self.process.poll()
-        # The guard itself was killed: the processes that it would have ended may still run.
+        # If the guard itself was killed, its processes may still run.
         left = status is not None and status < 0 and not proc.end_session(self.pid, KILLED_S)
         if self._group is not None:
-            # The guard has removed it, unless it was killed.
+            # The guard has removed the group, unless it was killed.
             control_groups.remove(self._group)
         if self.process.stdout is not None:
             self.process.stdout.close()
-        # Last: what Ctrl-C interrupts here is ended with the sandbox.
+        # Last: if Ctrl-C interrupts this method, the sandbox still ends the program.
         if self in self._sandbox.running:
             self._sandbox.running.remove(self)
         if left or status is None or status == NOT_ENDED:
@@ -166,7 +168,7 @@ class Guarded:
         return None
 
     def ends_well(self, deadline: float) -> bool:
-        """Waits for its end and says whether its status was 0. Raises subprocess.TimeoutExpired; it has ended then too.
+        """Wait for its end and return whether its status was 0. Raises subprocess.TimeoutExpired after ending it.
 
         `deadline` is a time of the monotonic clock.
         """
@@ -177,14 +179,14 @@ class Guarded:
 
 
 def end_of(log: Path, since: int = 0) -> bytes:
-    """Return the last of a log that is kept, behind so many bytes: its writer may make it as long as it likes."""
+    """Return the kept end of a log after `since` bytes; a log may have any length."""
     with open(log, "rb") as file:
         file.seek(max(since, file.seek(0, os.SEEK_END) - KEPT_LOG_BYTES))
         return file.read(KEPT_LOG_BYTES)
 
 
 def _opened(log: Path, account: Account | None) -> IO[bytes]:
-    """Open a log for the account to append to. Its folder is the lab's: nobody else can replace it."""
+    """Open a log for the account to append to. Its folder is the lab's, so nobody else can replace it."""
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     if account:
         account.owns(handle)
@@ -192,7 +194,10 @@ def _opened(log: Path, account: Account | None) -> IO[bytes]:
 
 
 def _plain_environment(work_dir: Path) -> dict[str, str]:
-    """Nothing of the user's: a server behaves the same for each of them. But the engine counts where it is told to."""
+    """Return an environment without the user's variables, so that a server behaves the same for every user.
+
+    The variables in `KEPT` are passed on.
+    """
     return {
         **{name: os.environ[name] for name in KEPT if name in os.environ},
         "PATH": confined.SYSTEM_PATH,

@@ -1,7 +1,7 @@
-"""What a component finds in its directory: each file that it reads is the lab's, or its own account's alone.
+"""Files of a component's directory: each is the lab's, or belongs to the component's account only.
 
-In root's lab every component has an account of its own. What one component makes for another passes through the lab:
-it is copied into a folder that only the lab writes, and each reader gets a copy of its own.
+In root's lab every component has its own account. A file that one component makes for another passes through the lab:
+it is copied into a folder that only the lab writes, and each reader gets its own copy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def lay_out(
 ) -> Rendered:
     """Fill the work directory of a component, and give it to its account. Raises NotStarted and OSError.
 
-    Returns what the component is told, with the names of its own copies of files.
+    Returns the component's configuration, with the names of its own copies of files.
     """
     if component.prepare:
         _give(work_dir, account)
@@ -40,23 +40,23 @@ def lay_out(
     for name in component.writable:
         folder = work_dir / name
         folder.mkdir()
-        # Whatever the user's mask is.
+        # Independent of the user's umask.
         folder.chmod(0o750 if component.has_sockets else 0o700)
         _give(folder, account)
     told = Rendered(**own_copies(sandbox, asdict(told), work_dir, account))
     owner = account.number if account else None
     for name, text in told.files.items():
         write(work_dir / name, text.encode(), 0o600, owner)
-    # Last: before, no process of the account can put a link where the lab writes.
+    # Last, so that no process of the account can plant a link before the lab writes.
     _give(work_dir, account)
     return told
 
 
 def own_copies(sandbox: Sandbox, told: Any, folder: Path, account: Account | None) -> Any:
-    """Return a value with all texts in it, where each file of the lab that only the lab can read is the reader's copy.
+    """Return a value in which each private file of the lab is replaced by the reader's copy.
 
-    The copies are the account's, in a folder that only the lab writes, beside the reader's own `folder`: no process of
-    the account can put a link in their way. Without an account the value stays as it is.
+    The copies belong to the account, in a folder that only the lab writes, next to the reader's own `folder`, so that
+    no process of the account can plant a link. Without an account the value is unchanged.
     """
     if account is None:
         return told
@@ -75,9 +75,9 @@ def own_copies(sandbox: Sandbox, told: Any, folder: Path, account: Account | Non
 
 
 def collect(work_dir: Path, rendered: Mapping[str, str], gives: Sequence[str], store: Path) -> None:
-    """Copy what a component gives to others from its directory into `store`, which only the lab can write.
+    """Copy the files that a component gives to others from its directory into `store`, which only the lab can write.
 
-    A file that the lab has rendered is taken from the lab. Raises TollbarError for what is no plain file, or too much.
+    The lab's own version is used for rendered files. Raises TollbarError for anything but plain files, or too much.
     """
     given = {name: text.encode() for name, text in rendered.items() if is_given(name, gives)}
     if gives:
@@ -96,7 +96,7 @@ def collect(work_dir: Path, rendered: Mapping[str, str], gives: Sequence[str], s
 
 
 def client_folder(sandbox: Sandbox, account: Account | None) -> Path:
-    """Return the folder of the clients with this account: their copies of files, and what they keep between trials."""
+    """Return the folder of the clients with this account: their copies of files, and data they keep between trials."""
     folder = sandbox.folder_of(f"client-{account.number if account else 'own'}")
     with sandbox.starting:
         if not folder.exists():
@@ -106,7 +106,7 @@ def client_folder(sandbox: Sandbox, account: Account | None) -> Path:
 
 
 def _give(folder: Path, account: Account | None) -> None:
-    """Give a folder to an account. Raises OSError where it is a link by now."""
+    """Give a folder to an account. Raises OSError if it is a link."""
     if account:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -116,5 +116,5 @@ def _give(folder: Path, account: Account | None) -> None:
 
 
 def groups(running: Iterable[Running]) -> tuple[int, ...]:
-    """Return the groups of the components that have sockets for others: whoever comes after them may connect."""
+    """Return the groups of components with sockets for others, to which later components may connect."""
     return tuple(sorted({one.account.number for one in running if one.account and one.has_sockets}))

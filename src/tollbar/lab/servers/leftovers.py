@@ -1,6 +1,6 @@
 """Leftovers: directories and processes of runs whose lab, guards and keeper were killed at the same moment.
 
-No process of such a run is left to remove them. Each command that measures does, and `tollbar doctor` names them.
+No process of such a run is left to remove them. Each measuring command removes them, and `tollbar doctor` lists them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tollbar.core.files import cache_folder, is_replaceable, write
 from tollbar.core.runner.confined import FIRST_ACCOUNT, LAST_ACCOUNT
 
 PREFIX = "tollbar-"
-# No other program gives a directory these eight digits by chance.
+# No other program uses names with eight such digits by chance.
 NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{8}}")
 # Making a directory takes milliseconds.
 MADE_LIMIT_S = 10.0
-# A process that was killed ends within milliseconds, unless the kernel works for it.
+# A killed process ends within milliseconds, unless the kernel works for it.
 ENDED_LIMIT_S = 10.0
 POLL_S = 0.01
 # Folders of temporary files on every machine. Runs with another TMPDIR note that folder in the user's cache.
@@ -39,7 +39,7 @@ KEEPER, LAB = "keeper.json", "lab.json"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Remains of a killed run: its directory, the processes that it started, and their control groups.
+    """Remains of a killed run: its directory, processes and control groups.
 
     If only a control group is left, `directory` is that group.
     """
@@ -50,9 +50,9 @@ class Leftover:
 
 
 def hold(directory: Path) -> IO[bytes]:
-    """Write into the directory of a run which process is its lab, and lock that until the lab ends.
+    """Write the lab's process into the directory of a run, and lock that file until the lab ends.
 
-    A run goes on if its keeper is killed, and must not be swept. Raises OSError.
+    If its keeper is killed, the run goes on and must not be swept. Raises OSError.
     """
     about = {"pid": os.getpid(), "start_time": proc.start_time(os.getpid()), "boot_id": proc.boot_id()}
     write(directory / LAB, json.dumps(about).encode(), 0o600)
@@ -67,7 +67,7 @@ def note(folder: Path) -> None:
     """Note a folder of temporary files in the user's cache, so that commands with another TMPDIR look there too."""
     if str(folder) in USUAL:
         return
-    # Without a cache, only commands with this TMPDIR find what is left.
+    # Without a cache, only commands with this TMPDIR find the leftovers.
     with suppress(OSError, RuntimeError):
         notes = _notes()
         notes.mkdir(parents=True, exist_ok=True)
@@ -103,20 +103,20 @@ def _groups_of(directory: Path) -> tuple[Path, ...]:
 
 
 def _orphans() -> list[Path]:
-    """Return control groups that no run's directory belongs to, in any folder where this user's runs make them."""
+    """Return control groups of this user without a run's directory in any known folder."""
     directories = (one.name for folder in _folders() for one in folder.glob(f"{PREFIX}*"))
     return control_groups.orphans(directories, MADE_LIMIT_S)
 
 
 def remove_unkept(directory: Path) -> None:
-    """Remove a directory whose keeper had no time to write its name into it. With anything else in it, it stays."""
+    """Remove a directory whose keeper was killed before it wrote its name there. It stays if it has other content."""
     with suppress(OSError):
         (directory / f".{KEEPER}").unlink(missing_ok=True)
         directory.rmdir()
 
 
 def temporary_folder() -> str:
-    """Return where temporary files go; where nothing can be written anywhere, whoever tries to says so."""
+    """Return the folder of temporary files; if none is writable, the first use reports it."""
     try:
         return tempfile.gettempdir()
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _folders() -> list[Path]:
                 else:
                     file.unlink()
     folders = [*dict.fromkeys(Path(one) for one in (temporary_folder(), *USUAL, *noted))]
-    # Root puts no run where another user could lay a link in its place, and removes nothing there.
+    # Root uses no folder in which another user could replace a run by a link, and removes nothing there.
     return [one for one in folders if os.geteuid() != 0 or not is_replaceable(one)]
 
 
@@ -157,15 +157,15 @@ def _of_dead_runs(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_unkept(directory: Path, changed_s: float) -> bool:
-    """Whether a keeper made this directory and was killed before it was ready; until then, a lab waits for it."""
+    """Return whether a keeper was killed before this directory was ready; a lab waits for a younger one."""
     is_late = NAMED.fullmatch(directory.name) is not None and time.time() - changed_s > MADE_LIMIT_S
     return is_late and {path.name for path in directory.iterdir()} <= {f".{KEEPER}"}
 
 
 def _is_held(path: Path) -> bool:
-    """Whether the process that wrote this file lives: its lock is held, or the process runs.
+    """Return whether the process that wrote this file lives: its lock is held, or the process runs.
 
-    A process id alone decides nothing: the process may be in another container, or of another start of the machine.
+    A process id alone is not enough: the process may be in another container, or of another boot.
     """
     with open(path, "rb") as file:
         try:
@@ -185,7 +185,7 @@ def _remove(directory: Path) -> None:
         ended |= found
         time.sleep(POLL_S)
     proc.remove_segments(ended)
-    # The two files that show what the directory is go last: a sweep that is killed is finished by the next one.
+    # The two files that identify the directory go last, so that the next sweep can finish a killed one.
     for path in directory.iterdir():
         if path.name not in (KEEPER, LAB):
             if path.is_dir() and not path.is_symlink():

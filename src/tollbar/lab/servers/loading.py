@@ -1,4 +1,4 @@
-"""Which OpenSSL a server runs on: laid before the system's for it to load, and proved from what it has mapped."""
+"""Selection of a server's OpenSSL: linked before the system's, and proved from the mapped files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SONAME_END = re.compile(r"\.so(?:\.\d+)*$")
 
 
 def environment(found: Installed, provider: Provider, sandbox: Sandbox) -> dict[str, str]:
-    """What makes programs that are linked with OpenSSL load this provider's: a folder of links to it.
+    """Return the environment with which programs linked with OpenSSL load this provider's: a folder of links to it.
 
-    Raises NotStarted where the provider has no libssl.
+    Raises NotStarted if the provider has no libssl.
     """
     if provider.kind != "libcrypto" or provider.spec == "libcrypto" or provider.path is None:
         return {}
     if not any(component.programs and component.on_provider for component in found.server.components):
-        # The engine binds its library by itself.
+        # The engine loads its library by itself.
         return {}
     with sandbox.starting:
         return _linked(provider.path, sandbox.folder_of(provider.spec))
@@ -40,7 +40,7 @@ def _linked(path: str, folder: Path) -> dict[str, str]:
     if not folder.exists():
         folder.mkdir()
         folder.chmod(0o711)
-        # Wheels give their libraries names of their own, and libssl asks for its libcrypto by that name.
+        # Wheels rename their libraries, and libssl requests its libcrypto by the new name.
         for library, name in ((libcrypto, "libcrypto"), (libssl, "libssl")):
             for link in {library.name, name + name_end(library)}:
                 (folder / link).symlink_to(library)
@@ -48,15 +48,15 @@ def _linked(path: str, folder: Path) -> dict[str, str]:
 
 
 def libssl_beside(libcrypto: Path) -> Path | None:
-    """The libssl that belongs to this libcrypto."""
+    """Return the libssl that belongs to this libcrypto."""
     beside = sorted(libcrypto.parent.glob("libssl*.so*"))
     return next((path for path in beside if name_end(path) == name_end(libcrypto)), None)
 
 
 def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
-    """The libssl and libcrypto that the server's processes have mapped, for its receipt.
+    """Return the libssl and libcrypto that the server's processes have mapped, for its receipt.
 
-    Raises NotStarted if they are not the provider's: what is measured would not be what the row says.
+    Raises NotStarted if they are not the provider's, because the row would name another library than the measured one.
     """
     mapped = proc.tls_libraries(proc.tree(pid))
     crypto = mapped["crypto"]
@@ -65,7 +65,7 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
     elif provider.path is not None and (encrypted or crypto):
         wanted = (os.path.realpath(provider.path),)
     else:
-        # In clear, a server that loads its cryptography when it needs it has none.
+        # Without encryption, a server that loads its cryptography on demand has none.
         wanted = crypto
     if crypto != wanted:
         has = " and ".join(crypto) or "no libcrypto"
@@ -78,7 +78,8 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of a file, in hexadecimal; empty where it cannot be read, or is no ordinary file, and may not end."""
+    """Return the SHA-256 of a file, in hexadecimal; empty if it cannot be read or is not a regular file, which may not
+    end."""
     with suppress(OSError):
         if os.path.isfile(path):
             with open(path, "rb") as file:
@@ -87,6 +88,6 @@ def digest(path: str) -> str:
 
 
 def name_end(library: Path) -> str:
-    """What follows the name of a library: `.so.3`."""
+    """Return the end of a library's file name: `.so.3`."""
     match = _SONAME_END.search(library.name)
     return match.group() if match else ""

@@ -1,4 +1,4 @@
-"""Instructions that a server's OpenSSL is to leave unused: said to it at its start, and proved from its memory."""
+"""CPU instructions that a server's OpenSSL must not use: set at its start, and proved from its memory."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from tollbar.core.records import CONTRACT, Outcome, Record
 from tollbar.core.runner import ask, engine
 
 NATIVE = "native"
-"""The processor as it is."""
+"""Name of the unmasked processor."""
 
 VARIABLE = "OPENSSL_ia32cap"
-# What OpenSSL says of itself: the vector of the instructions that it uses, in words of 64 bits, and what it was told.
+# OpenSSL's report: the vector of its instructions, in words of 64 bits, and the mask that it was given.
 _SAID = re.compile(rf"{VARIABLE}=(0x[0-9a-f]+(?::0x[0-9a-f]+)*)(?: env:(\S+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """A processor that lacks instructions, as far as one libcrypto is concerned."""
+    """Processor without some instructions, for one libcrypto."""
 
     name: str
-    """The setting's value: `no-aes`."""
+    """Value of the setting: `no-aes`."""
     path: str
-    """The libcrypto."""
+    """Path of the libcrypto."""
     told: str
-    """What the library is told as it is loaded."""
+    """Mask given to the library when it is loaded."""
     vector: tuple[int, ...]
-    """What it uses then, by its own account; words of 64 bits."""
+    """Instructions that it then reports, in words of 64 bits."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the server is started with."""
+        """Environment of the server."""
         return {VARIABLE: self.told}
 
     def prove(self, pid: int) -> Mapping[str, str]:
-        """The vector that the server's OpenSSL works by, read from the server's memory, for its receipt.
+        """Return the vector in use by the server's OpenSSL, read from the server's memory, for its receipt.
 
-        A worker under an account of its own may be closed to this user: it has the vector from the process that loaded
-        the library and made the worker. Raises NotStarted where a vector is another, or none can be read.
+        A worker with another account may be unreadable to this user: it inherits the vector from the process that
+        loaded the library and started it. Raises NotStarted if a vector differs, or none can be read.
         """
         wanted = struct.pack(f"<{len(self.vector)}Q", *self.vector)
         held, why = [], "no process has loaded it"
@@ -63,9 +63,9 @@ class Mask:
 
 
 def mask(found: Installed, provider: Provider, cpu: str) -> Mask | None:
-    """What keeps a server's OpenSSL from these instructions; None where it is to use all that there are.
+    """Return the mask of these instructions for a server's OpenSSL; None for all instructions.
 
-    Raises NotStarted, in the engine's words where this provider on this processor cannot be told so.
+    Raises NotStarted, with the engine's reason if this provider on this processor cannot be masked.
     """
     if cpu == NATIVE:
         return None
@@ -85,7 +85,7 @@ def mask(found: Installed, provider: Provider, cpu: str) -> Mask | None:
 
 @cache
 def _told(kind: str, path: str | None, cpu: str) -> Record:
-    """The engine with this library, which refuses a mask that the library itself does not confirm."""
+    """Return the engine's record with this library, which refuses a mask that the library itself does not confirm."""
     named = {"kind": kind, **({"path": path} if path else {})}
     task = {"contract": CONTRACT, "mode": "list", "provider": named, "setting": {"cpu": cpu}}
     return ask((str(engine()), "op"), task, limit_s=LIST_LIMIT_S)

@@ -1,4 +1,4 @@
-"""Machines that have a role: how they are reached, and had start what the lab has them run."""
+"""Nodes: machines with a role, reached through agents that start components for the lab."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from tollbar.lab.servers.configuration import LOOPBACK, Endpoint, Location, Requ
 from tollbar.lab.servers.running import PortTaken
 from tollbar.lab.servers.sandbox import Sandbox
 
-# Starting Python, and finding the engine, on a machine that is busy.
+# Time to start Python and find the engine, on a busy machine.
 HELLO_LIMIT_S = 60.0
-# A directory's preparation takes minutes, and says by itself when it is too long.
+# A directory's preparation takes minutes, and has its own limit.
 START_LIMIT_S = 600.0
 ANSWER_LIMIT_S = 60.0
-# An agent that hears nothing for a minute ends: a few may come late.
+# An agent ends after a minute of silence, so a few beats may be late.
 BEAT_S = 15.0
-# Of a TCP connection to the account agent, when something has failed and it may be the network.
+# Limit of a TCP connection to the account agent, which tests the network after a failure.
 REACHED_LIMIT_S = 3.0
 TOKEN_BYTES = 32
 
 
 @dataclass(slots=True)
 class Node:
-    """A machine that starts components for the lab. A failure of the machine itself is a TollbarError."""
+    """Machine that starts components for the lab. A failure of the machine itself raises TollbarError."""
 
     place: RoleMachine
     sandbox: Sandbox
@@ -58,34 +58,34 @@ class Node:
 
     @property
     def where(self) -> str:
-        """Its role and address, for people."""
+        """Role and address, for people."""
         return f"{self.place.role} ({self.place.address})"
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a run keeps of it."""
+        """Description that a run keeps of the machine."""
         own = {"address": self.place.address, "host": self.said["host"], "fingerprint": self.said["fingerprint"]}
         return {**own, "is_simulated": self.said["boot_id"] == proc.boot_id()}
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """The command of the probe of its measuring core."""
+        """Command of the probe of its measuring core."""
         return (*self.place.agent, "probe")
 
     @property
     def measured_on(self) -> tuple[str, int | None]:
-        """Which core of which machine: made-up machines on one may have the same."""
+        """Boot and core, because simulated machines on one host may share a core."""
         return self.said["boot_id"], self.said["core"]
 
     def hello(self, token: str) -> None:
-        """Begins. Raises TollbarError where the machine is not what was named."""
+        """Begin the session. Raises TollbarError if the machine is not the named one."""
         asked = {"version": __version__, "build": engine_build(), "addresses": self.place.addresses}
         directory = str(self.sandbox.directory)
         self.said = self._ask("hello", limit_s=HELLO_LIMIT_S, **asked, directory=directory, token=token)
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Has the agent know from now on that the lab and the network between them are there, whatever it waits for."""
+        """Send keep-alive lines to the agent from now on, whatever it waits for."""
 
         def beat() -> None:
             machine.keep_off(machine.measuring_core())
@@ -96,7 +96,8 @@ class Node:
         self._beating.start()
 
     def ask(self, what: str, *, limit_s: float = ANSWER_LIMIT_S, **arguments: Any) -> Any:
-        """Has it do one thing. Raises NotStarted and PortTaken as that does, and TollbarError if the machine fails."""
+        """Return the answer to a request. Raises NotStarted and PortTaken as the agent does, and TollbarError if the
+        machine fails."""
         return self._ask(what, limit_s=limit_s, **arguments)
 
     def _ask(self, what: str, *, limit_s: float, **arguments: Any) -> Any:
@@ -107,7 +108,7 @@ class Node:
             except (Ended, ValueError, RecursionError) as error:
                 raise self._lost(getattr(error, "reason", str(error)).replace("the runner", "its agent")) from None
         try:
-            # A text may have these words in it.
+            # Converted first, because a text may contain these words.
             said = dict(said)
             if "not_started" in said:
                 outcome, reason = answers.why_not(said["not_started"])
@@ -121,7 +122,7 @@ class Node:
             raise self._lost(f"it answers what no agent answers to `{what}`") from None
 
     def check(self) -> None:
-        """Raises TollbarError where the machine, or the network to it, is not there any more."""
+        """Raise TollbarError if the machine, or the network to it, is lost."""
         if not self._process.answers_within(0.0):
             address, _, port = self.said["accounts"].rpartition(":")
             try:
@@ -132,8 +133,10 @@ class Node:
         raise self._lost("its agent has ended")
 
     def found(self, found: Installed) -> Installed:
-        """The same server, as it is installed there. Raises NotStarted, also where its programs are of other versions:
-        rows name the lab's."""
+        """Return the server as installed on the machine.
+
+        Raises NotStarted, also if its programs have other versions, because rows name the lab's.
+        """
         said = self.ask("find", server=found.server.name)
         for component, version in found.versions.items():
             if (there := said["versions"].get(component)) != version:
@@ -147,12 +150,12 @@ class Node:
     def start(
         self, request: Request, component: Component, locations: Mapping[str, Location], environment: Mapping[str, str]
     ) -> Elsewhere:
-        """Starts a component there. Raises NotStarted, and PortTaken where another endpoint will do."""
+        """Start a component on the machine. Raises NotStarted, and PortTaken if another endpoint will do."""
         server = request.found.server.name
         of_lab = request
         request = replace(request, found=self.found(request.found))
         endpoint = self._endpoint(component, self.ask("endpoint", server=server, component=component.name))
-        # Its directory has the same name here, where nothing is in it, and there, where it runs.
+        # Its directory has the same name on both machines; the one here stays empty.
         work_dir = self.sandbox.work_dir(f"{server}-{component.name}")
         store = self.sandbox.given_by(work_dir)
         locations = {**locations, component.name: Location(work_dir, endpoint, store)}
@@ -175,14 +178,15 @@ class Node:
             endpoint=asdict(endpoint),
             files=files,
         )
-        # A krb5.conf can name modules to load: what others read of its configuration is the lab's own, and stays.
+        # A krb5.conf can name modules to load, so others read the lab's own rendering of its configuration.
         rendered = render(of_lab, component, locations).files
         handing.collect(work_dir, rendered, component.gives, store)
         shipping.take(said["files"], store, component.gives, self.said["directory"])
         return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
 
     def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
-        """Raises TollbarError for what is on none of the machine's addresses: others' configuration names it."""
+        """Return the endpoint. Raises TollbarError for an address that is not the machine's, because other
+        configurations name it."""
         endpoint = Endpoint(**said)
         ports = (endpoint.port, *endpoint.ports.values())
         is_right = endpoint.address in self.place.addresses and endpoint.ports.keys() == set(component.ports)
@@ -191,7 +195,7 @@ class Node:
         return endpoint
 
     def prove(self, request: Request, pid: int) -> Mapping[str, str]:
-        """What the frontend has loaded. Raises NotStarted where that is not what the cell says."""
+        """Return the libraries that the frontend has loaded. Raises NotStarted if they are not the cell's."""
         said = self.ask(
             "prove",
             pid=pid,
@@ -210,7 +214,7 @@ class Node:
         return proved
 
     def close(self) -> None:
-        """Ends the agent, and with it all that it started."""
+        """End the agent, and with it all that it started."""
         self._closing.set()
         if self._beating is not None:
             self._beating.join(ANSWER_LIMIT_S)
@@ -231,41 +235,41 @@ class Node:
 
 @dataclass(slots=True)
 class Elsewhere:
-    """A component that runs on another machine; to the driver what `running.Running` is."""
+    """Component that runs on another machine; the driver uses it like a `running.Running`."""
 
     node: Node
     name: str
     work_dir: Path
-    """Here, for what it gives to others."""
+    """Directory on the lab's machine, for the files that it gives to others."""
     endpoint: Endpoint
     pid: int
-    """There."""
+    """Process id on its own machine."""
     said: Mapping[str, Any]
 
     @property
     def log(self) -> Path:
-        """A copy of the end of its log."""
+        """Copy of the end of its log."""
         path = self.node.sandbox.log_of(self.work_dir, self.name)
         write(path, str(self.node.ask("log", name=self.work_dir.name)).encode(), 0o600)
         return path
 
     def fault(self) -> str | None:
-        """How it ended, if it did."""
+        """Return how it ended by itself; None: it runs."""
         fault: str | None = self.node.ask("fault", name=self.work_dir.name)
         return fault and f"on {self.node.where}: {fault}"
 
     def complaint(self) -> str | None:
-        """Why it could not serve a request."""
+        """Return why it could not serve a request."""
         said: str | None = self.node.ask("complaint", name=self.work_dir.name)
         return said
 
     def end(self) -> str | None:
-        """Ends it."""
+        """End it."""
         left: str | None = self.node.ask("end", name=self.work_dir.name)
         return left
 
     def stop(self) -> str | None:
-        """Ends it and removes its directory, there and here."""
+        """End it and remove its directories on both machines."""
         left: str | None = self.node.ask("stop", name=self.work_dir.name)
         for folder in (self.work_dir, self.node.sandbox.given_by(self.work_dir)):
             shutil.rmtree(folder, ignore_errors=True)
@@ -274,7 +278,7 @@ class Elsewhere:
 
 @contextmanager
 def reached(places: Sequence[RoleMachine], sandbox: Sandbox) -> Iterator[None]:
-    """Has an agent on each of these machines, for as long as this context lasts. Raises TollbarError."""
+    """Keep an agent on each of these machines during this context. Raises TollbarError."""
     token = secrets.token_hex(TOKEN_BYTES)
     token_file = sandbox.directory / "account.token"
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
-"""Prepared state: what a component's preparation has made, kept for later runs and unpacked for each start.
+"""Prepared state: the result of a component's preparation, kept for later runs and unpacked for each start.
 
 It is packed in the sandbox of the run, and then kept in the user's cache directory under a key of all that it depends
-on, where it has no name until it is whole: what ends a preparation half way leaves nothing that is found later.
+on. It has no name there until it is complete, so an interrupted preparation leaves nothing that is found later.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 # For a gigabyte on a slow disk; a directory of 10,000 accounts takes less than a second.
 TAR_LIMIT_S = 120.0
-# State that no run has used for so long is removed when other state is kept.
+# State that was unused for this time is removed when other state is kept.
 UNUSED_LIMIT_S = 90 * 86400.0
 POLL_S = 0.05
-# What takes longer is printed, and again after each further stretch: a reader of a silent terminal ends the run.
+# Longer work is logged, and again at each further interval, because a silent terminal makes users end the run.
 QUICK_S, STILL_S = 2.0, 20.0
-# Of what an archive may hold. Those of format 1 were made under an account that other programs have too, and could have
-# been changed by them.
+# Format of archives. Those of format 1 were made under an account shared with other programs, which could have changed
+# them.
 FORMAT = 2
-# Where a system's own accounts have names, and the account of a run has none, this library gives it one.
+# A run's account has no name on the system; this library provides one.
 NAME_LIBRARIES = ("/usr/lib/*/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so")
 
 
 @contextmanager
 def told_meanwhile(words: str) -> Iterator[None]:
-    """Log what is being made, once it has taken a moment, and that it still is."""
+    """Log the work in progress after a moment, and at intervals until it is done."""
     done, log = threading.Event(), logging.getLogger("tollbar")
 
     def tell() -> None:
@@ -71,10 +71,10 @@ def unpack(
     work_dir: Path,
     account: Account | None,
 ) -> None:
-    """Put the component's prepared state into its work directory; prepare it first, unless that was done before.
+    """Unpack the component's prepared state into its work directory, after preparing it if necessary.
 
-    `account` owns the directory, and has all processes that read or write the state: none of them is root's.
-    Raises NotStarted where the preparation fails, or takes too long.
+    `account` owns the directory, and all processes that read or write the state, so that none is root's. Raises
+    NotStarted if the preparation fails, or takes too long.
     """
     cache = _cache_folder()
     folders = [cache, sandbox.directory] if cache else [sandbox.directory]
@@ -88,7 +88,7 @@ def unpack(
     log = sandbox.log_of(work_dir, "unpack")
     logs = sandbox.logs / request.found.server.name if sandbox.logs else None
     with packed:
-        # Says when the state was last used.
+        # Marks the last use of the state.
         os.utime(packed.fileno())
         tar = Guarded(
             ["tar", "--extract", "--preserve-permissions"],
@@ -101,7 +101,7 @@ def unpack(
         try:
             _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "unpacking", logs)
         except NotStarted:
-            # It may be damaged: the next start is not to meet it again.
+            # The archive may be damaged, so the next start must not use it.
             archive.unlink(missing_ok=True)
             raise
         finally:
@@ -109,7 +109,7 @@ def unpack(
 
 
 def key(request: Request, component: Component, preparation: Preparation) -> str:
-    """The name of a component's prepared state; with another version, text or setting it is another one."""
+    """Return the name of a component's prepared state, which differs for another version, text or setting."""
     folder = request.found.server.folder
     depends_on = {
         "format": FORMAT,
@@ -132,7 +132,7 @@ def _prepare(
     sandbox: Sandbox,
     account: Account | None,
 ) -> Path:
-    """Run the commands in an empty directory, and pack what is in it then. Returns the archive."""
+    """Run the commands in an empty directory, and pack its content. Return the archive."""
     directory = sandbox.work_dir(f"{component.name}-prepare")
     log = sandbox.log_of(directory, "commands")
     logs = sandbox.logs / request.found.server.name if sandbox.logs else None
@@ -160,8 +160,8 @@ def _prepare(
                     environment=environment,
                 )
                 _finish(command, component, deadline, "preparing", logs)
-        # Not compressed: unpacking is what every start waits for.
-        # There are keys and passwords in it, and others may pass through the directory.
+        # Not compressed, because every start waits for the unpacking. The archive has keys and passwords, and others
+        # may enter the directory, so only the owner may read it.
         with os.fdopen(os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as packed:
             tar = Guarded(
                 ["tar", "--create", "--sparse", "."],
@@ -182,7 +182,7 @@ def _prepare(
 
 
 def names_library() -> str | None:
-    """Return the library that has programs find names in files of their own; None: it is not installed."""
+    """Return the library that lets programs look up names in files of their own; None if it is not installed."""
     return next((path for pattern in NAME_LIBRARIES for path in sorted(glob(pattern))), None)
 
 
@@ -198,7 +198,7 @@ def _named(directory: Path, account: Account | None, component: Component) -> di
     number = account.number
     texts = {"PASSWD": f"tollbar:x:{number}:{number}::/:/bin/false\n", "GROUP": f"tollbar:x:{number}:\n"}
     for name, text in texts.items():
-        # Beside the directory, which is packed as a whole.
+        # Next to the directory, which is packed as a whole.
         write(directory.with_name(f"{directory.name}-{name.lower()}"), text.encode(), 0o644)
     return {
         "LD_PRELOAD": library,
@@ -207,7 +207,7 @@ def _named(directory: Path, account: Account | None, component: Component) -> di
 
 
 def _finish(command: Guarded, component: Component, deadline: float, doing: str, logs: Path | None) -> None:
-    """Waits for a command to end with status 0. Raises NotStarted if it does not, and puts its output among `logs`."""
+    """Wait for a command to end with status 0. Raises NotStarted if it does not, and writes its output to `logs`."""
     try:
         if command.ends_well(deadline):
             return
@@ -222,31 +222,31 @@ def _finish(command: Guarded, component: Component, deadline: float, doing: str,
 
 
 def _keep(archive: Path, cache: Path) -> Path:
-    """Moves an archive into the cache, and returns where it is then: where it was, if the cache does not take it."""
+    """Move an archive into the cache. Return its new path, or the old one if the cache does not accept it."""
     kept = cache / archive.name
-    # A full disk, or a file system that has no files without names: it is kept for this run alone.
+    # On a full disk, or a file system without unnamed files, it is kept for this run only.
     with suppress(OSError):
         for old in cache.glob("*.tar"):
             if time.time() - old.stat().st_mtime > UNUSED_LIMIT_S:
                 old.unlink()
-        # Without a name, it is gone with this process if that is killed.
+        # An unnamed file vanishes if this process is killed.
         handle = os.open(cache, os.O_TMPFILE | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "wb") as copy, open(archive, "rb") as original:
             shutil.copyfileobj(original, copy, 1 << 20)
             copy.flush()
             os.fsync(handle)
-            # Python follows the link only when it is given a folder too; for an absolute path the kernel ignores it.
+            # Python follows the link only if a folder is passed too; the kernel ignores it for an absolute path.
             os.link(f"/proc/self/fd/{handle}", kept, src_dir_fd=handle, follow_symlinks=True)
         archive.unlink()
     return kept if kept.exists() else archive
 
 
 def _cache_folder() -> Path | None:
-    """Where prepared state is kept; None where this user has no such place, or another user owns it."""
+    """Return the folder of prepared state; None if this user has none, or another user owns it."""
     with suppress(OSError, RuntimeError):
         folder = cache_folder() / "prepared"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # What is unpacked here may be unpacked by root.
+        # Root may unpack archives from this folder.
         if folder.stat().st_uid == os.geteuid():
             return folder
     return None
@@ -254,7 +254,7 @@ def _cache_folder() -> Path | None:
 
 @contextmanager
 def _locked(folder: Path, component: Component, preparation: Preparation) -> Iterator[None]:
-    """Holds the folder's lock: of two runs that want the same state, one makes it. Raises NotStarted."""
+    """Hold the folder's lock, so that only one of two runs prepares the same state. Raises NotStarted."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         deadline = time.monotonic() + preparation.limit + TAR_LIMIT_S

@@ -1,4 +1,4 @@
-"""One component that runs: started in a work directory, found ready in its own way, and stopped."""
+"""Running component: started in a work directory, tested for readiness in its own way, and stopped."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from tollbar.lab.servers.sandbox import Sandbox, wait
 
 # Loopback refuses at once, so a try costs microseconds; a start takes some ten milliseconds.
 POLL_S = 0.002
-# A command is a process, and one right after the other would take the core that the server starts on.
+# A command is a process; without a pause, it would occupy the core on which the server starts.
 COMMAND_POLL_S = 0.02
-# However a program words it, the system's own words are in it; some write them small.
+# The system's own message, which every program includes; some write it in lower case.
 PORT_TAKEN = "ddress already in use"
-# Characters of a line that is quoted because it was not expected.
+# Quoted characters of an unexpected line.
 MOST_QUOTED = 200
-# Requests in clear a document that is always there; a server under TLS answers this with an error.
+# Request in clear for a document that always exists; a TLS server answers it with an error.
 READINESS_PROBE = b"GET /bytes/0 HTTP/1.0\r\n\r\n"
 
 
 class PortTaken(Exception):
-    """Another process has the port: another endpoint will do."""
+    """Raised if another process has the port, so that another endpoint will do."""
 
 
 class Running(Guarded):
-    """A component, started. Its processes end with the lab, however the lab ends."""
+    """Started component. Its processes end with the lab, however the lab ends."""
 
     def __init__(
         self,
@@ -59,15 +59,15 @@ class Running(Guarded):
         self.endpoint = endpoint
         self.account = account
         self.said: Mapping[str, Any] = {}
-        """What it said on standard output when it was ready."""
+        """Report on standard output when it was ready."""
         self.component = component.name
         self.has_sockets = component.has_sockets
         self._component = component
         self._ready_command = rendered.ready
         self._ready_bytes = 0
-        """Of its log, when it was ready."""
+        """Length of its log when it was ready."""
         self._last_words: list[str] = []
-        """What that command said when it last ended."""
+        """Last line of the readiness command."""
         self._common: dict[str, Any] = {
             "sandbox": sandbox,
             "work_dir": work_dir,
@@ -89,7 +89,7 @@ class Running(Guarded):
             )
 
     def stop(self) -> str | None:
-        """Ends its processes and removes its work directory. Says what could not be ended."""
+        """End its processes and remove its directories. Return the processes that remain, in words."""
         left = self.end()
         sandbox = self._sandbox
         for folder in (self.work_dir, sandbox.given_by(self.work_dir), sandbox.copies_of(self.work_dir)):
@@ -98,18 +98,17 @@ class Running(Guarded):
         return left
 
     def complaint(self) -> str | None:
-        """The last thing that it said since it was ready of why it could not serve a request; None: nothing."""
+        """Return its last logged reason for not serving a request since it was ready, or None."""
         said = self.output(self._ready_bytes)
         matches = [match for pattern in self._component.complaints for match in pattern.finditer(said)]
         last = max(matches, key=lambda match: match.start(), default=None)
         return f"{self.name} said: {last.group(1).strip()}" if last else None
 
     def wait_until_ready(self) -> None:
-        """Returns when the component is ready, as its server says that this is known. Raises NotStarted, or
-        PortTaken."""
+        """Wait until the component is ready, by its server's test. Raises NotStarted, or PortTaken."""
         self._wait()
         self._ready_bytes = self.log_bytes()
-        # What it has to write by its end, it has since it is ready. Before, some do not hear that they are to stop.
+        # The grace period is for data to write, which it only has once it is ready; earlier, some ignore a stop.
         self._grace_s = self._component.grace
 
     def _wait(self) -> None:
@@ -126,7 +125,7 @@ class Running(Guarded):
                 raise self._not_ready()
             time.sleep(COMMAND_POLL_S if by == "command" else POLL_S)
         if self.fault() is not None:
-            # It was another server that the command found ready.
+            # The command found another server ready.
             raise self._why_not()
 
     def _accepts(self, deadline: float) -> bool:
@@ -141,16 +140,17 @@ class Running(Guarded):
             with socket.create_connection(at, max(0.001, deadline - time.monotonic())) as connection:
                 if proc.listens(proc.tree(self.pid), *at):
                     return is_ready(connection)
-                # Another program that listens there accepts, and answers, as well; one that ended does not any more.
+                # Another program that listens there also accepts and answers; one that has ended does not any more.
                 if proc.listeners(*at):
                     raise PortTaken
                 return False
         except OSError:
-            # Refused, or reset.
+            # The connection was refused or reset.
             return False
 
     def _sends_a_byte(self, connection: socket.socket, deadline: float) -> bool:
-        """A closed connection is no answer: httpd listens before it has read all of its configuration."""
+        """Return whether a byte arrives. A closed connection does not count: httpd listens before it has read all of
+        its configuration."""
         connection.sendall(READINESS_PROBE)
         with selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)
@@ -174,7 +174,7 @@ class Running(Guarded):
         return NotStarted(Outcome.TIMED_OUT, ": ".join([reason, *self._last_words]))
 
     def _read_line(self, deadline: float) -> None:
-        """Reads `{"listening": …}`, or why it does not: `{"outcome": …, "reason": …}`."""
+        """Read `{"listening": …}`, or the failure: `{"outcome": …, "reason": …}`."""
         stdout = self.process.stdout
         assert stdout is not None
         line = b""
@@ -188,7 +188,7 @@ class Running(Guarded):
                     break
                 line += read
         if not line.endswith(b"\n"):
-            # Its end may take a moment more than the end of its output.
+            # The process may end a moment after its output.
             with suppress(subprocess.TimeoutExpired):
                 wait(self.process, max(0.0, deadline - time.monotonic()))
             raise self._why_not()
@@ -216,10 +216,10 @@ Started = TypeVar("Started")
 
 
 class Shared:
-    """A component of the run: started by the first trial that needs it, and again by the first after it has ended.
+    """Component of the run: started by the first trial that needs it, and again by the first after it has ended.
 
-    One that could not be started is not tried again: what each try takes, most often the whole limit of its readiness,
-    would be spent by every cell that needs it.
+    A component that could not be started is not tried again, because every cell that needs it would spend the time of a
+    try, usually the whole limit of its readiness.
     """
 
     def __init__(self) -> None:
@@ -228,10 +228,10 @@ class Shared:
         self._not_started: NotStarted | None = None
 
     def running(self, start: Callable[[], Started]) -> Started:
-        """The component that runs; while one thread starts it, others wait. Raises what `start` does."""
+        """Return the running component; while one thread starts it, others wait. Raises what `start` raises."""
         with self._lock:
             if self._running is not None and self._running.fault() is not None:
-                # Ends what its guard could not. Its log stays, for the trials that used it say why they failed.
+                # End what its guard could not. Its log stays, because its trials report why they failed.
                 self._running.end()
                 self._running = None
             if self._not_started is not None:
@@ -247,7 +247,7 @@ class Shared:
 
 
 def _standard_input(text: str | None) -> IO[bytes]:
-    """What a server reads: from memory, because there may be keys in it."""
+    """Return the standard input of a server, in memory because it may contain keys."""
     if text is None:
         return open(os.devnull, "rb")
     file = open(os.memfd_create("stdin"), "w+b")  # noqa: SIM115

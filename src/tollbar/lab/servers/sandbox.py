@@ -1,7 +1,7 @@
 """Sandbox: the private directory of the servers of one run, which is removed when the run ends.
 
-The directory is made and kept by a small process, the keeper, which outlives the lab by the time it takes to remove
-it. What a power cut leaves is swept by the next run.
+A small process, the keeper, makes and keeps the directory, and outlives the lab until it has removed it. The next run
+sweeps the leftovers of a power cut.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from tollbar.core.runner.confined import ACCOUNTS, Account, Numbers, has_account
 from tollbar.lab.servers import leftovers
 from tollbar.lab.servers.leftovers import PREFIX as PREFIX
 
-# The folder of what servers and commands write to standard error.
+# Folder of the standard error of servers and commands.
 LOGS = "logs"
 # The keeper itself tries for ten seconds to remove a directory.
 REMOVED_LIMIT_S = 12.0
 
 
 class Ending(Protocol):
-    """Something that runs and can be ended."""
+    """Anything that runs and can be ended."""
 
     def end(self) -> str | None:
-        """Ends it; says what could not be ended."""
+        """End it. Return the processes that remain, in words."""
 
 
 class Sandbox:
-    """A context: inside it there is a directory for servers, after it there is none.
+    """Directory for servers, as a context that removes it.
 
-    `logs` is where rendered configurations and error logs are copied to, in a folder for each server.
+    `logs` receives copies of rendered configurations and error logs, in a folder for each server.
     """
 
     def __init__(self, logs: Path | None = None) -> None:
@@ -53,23 +53,23 @@ class Sandbox:
         self.directory = Path(folder_for_all(), PREFIX + secrets.token_hex(4))
         self._accounts: dict[str, Account] = {}
         self._numbers: Numbers | None = None
-        """Of the accounts; None: everything has the lab's."""
+        """Numbers of the accounts; None: everything has the lab's account."""
         self.groups = control_groups.OfRun(self.directory.name)
         """Control groups, one for each component."""
         self.running: list[Ending] = []
-        """What has to end before the directory goes."""
+        """Programs that must end before the directory is removed."""
         self.shared: dict[Hashable, Any] = {}
-        """The components of the run (`running.Shared`), by what makes each another one."""
+        """Components of the run (`running.Shared`), by their keys."""
         self.nodes: dict[str, Any] = {}
-        """The machines of roles (`nodes.Node`), by role; a component of any other role is started here."""
+        """Machines of roles (`nodes.Node`), by role; components of other roles are started on this machine."""
         self.peers: tuple[str, ...] = ()
-        """The networks from which components are asked, where some are on other machines."""
+        """Networks from which components are accessed if some are on other machines."""
         self._keeper: subprocess.Popen[bytes] | None = None
         self._hold: IO[bytes] | None = None
         self._work_dirs = itertools.count(1)
         self._naming = threading.Lock()
         self.starting = threading.Lock()
-        """Held for the moment in which one of several threads makes what all of them use."""
+        """Lock for the moment in which one of several threads makes something that all of them use."""
 
     def __enter__(self) -> Sandbox:
         leftovers.sweep()
@@ -79,7 +79,7 @@ class Sandbox:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Not of the lab's group: what ends all of that must not end the keeper.
+            # In another process group than the lab, so that a signal to the lab's group does not end the keeper.
             start_new_session=True,
         )
         self._keeper = keeper
@@ -101,7 +101,7 @@ class Sandbox:
             ):
                 folder.mkdir()
                 folder.chmod(mode)
-            # What the readiness probe requests.
+            # Document of the readiness probe.
             self.lay_out(0)
         except BaseException:
             self._let_go()
@@ -122,12 +122,12 @@ class Sandbox:
             raise TollbarError("the directory of the run could not be removed", where=str(self.directory))
 
     def check_nodes(self) -> None:
-        """Raises TollbarError where a machine of a role is lost."""
+        """Raise TollbarError if a machine of a role is lost."""
         for node in self.nodes.values():
             node.check()
 
     def work_dir(self, name: str) -> Path:
-        """Make a new directory, for one start of one server. It is the lab's until the lab has written all files."""
+        """Return a new directory for one start of one server. It is the lab's until the lab has written all files."""
         work_dir = self.directory / f"{name}-{next(self._work_dirs)}"
         work_dir.mkdir()
         # Clients and servers behind it pass through to its sockets.
@@ -135,22 +135,23 @@ class Sandbox:
         return work_dir
 
     def log_of(self, work_dir: Path, name: str) -> Path:
-        """Return where what runs in this directory writes its log: where it cannot lay a link in the log's place."""
+        """Return the log of a program in this directory, in a folder where the program cannot plant a link."""
         return self.directory / LOGS / f"{work_dir.name}-{name}.log"
 
     def given_by(self, work_dir: Path) -> Path:
-        """Return the folder of what the component in this directory gives to others; only the lab writes it."""
+        """Return the folder of the files that the component in this directory gives to others; only the lab
+        writes it."""
         return self.directory / f"{work_dir.name}-given"
 
     def copies_of(self, folder: Path) -> Path:
-        """Return the folder of the copies of files for what runs in this one; only the lab writes it."""
+        """Return the folder of the copies of files for the processes of this folder; only the lab writes it."""
         return self.directory / f"{folder.name}-copies"
 
     def account_of(self, name: str) -> Account | None:
         """Return the account of the component or client of this name, the same for the whole run.
 
-        None for a lab that is not root's, or may not give accounts: everything has its own. Raises TollbarError where
-        a run has too many.
+        None if the lab is not root's, or may not give accounts: then all share the lab's. Raises TollbarError if a run
+        needs too many.
         """
         if self._numbers is None:
             return None
@@ -164,24 +165,24 @@ class Sandbox:
             return self._accounts[name]
 
     def folder_of(self, name: str) -> Path:
-        """The place of a folder that is the same for the whole run; the first that needs it makes it."""
+        """Return the path of a folder for the whole run; its first user makes it."""
         return self.directory / re.sub(r"[^A-Za-z0-9.-]+", "-", name)
 
     @property
     def documents(self) -> Path:
-        """The root of the documents."""
+        """Root of the documents."""
         return self.directory / "documents"
 
     def lay_out(self, size: int) -> None:
-        """Puts `bytes/SIZE`, of that many bytes, among the documents."""
+        """Add the document `bytes/SIZE`, of that many bytes."""
         path = self.documents / "bytes" / str(size)
         if not path.exists():
-            # Two servers that want it at the same moment make it twice, and either is whole.
+            # Two servers may make it at the same moment; both versions are complete and equal.
             line = b"tollbar measures what security choices cost\n"
             write(path, (line * (size // len(line) + 1))[:size], 0o644)
 
     def _let_go(self) -> None:
-        """Ends the keeper's standard input, upon which it removes the directory, and waits for it."""
+        """Close the keeper's standard input, so that it removes the directory, and wait for it."""
         keeper = self._keeper
         if keeper is None:
             return
@@ -194,16 +195,16 @@ class Sandbox:
         if self._hold is not None:
             self._hold.close()
         if self._numbers is not None:
-            # Last: the keeper has ended what still had one of them.
+            # Last: the keeper has ended all processes of these accounts.
             self._numbers.release()
 
 
 def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
-    """Waits for the end of a process without polling. Raises subprocess.TimeoutExpired."""
+    """Wait for the end of a process without polling. Raises subprocess.TimeoutExpired."""
     try:
         handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        # An old kernel, or it was waited for already: Popen asks again and again.
+        # On an old kernel, or if the process was already reaped, Popen polls.
         return process.wait(limit_s)
     try:
         with selectors.DefaultSelector() as selector:
@@ -216,7 +217,7 @@ def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
 
 
 def first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None:
-    """The first line on standard output, or what came instead of one; None: nothing within the limit."""
+    """Return the first line on standard output, or the data instead of one; None if nothing came within the limit."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -225,7 +226,7 @@ def first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None
 
 
 def folder_for_all() -> str:
-    """Where temporary files go; root's are where others can pass, and cannot put another folder in the place of one."""
+    """Return the folder for temporary files; for root one that others can enter but not replace."""
     candidates = [Path(leftovers.temporary_folder()), *map(Path, leftovers.USUAL)]
     if os.geteuid() == 0:
         candidates = [one for one in candidates if not is_replaceable(one)] or candidates
@@ -234,7 +235,7 @@ def folder_for_all() -> str:
 
 
 def others_can_pass(folder: Path) -> bool:
-    """Whether any account reaches what lies in this folder."""
+    """Return whether every account can reach files in this folder."""
     here = folder.resolve()
     with suppress(OSError):
         return all(path.stat().st_mode & stat.S_IXOTH for path in (here, *here.parents))

@@ -1,4 +1,4 @@
-"""Files between two machines' sandboxes: each knows its files by its own directory, whose name is replaced in them."""
+"""Files sent between two machines' sandboxes: the sender's directory in them is replaced by the receiver's."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import write
 
-# What ends a path in a configuration; none of a run's own has any of these in it.
+# End of a path in a configuration; a run's own paths have none of these characters.
 _NAMED = r"/[^\s'\"`;:,(){}<>|&]+"
 
-# Of one component: keytabs, certificates, and accounts, which are some ten bytes each.
+# Files of one component: keytabs, certificates, and accounts, which are some ten bytes each.
 MOST_GIVEN = 64
 MOST_GIVEN_BYTES = 16 << 20
-# Less than a file's name may have: it is written under a longer one first.
+# Less than the limit of file names, because a file is first written under a longer one.
 MOST_OF_NAME = 200
 
 Bundle = list[dict[str, Any]]
@@ -28,13 +28,13 @@ Bundle = list[dict[str, Any]]
 
 
 def named(texts: Iterable[str], directory: Path) -> list[Path]:
-    """What these texts name in this directory, and is there: files, and all that is in folders."""
+    """Return the existing paths in this directory that these texts contain."""
     paths = dict.fromkeys(Path(match) for text in texts for match in _paths_in(directory).findall(text))
     return [path for path in paths if path.exists()]
 
 
 def replaced(said: Any, directory: Path, names: Mapping[str, str]) -> Any:
-    """Return the same value, where all paths in this directory that `names` has are the ones that it gives for them."""
+    """Return the value with each path of this directory that is a key of `names` replaced by its value there."""
     if isinstance(said, str):
         return _paths_in(directory).sub(lambda match: names.get(match.group(), match.group()), said)
     if isinstance(said, Mapping):
@@ -47,7 +47,7 @@ def _paths_in(directory: Path) -> re.Pattern[str]:
 
 
 def texts_of(said: Any) -> Iterator[str]:
-    """All that are in this value."""
+    """Yield all texts in this value."""
     if isinstance(said, str):
         yield said
     elif isinstance(said, Mapping):
@@ -59,19 +59,19 @@ def texts_of(said: Any) -> Iterator[str]:
 
 
 def packed(paths: Iterable[Path], directory: Path) -> Bundle:
-    """These files and folders of the directory. Raises TollbarError for what is on one machine only."""
+    """Return these files and folders of the directory as a bundle. Raises TollbarError for sockets and devices."""
     return [_entry(path, directory) for path in dict.fromkeys(one for path in paths for one in _below(path))]
 
 
 def unpack(bundle: Bundle, directory: Path, sender: str) -> None:
-    """Lay them out below a directory, as files of the lab. What is there already stays.
+    """Write a bundle below a directory, as files of the lab. Existing files stay.
 
-    `sender` is the sender's directory, in whose place they name this one then. Raises TollbarError for a path that
-    leads out of the directory.
+    `sender` is the sender's directory, which is replaced by this one in their content. Raises TollbarError for a path
+    that leads out of the directory.
     """
     for entry in bundle:
         path = directory / entry["path"]
-        # A link that came before may lead elsewhere.
+        # An earlier link may lead elsewhere.
         if ".." in path.parts or not path.parent.resolve().is_relative_to(directory.resolve()):
             raise TollbarError(f"a file that would be outside of the run's directory: {entry['path']}")
         _make_folders(path.parent, directory)
@@ -90,7 +90,7 @@ def is_given(name: str, gives: Sequence[str]) -> bool:
 
 
 def plain_file(path: Path, most_bytes: int) -> bytes:
-    """Return what a file holds that another account may have put there: never what a link, a pipe or a device leads to.
+    """Return the content of a file from another account, without following links, pipes or devices.
 
     Raises TollbarError for these, and for more than `most_bytes`.
     """
@@ -111,10 +111,10 @@ def plain_file(path: Path, most_bytes: int) -> bytes:
 
 
 def take(bundle: Bundle, store: Path, gives: Sequence[str], sender: str) -> None:
-    """Lay what another machine gives of a component into the folder `store` here, which only the lab writes.
+    """Write the files that another machine's component gives into the folder `store`, which only the lab writes.
 
-    That machine may be another's by now: it can write files that the component `gives`, by their names, and none that
-    is there already, and they are plain files. Raises TollbarError for anything else.
+    That machine may be compromised: it can only send new plain files whose names match `gives`. Raises TollbarError for
+    anything else.
     """
     left_bytes = MOST_GIVEN_BYTES
     if not isinstance(bundle, list) or not all(isinstance(entry, dict) for entry in bundle):
@@ -140,7 +140,7 @@ def take(bundle: Bundle, store: Path, gives: Sequence[str], sender: str) -> None
 
 
 def renamed(said: Any, one: str, other: str) -> Any:
-    """The same value, with another directory's name in all of its texts."""
+    """Return the value with one directory's name replaced by another in all of its texts."""
     if isinstance(said, str):
         return said.replace(one, other)
     if isinstance(said, Mapping):
@@ -168,7 +168,7 @@ def _entry(path: Path, directory: Path) -> dict[str, Any]:
 
 
 def _make_folders(folder: Path, directory: Path) -> None:
-    """As the sandbox's own: others pass through, and only the owner may list them."""
+    """Make folders like the sandbox's own: others can enter them, and only the owner may list them."""
     for part in reversed([folder, *folder.parents]):
         if part.is_relative_to(directory) and not part.exists():
             part.mkdir()

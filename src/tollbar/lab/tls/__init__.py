@@ -1,4 +1,4 @@
-"""TLS, for every family whose servers speak it: settings, certificates, and what a server is asked for."""
+"""TLS for every family whose servers speak it: settings, certificates, and requests for servers."""
 
 from tollbar.lab.tls.certificates import Certificates, UnmadeCertificates, certificates_of
 from tollbar.lab.tls.request import request, shown_request

@@ -1,6 +1,6 @@
-"""Certificates of one run: throw-away authorities, and leaves for `localhost` that they signed.
+"""Certificates of one run: temporary authorities, and leaves for `localhost` that they signed.
 
-Each is made when it is first asked for, and kept until the run ends. Keys are for their owner alone.
+Each is made at its first use, and kept until the run ends. Only their owner can read keys.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 PARAMETERS = Path(__file__).parent / "parameters"
 
-# A leaf is signed by an authority of its own algorithm: then its size and the client's work on the chain are
-# that algorithm's, and a client that takes RSA alone can verify all of an RSA chain.
+# An authority of the leaf's own algorithm signs it, so that its size and the client's work on the chain are that
+# algorithm's, and a client that only accepts RSA can verify an RSA chain.
 AUTHORITY = {
     "rsa-1024": "rsa-2048",
     "rsa-2048": "rsa-2048",
@@ -39,17 +39,17 @@ AUTHORITY = {
     "ml-dsa-87": "ml-dsa-87",
 }
 KINDS = tuple(AUTHORITY)
-"""The kinds of key a certificate can be made for."""
+"""Kinds of key that a certificate can be made for."""
 
-# Longer than any run, short enough that a copied certificate is soon worthless.
+# Longer than any run, and short enough that a copied certificate is soon worthless.
 VALID = timedelta(days=7)
-# Clocks of the lab and the servers are one; the margin is for a clock that is set back while they run.
+# The lab and the servers have one clock; the margin covers a clock that is set back during the run.
 MARGIN = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A leaf: files of its chain, its key, and the certificate of who signed it, all PEM."""
+    """Leaf: PEM files of its chain, its key, and its authority's certificate."""
 
     kind: str
     chain: Path
@@ -58,54 +58,54 @@ class Certificate:
 
     @property
     def chain_pem(self) -> str:
-        """What the server shows."""
+        """Certificate chain that the server presents."""
         return self.chain.read_text("ascii")
 
     @property
     def key_pem(self) -> str:
-        """What only the server may read."""
+        """Private key, which only the server may read."""
         return self.key.read_text("ascii")
 
     @property
     def authority_pem(self) -> str:
-        """What a peer trusts."""
+        """Certificate that a peer trusts."""
         return self.authority.read_text("ascii")
 
 
 @dataclass(frozen=True, slots=True)
 class Revocations:
-    """The list (CRL) of what a client's authority has revoked, a PEM file, and a certificate that is on it."""
+    """Revocation list (CRL) of the clients' authority, as a PEM file, and a certificate on it."""
 
     file: Path
     revoked: Certificate
 
     @property
     def pem(self) -> str:
-        """What a server looks a client's certificate up in."""
+        """Revocation list that a server checks clients' certificates against."""
         return self.file.read_text("ascii")
 
 
 class Certificates:
-    """The certificates of a run, in a directory of their own."""
+    """Certificates of a run, in a directory of their own."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._leaves: dict[tuple[str, str], Certificate] = {}
         self._authorities: dict[str, CertificateIssuerPrivateKeyTypes] = {}
         self._revocations: dict[str, Revocations] = {}
-        # The servers of a batch are started at the same time, and want one and the same certificate.
+        # The servers of a batch are started at the same time, and need the same certificate.
         self._lock = threading.Lock()
 
     def server(self, kind: str) -> Certificate:
-        """The server's certificate with this kind of key."""
+        """Return the server's certificate with this kind of key."""
         return self._leaf("server", kind)
 
     def client(self, kind: str) -> Certificate:
-        """The client's certificate with this kind of key."""
+        """Return the client's certificate with this kind of key."""
         return self._leaf("client", kind)
 
     def revocations(self, kind: str) -> Revocations:
-        """What the authority of the clients' certificates with this kind of key has revoked: one like the client's."""
+        """Return the revocation list of the clients' authority for this kind of key, with one revoked certificate."""
         revoked = self._leaf("revoked", kind)
         with self._lock:
             if kind not in self._revocations:
@@ -152,20 +152,20 @@ _MAKING = threading.Lock()
 
 
 def certificates_of(sandbox: Sandbox) -> Certificates:
-    """The certificates of a run."""
+    """Return the certificates of a run."""
     with _MAKING:
         return _OF_RUNS.setdefault(sandbox, Certificates(sandbox.directory / "certificates"))
 
 
 class UnmadeCertificates(Certificates):
-    """Certificates to show a configuration with: the names of the files, and never what is in them."""
+    """Certificates for displaying a configuration: file names without content."""
 
     def _leaf(self, role: str, kind: str) -> Certificate:
         paths = self._paths(role, kind)
         return _UnmadeCertificate(paths.kind, paths.chain, paths.key, paths.authority)
 
     def revocations(self, kind: str) -> Revocations:
-        """Where the list would be."""
+        """Return the path of the list, without making it."""
         paths = self._revocation_paths(kind, self._leaf("revoked", kind))
         return _UnmadeRevocations(paths.file, paths.revoked)
 
@@ -196,16 +196,16 @@ class _UnmadeRevocations(Revocations):
 
 @cache
 def dh_parameters(name: str) -> str:
-    """Diffie–Hellman parameters as PEM. Raises FileNotFoundError for an unknown name."""
+    """Return Diffie–Hellman parameters as PEM. Raises FileNotFoundError for an unknown name."""
     return (PARAMETERS / f"{name}.pem").read_text("ascii")
 
 
 def dh_parameter_names() -> tuple[str, ...]:
-    """The Diffie–Hellman parameters that come with Tollbar."""
+    """Return the names of the shipped Diffie–Hellman parameters."""
     return tuple(sorted(path.stem for path in PARAMETERS.glob("*.pem")))
 
 
-# `cryptography` takes a while to import, and most runs want no certificate: so it is imported below, where used.
+# `cryptography` is imported where it is used, because the import is slow and most runs need no certificate.
 
 
 def _make_key(kind: str) -> CertificateIssuerPrivateKeyTypes:
@@ -235,7 +235,7 @@ def _signed(
     authority: str,
     role: str,
 ) -> bytes:
-    """A certificate for this key, as PEM."""
+    """Return a certificate for this key, as PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -268,7 +268,7 @@ def _signed(
 
 
 def _revoking(revoked: Certificate, signer: CertificateIssuerPrivateKeyTypes, *, authority: str) -> bytes:
-    """The authority's list with this certificate alone, as PEM."""
+    """Return the authority's list with only this certificate, as PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -281,7 +281,7 @@ def _revoking(revoked: Certificate, signer: CertificateIssuerPrivateKeyTypes, *,
         .issuer_name(issuer.subject)
         .last_update(now - MARGIN)
         .next_update(now + VALID)
-        # What is required of a list (RFC 5280 section 5.2), and webpki refuses one without.
+        # Required in a list (RFC 5280 section 5.2); webpki refuses one without.
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
         .add_extension(x509.CRLNumber(1), critical=False)
         .add_revoked_certificate(entry)
@@ -290,7 +290,7 @@ def _revoking(revoked: Certificate, signer: CertificateIssuerPrivateKeyTypes, *,
 
 
 def _digest(authority: str) -> SHA256 | None:
-    """What an authority hashes with before it signs; Ed25519 and ML-DSA hash in their own way."""
+    """Return the hash of an authority's signatures; None for Ed25519 and ML-DSA, which hash by themselves."""
     from cryptography.hazmat.primitives.hashes import SHA256
 
     return SHA256() if authority.startswith(("rsa", "ecdsa")) else None

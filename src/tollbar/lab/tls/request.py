@@ -1,4 +1,4 @@
-"""What settings of TLS ask of a server: words for its templates, its OpenSSL, and the proof of which it loaded."""
+"""Request for a TLS server: words for its templates, its OpenSSL, and the proof of the loaded library."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tollbar.lab.tls.settings import Impossible, Settings, server_configuration
 
 
 def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Mapping[str, str | int]) -> Request:
-    """What a server is asked for. Raises NotStarted where no server, or not this one, can do so.
+    """Return the request for a server. Raises NotStarted if no server, or not this one, supports it.
 
-    `settings` are those that `Settings` reads; `bytes` is the size of the document that will be requested; `cpu` says
-    which of the processor's features are left switched on.
+    `settings` are those that `Settings` reads; `bytes` is the size of the requested document; `cpu` names the processor
+    features to use.
     """
     try:
         asked = Settings.read(settings)
@@ -44,14 +44,14 @@ def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Ma
         shown_words=_words(asked, UnmadeCertificates(certificates.directory), provider),
         environment={**loading.environment(found, provider, sandbox), **(mask.environment if mask else {})},
         sizes=(size,) if isinstance(size, int) else (),
-        # Looked up when it is called, as tests have another in its place.
+        # Looked up at the call, because tests replace it.
         is_encrypted=asked.encrypted,
         check=partial(_check, found, provider, asked.encrypted, mask),
     )
 
 
 def shown_request(found: Installed, provider: Provider, settings: Mapping[str, str | int]) -> Request:
-    """The same to be shown, without a sandbox. Raises Impossible where no server can be configured so."""
+    """Return the request for display, without a sandbox. Raises Impossible if no server supports the settings."""
     unmade = UnmadeCertificates(SHOWN / "certificates")
     return Request(found, provider, settings, words=_words(Settings.read(settings), unmade, provider))
 

@@ -1,4 +1,4 @@
-"""TLS settings: read from a cell's plain ones, found possible, and put into the words of servers and clients."""
+"""TLS settings: read from a cell's plain ones, checked, and translated for servers and clients."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tollbar.lab.tls.certificates import KINDS, Certificate, Certificates, dh_pa
 PLAINTEXT = "plaintext"
 
 BY_DEFAULT = "by-default"
-"""Of a version, a key exchange, a cipher or resumption: as the server and its library have it by themselves."""
-# The registered names, as OpenSSL's configuration has them.
+"""Value of a version, key exchange, cipher or resumption that is left to the server and its library."""
+# Registered names, as in OpenSSL's configuration.
 PROTOCOLS = {"tls-1.2": "TLSv1.2", "tls-1.3": "TLSv1.3", BY_DEFAULT: "TLSv1.2 TLSv1.3"}
 GROUPS = {
     "ecdhe-p256": "prime256v1",
@@ -26,7 +26,7 @@ GROUPS = {
     "mlkem1024": "MLKEM1024",
 }
 KEY_EXCHANGES = ("rsa", "dhe", *GROUPS, BY_DEFAULT)
-# TLS 1.3, then the end of a TLS 1.2 suite's name; None where there is no such suite.
+# TLS 1.3 suite, and the end of a TLS 1.2 suite's name; None if there is no such suite.
 CIPHERS: Mapping[str, tuple[str | None, str]] = {
     "aes-128-gcm": ("TLS_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
     "aes-256-gcm": ("TLS_AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
@@ -35,26 +35,26 @@ CIPHERS: Mapping[str, tuple[str | None, str]] = {
     BY_DEFAULT: (None, ""),
 }
 MAC_ORDERS = ("encrypt-then-mac", "mac-then-encrypt")
-"""Values for CBC suites. The client decides by what it offers; servers with OpenSSL accept either."""
+"""Values for CBC suites. The client's offer decides; servers with OpenSSL accept either."""
 RESUMPTIONS = ("none", "session-id", "ticket")
 CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048", "ml-dsa-87")
-# Whether a server looks clients' certificates up in their authority's list of those that it revoked.
+# Checks of clients' certificates: none, or against their authority's revocation list.
 REVOCATIONS = ("none", "list")
-# Below the level that distributions set, and below level 1: nothing lesser is refused any more.
+# Below the level of distributions, and below level 1, so that no strength is refused.
 LOWEST_LEVEL = "@SECLEVEL=0"
 
 
 class Impossible(ValueError):
-    """Settings that no TLS can have at once, or that do not exist."""
+    """Raised for settings that TLS cannot combine, or that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a cell asks of TLS, read from its plain settings and found possible."""
+    """A cell's TLS settings, read and checked."""
 
     choice: str
     certificates: tuple[str, ...]
-    """Kinds of the server's certificates; two where old and new clients are served at once."""
+    """Kinds of the server's certificates; two if old and new clients are served at once."""
     key_exchange: str
     dh_parameters: str
     cipher: str
@@ -62,15 +62,15 @@ class Settings:
     """MAC order of records with a CBC cipher."""
     resumption: str
     resumed: int
-    """Percent of connections that resume."""
+    """Percentage of connections that resume."""
     client_certificate: str
     revocation: str
     old_clients: int
-    """Percent of clients that take RSA certificates alone."""
+    """Percentage of clients that only accept RSA certificates."""
 
     @classmethod
     def read(cls, settings: Mapping[str, str | int]) -> Settings:
-        """Raises Impossible with the reason. Settings that are not of TLS are let pass."""
+        """Return the checked settings. Raises Impossible with the reason. Settings that are not TLS are ignored."""
         asked = cls(
             choice=_one_of("choice", settings, (PLAINTEXT, *PROTOCOLS), PLAINTEXT),
             certificates=tuple(str(settings.get("certificate", "ecdsa-p256")).split("+")),
@@ -119,61 +119,61 @@ class Settings:
 
     @property
     def encrypted(self) -> bool:
-        """Whether there is any TLS at all."""
+        """True if TLS is used at all."""
         return self.choice != PLAINTEXT
 
     @property
     def mutual(self) -> bool:
-        """Whether clients show a certificate too."""
+        """True if clients present a certificate too."""
         return self.client_certificate != "none"
 
     @property
     def revokes(self) -> bool:
-        """Whether a client's certificate may have been revoked, and its server looks."""
+        """True if the server checks whether a client's certificate was revoked."""
         return self.revocation != "none"
 
     @property
     def is_cbc(self) -> bool:
-        """Return whether records are encrypted and authenticated by two algorithms, one after the other."""
+        """True if records are encrypted and authenticated by two separate algorithms."""
         return self.cipher.endswith("-cbc")
 
     @property
     def needs_lowest_level(self) -> bool:
-        """Whether a library refuses this unless its security level is lowered; else the level stays as it is."""
+        """True if a library refuses these settings unless its security level is lowered."""
         weak_exchange = self.key_exchange == "dhe" and self.dh_parameters == "modp-1024"
         return weak_exchange or "rsa-1024" in self.certificates
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConfiguration:
-    """The settings in OpenSSL's words, for templates."""
+    """TLS settings in OpenSSL's words, for templates."""
 
     protocol: str
     ciphers: str | None
-    """Suites of TLS 1.2 and the security level; None: as the library has it."""
+    """TLS 1.2 suites and the security level; None: the library's default."""
     ciphersuites: str | None
-    """Suites of TLS 1.3."""
+    """TLS 1.3 suites; None: the library's default."""
     groups: str | None
     dh_parameters: str | None
-    """PEM, where the key exchange takes parameters."""
+    """Parameters as PEM, if the key exchange needs them."""
     certificates: tuple[Certificate, ...]
     resumption: str
     client_authority: str | None
-    """The file of who signed the certificates that clients must show."""
+    """File of the authority that signed the clients' certificates."""
     client_revocations: str | None
-    """The file of those that were revoked, where the server is to look."""
+    """File of the revocation list, if the server checks it."""
     spec: Callable[[], dict[str, Any]]
-    """What the embedded server is configured with. Not made unless a template uses it: it holds keys."""
+    """Function that makes the embedded server's configuration, on demand because it contains keys."""
 
 
 def server_configuration(
     asked: Settings, certificates: Certificates, *, library: str = "auto", libcrypto: str | None = None
 ) -> ServerConfiguration | None:
-    """What a server is configured with; None in clear."""
+    """Return the configuration of a server; None in clear."""
     if not asked.encrypted:
         return None
     is_13 = asked.choice == "tls-1.3"
-    # TLS 1.3 has its own list; this one then only carries the level.
+    # TLS 1.3 has its own list; this one then only sets the level.
     words = [suites(asked)] if asked.choice == "tls-1.2" else []
     if asked.needs_lowest_level:
         words = [*(words or ["DEFAULT"]), LOWEST_LEVEL]
@@ -192,34 +192,34 @@ def server_configuration(
 
 
 def _groups(asked: Settings) -> str | None:
-    """The groups a server accepts, most wanted first; None: as the library has them."""
+    """Return the groups that a server accepts, preferred first; None: the library's default."""
     group = GROUPS.get(asked.key_exchange)
-    # In TLS 1.2 the list also says on which curves a client's certificate may be.
+    # In TLS 1.2 the list also restricts the curves of a client's certificate.
     if group and asked.choice == "tls-1.2" and asked.client_certificate == "ecdsa-p256":
         return ":".join(dict.fromkeys([group, GROUPS["ecdhe-p256"]]))
     return group
 
 
 def suites(asked: Settings) -> str:
-    """The suites of TLS 1.2 by OpenSSL's names: one, or one for each algorithm among the certificates."""
+    """Return the TLS 1.2 suites by OpenSSL's names: one, or one for each algorithm among the certificates."""
     end = CIPHERS[asked.cipher][1]
     if asked.key_exchange == "rsa":
         return end
     if asked.key_exchange == "dhe":
         return f"DHE-RSA-{end}"
-    # Suites know RSA and the rest: Ed25519 goes under ECDSA.
+    # Suite names only distinguish RSA; Ed25519 counts as ECDSA.
     kinds = dict.fromkeys("RSA" if signer(kind) == "rsa" else "ECDSA" for kind in asked.certificates)
     return ":".join(f"ECDHE-{kind}-{end}" for kind in kinds)
 
 
 def _server_spec(asked: Settings, certificates: Certificates, library: str, libcrypto: str | None) -> dict[str, Any]:
-    """What the embedded server is configured with (`ServerSpec` of the engine)."""
+    """Return the configuration of the embedded server (`ServerSpec` of the engine)."""
     spec: dict[str, Any] = {
         **_agreed(asked),
         "library": library,
         "libcrypto": libcrypto,
         "identities": [_identity(certificates.server(kind)) for kind in asked.certificates],
-        # What web servers give by themselves.
+        # The default of web servers.
         "resumption": "ticket" if asked.resumption == BY_DEFAULT else asked.resumption,
     }
     if asked.key_exchange == "dhe":
@@ -232,7 +232,7 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
 
 
 def _agreed(asked: Settings) -> dict[str, str]:
-    """What both sides are to agree on; nothing where that is left to them."""
+    """Return the settings that both sides must agree on, without those left to their defaults."""
     agreed = {"protocol": asked.choice, "key_exchange": asked.key_exchange, "cipher": asked.cipher}
     if asked.is_cbc:
         agreed["mac_order"] = asked.mac_order
@@ -242,9 +242,9 @@ def _agreed(asked: Settings) -> dict[str, str]:
 def client_spec(
     asked: Settings, certificates: Certificates, *, certificate: str | None = None, resume: bool = False
 ) -> dict[str, Any] | None:
-    """What a load client is configured with (`ClientSpec` of the engine); None in clear.
+    """Return the configuration of a load client (`ClientSpec` of the engine); None in clear.
 
-    `certificate` is the kind that this client takes; without it, the server's only or first.
+    `certificate` is the kind that this client accepts; by default the server's only or first one.
     """
     if not asked.encrypted:
         return None
@@ -265,7 +265,7 @@ def client_spec(
 
 
 def clients(asked: Settings, certificates: Certificates) -> list[dict[str, Any]]:
-    """The kinds of client of a load task, each with its share: old and new, resuming and not."""
+    """Return the kinds of client of a load task, each with its share: old and new, resuming and not."""
     if not asked.encrypted:
         return [{"share": 100, "tls": None}]
     old = next((kind for kind in asked.certificates if signer(kind) == "rsa"), asked.certificates[0])
@@ -275,14 +275,14 @@ def clients(asked: Settings, certificates: Certificates) -> list[dict[str, Any]]
         for resume, part in ((True, asked.resumed), (False, 100 - asked.resumed)):
             if share and part:
                 tls = client_spec(asked, certificates, certificate=certificate, resume=resume)
-                # A client that starts afresh by its own choice is no proof that the server would not resume.
+                # A client that chooses a full handshake does not prove that the server refuses to resume.
                 resumes = asked.resumption != "none"
                 kinds.append({"share": share * part, "tls": tls, "server_resumes": resumes})
     return kinds
 
 
 def signer(kind: str) -> str:
-    """The algorithm of a kind of certificate, as the engine names it."""
+    """Return the algorithm of a kind of certificate, as the engine names it."""
     if kind.startswith("ml-dsa"):
         return "ml-dsa"
     return kind.partition("-")[0]

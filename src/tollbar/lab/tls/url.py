@@ -1,4 +1,4 @@
-"""Servers that the user has: the study that is made of their URLs, and whose servers they are."""
+"""Servers of the user: the study of their URLs, and the check of their ownership."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tollbar.core.records import Outcome
 from tollbar.core.runner import ask, confined, engine
 from tollbar.study import Study, read
 
-# As many connections at once as an idle and a busy moment of a small service have.
+# Simultaneous connections in an idle and in a busy moment of a small service.
 DEFAULT_USERS = (1, 8)
-# How long a connection, and then the few requests of a proof, may take before nothing is said to answer.
+# Limits of a connection, and of the few requests of a proof, before the server counts as unreachable.
 CONNECT_LIMIT_S, ANSWER_LIMIT_S = 5.0, 30.0
 PLAINTEXT = "plaintext"
 Resumption = Literal["none", "ticket"]
-"""Whether clients offer the session that the server gave them on an earlier connection."""
-# The highest first: it is what a server that speaks both agrees on with a client that does.
+"""Session that clients offer from an earlier connection."""
+# Highest first, as a server that supports both negotiates.
 VERSIONS = ("tls-1.3", "tls-1.2")
 SCHEMES = {"https": VERSIONS, "http": (PLAINTEXT,)}
 
@@ -35,11 +35,11 @@ def of_urls(
     pids: Sequence[int] = (),
     resumption: Resumption = "none",
 ) -> Study:
-    """The study of one URL, or of several beside each other; the first is what the others are compared with.
+    """Return the study of one URL, or of several compared with the first.
 
-    With `resumption` clients offer the session that a server gave them. Asks each server once, for what it negotiates
-    by itself. Raises TollbarError for one that may not be asked or does not answer, and for a process that is not a
-    server's.
+    With `resumption` clients offer the session that a server gave them. Each server is contacted once, to learn its
+    default version. Raises TollbarError for a server that may not be tested or does not answer, and for a process that
+    is not a server's.
     """
     if len(set(urls)) < len(urls):
         raise TollbarError("the same URL twice: a server is compared with itself already", where=urls[0])
@@ -59,14 +59,14 @@ def text_of(
     counts_server: bool = False,
     resumption: Resumption = "none",
 ) -> str:
-    """The study of these URLs as TOML: connections and requests, over each version of TLS where it is `https`.
+    """Return the study of these URLs as TOML: connections and requests, over each version of TLS for `https`.
 
-    `by_itself` has what each server negotiates where it is left the choice.
+    `by_itself` has the version that each server negotiates by default.
     """
     first, *others = by_itself
     beside = f", beside {first}" if others else ""
     asked, side = " and ".join(others or [first]), "server" if counts_server else "client"
-    # Alone a server is compared with itself; beside another, each operation with the same one there.
+    # A single server is compared with itself; a further one, operation by operation, with the first.
     baseline = {"choice": by_itself[first]} | ({"server": first} if others else {"op": "request"})
     schemes = {url: _parts(url).scheme for url in by_itself}
     choices = [choice for scheme in SCHEMES if scheme in schemes.values() for choice in sorted(SCHEMES[scheme])]
@@ -108,7 +108,7 @@ OTHERWISE = {"https": "an https address is not asked in clear text", "http": "an
 
 
 def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequence[int]) -> tuple[Study, ...]:
-    """The studies, each with the addresses and processes of its servers. Raises TollbarError as `of_urls` does."""
+    """Return the studies with the addresses and processes of their servers. Raises TollbarError as `of_urls` does."""
     urls = dict.fromkeys(remote.url for study in studies for remote in study.remotes)
     if pids and not urls:
         raise TollbarError("`--server-pid` is of a server that a `--url` or a study's `url` names")
@@ -126,7 +126,7 @@ def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequenc
 
 
 def named_again(studies: Sequence[Study]) -> tuple[str, ...]:
-    """The options that say of these studies' servers what only the command line can: whose they are, and which."""
+    """Return the options for these studies' servers that only the command line can set: ownership and processes."""
     remotes = [remote for study in studies for remote in study.remotes]
     hosts = [_parts(remote.url).hostname or "" for remote in remotes if not _is_loopback(remote.address)]
     pids = [str(pid) for remote in remotes for pid in remote.components.values()]
@@ -135,20 +135,20 @@ def named_again(studies: Sequence[Study]) -> tuple[str, ...]:
 
 
 def found(urls: Sequence[str], owned: Collection[str], pids: Sequence[int] = ()) -> tuple[Remote, ...]:
-    """The servers of these URLs, each with its address and those of the processes that are its own.
+    """Return the servers of these URLs, each with its address and its own processes.
 
-    Raises TollbarError for one that is not this machine's loopback, unless the user named its host again, and for one
-    that does not listen. The name is looked up here and nowhere else: asked again, it might have another address than
-    the one that was checked.
+    Raises TollbarError for a server outside this machine's loopback, unless the user confirmed its host, and for one
+    that does not listen. The name is only looked up here, because a second lookup might return another address than the
+    checked one.
     """
     checked = {url: _own(url, owned) for url in urls}
     return accounted([Remote(url, _listening(url, addresses)) for url, addresses in checked.items()], pids)
 
 
 def client_of(remote: Remote, version: str, *, resumes: bool = False) -> Mapping[str, str | bool | None] | None:
-    """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear.
+    """Return a client that accepts the server's preferences, in one version of TLS; None in clear.
 
-    Where it `resumes` it offers the session of its last connection, if the server gave it one.
+    If it `resumes`, it offers the session of its last connection, if the server gave it one.
     """
     if remote.parts.scheme != "https":
         return None
@@ -156,21 +156,21 @@ def client_of(remote: Remote, version: str, *, resumes: bool = False) -> Mapping
 
 
 def addresses_of(url: str) -> tuple[str, ...]:
-    """`address:port` for each address of a URL's host. Raises TollbarError where there is none."""
+    """Return `address:port` for each address of a URL's host. Raises TollbarError if it has none."""
     parts = _parts(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:
         looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        # A UnicodeError: a label of the name is empty or longer than 63 letters.
+        # A label of the name that is empty or longer than 63 letters raises UnicodeError.
         raise TollbarError(f"the host `{host}` has no address: {error}", where=url) from error
-    # IPv4 first, as most servers that listen on `localhost` by that name do.
+    # IPv4 first, as most servers that listen on `localhost` by name do.
     addresses = [str(one[4][0]) for one in sorted(looked_up, key=lambda one: one[0] != socket.AF_INET)]
     return tuple(dict.fromkeys(f"[{one}]:{port}" if ":" in one else f"{one}:{port}" for one in addresses))
 
 
 def _own(url: str, owned: Collection[str]) -> tuple[str, ...]:
-    """The addresses of a host that may be asked."""
+    """Return the addresses of a host that may be tested. Raises TollbarError for one that may not."""
     host, addresses = _parts(url).hostname, addresses_of(url)
     others = [_number(address) for address in addresses if not _is_loopback(address)]
     if others and host not in owned:
@@ -183,7 +183,7 @@ def _own(url: str, owned: Collection[str]) -> tuple[str, ...]:
 
 
 def _listening(url: str, addresses: Sequence[str]) -> str:
-    """The first of these addresses that takes a connection: some servers have IPv6 alone."""
+    """Return the first of these addresses that accepts a connection, because some servers have IPv6 only."""
     said = []
     for address in addresses:
         try:
@@ -203,9 +203,9 @@ def _number(address: str) -> str:
 
 
 def _negotiated(remote: Remote) -> str:
-    """What a server agrees on where the client leaves it the choice. Raises TollbarError for one that gives no page.
+    """Return the version that a server negotiates by default. Raises TollbarError if it returns no page.
 
-    The load client asks, as it will when it measures.
+    The load client connects in the same way as in measurements.
     """
     for choice in SCHEMES[remote.parts.scheme]:
         load = {
