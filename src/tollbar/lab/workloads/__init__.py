@@ -1,9 +1,9 @@
-"""Workloads: what a family's cells do, as far as plan, measure and results need to know.
+"""Workloads: the work of a family's cells, as plan, measure and results need to know it.
 
-A workload turns a cell into the servers that must be up, the command and task of its runner, and its proofs, and says
-what a chunk of it shows. Two serve most families: `operation` (a runner alone) and `request` (a server, and the load
-client that asks it). A family whose cells need more has a module of its name in `workloads/by_family`, or else a
-`workload.py` in its folder, with a class `FamilyWorkload`.
+A workload turns a cell into its servers, the command and task of its runner, and its proofs, and reads its chunks. Two
+serve most families: `operation` (a runner alone) and `request` (a server and its load client). A family whose cells
+need more has a module of its name in `workloads/by_family`, or else a `workload.py` in its folder, with a class
+`FamilyWorkload`.
 """
 
 from __future__ import annotations
@@ -34,112 +34,118 @@ from tollbar.study.plan import Cell
 __all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 
 Ask = Callable[..., Record]
-"""`runner.ask`, or a fake of it."""
+"""Type of `runner.ask`, or a fake of it."""
 
 
-# Of a thread's time: on a core of its own it waits for the kernel's own work, and seldom so long.
+# Share of a thread's time: on its own core it only waits for the kernel's own work, which seldom takes this long.
 CONTENDED = 0.01
-# Of a chunk's CPU time, and at least so much: orders and answers of threads take some tens of microseconds. What is
-# more was done by a thread that is none of those asked for.
+# Limits of unattributed CPU time, as a share of a chunk's and in nanoseconds: requests and answers of threads take some
+# tens of microseconds. More means that a thread outside the requested ones worked.
 LEFT_OVER, LEFT_OVER_NS = 0.1, 2e5
 
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
-    """A cell that may not be measured."""
+    """Return the proof of a cell that may not be measured."""
     return Proven(cell.study, cell.key, outcome, reason, 0, (), ())
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a run gives all of its cells."""
+    """Resources that a run shares among all of its cells."""
 
     sandbox: Sandbox | None
-    """Where servers are started; cells that are measured through one need it."""
+    """Sandbox for servers; cells that are measured through one need it."""
     ask: Ask = ask
     verified: dict[tuple[Any, ...], Record] = field(default_factory=dict)
-    """Records of known answers that were met already, by what they are good for."""
+    """Records of known answers that were already tested, by the cells that they apply to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A cell as it would be measured, for people: without keys, and nothing is started."""
+    """Display of a cell's measurement, for people: without keys, and nothing is started."""
 
     runner: tuple[str, ...]
     task: Mapping[str, Any]
     configuration: str | None = None
-    """What its servers would be configured with."""
+    """Configuration of its servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A cell whose servers are up: its runner's command and task, and what is to be made of its answers."""
+    """A cell whose servers are up: its runner's command and task, and the reading of its answers."""
 
     command: tuple[str, ...]
     task: Mapping[str, Any]
     core: int | None
-    """Where the runner is kept in rounds."""
+    """Core of the runner in rounds."""
     _: KW_ONLY
     account: Account | None = None
-    """The runner's, in root's lab; None: it stays the lab's."""
+    """Account of the runner in root's lab; None: the lab's own."""
     paid_on: int | None = None
-    """The one core on which what is measured is paid for, where a probe tells of the moment; None: there is no such."""
+    """The one core that pays for the measured work, on which a probe runs; None: there is no such core."""
     paid_elsewhere: tuple[tuple[str, ...], ...] = ()
-    """The commands of the probes of cores of other machines on which it is paid for as well."""
+    """Commands of the probes of other machines' cores that also pay for the work."""
     cores: tuple[int, ...] = ()
-    """That of each thread, where several pay, `paid_on` first; there a probe tells of the moment on each."""
+    """Core of each thread if several pay, `paid_on` first; a probe runs on each."""
     threads: int = 1
     metrics: tuple[str, ...] = ()
-    """The family's own, which the runner observes in its chunks."""
+    """Metrics of the family that the runner observes in its chunks."""
     fewest: int = 1
-    """Operations that a chunk must have."""
+    """Least number of operations of a chunk."""
     is_counted: bool = False
-    """Whether a chunk has just so many, however long they take, and every round has one: where an operation finds what
-    those before it have left, cells are compared after equally many."""
+    """True if a chunk has exactly `fewest` operations, and every round has one.
+
+    An operation may depend on what earlier ones left behind, so cells are compared after equal numbers.
+    """
     settles: bool = False
-    """Whether what users notice needs a throughput phase, which is longer than a chunk."""
+    """True if users' measures need a throughput phase, which is longer than a chunk."""
     phase_core: int | None = None
-    """Where the runner is in that throughput phase; None: where it is in rounds."""
+    """Core of the runner in the throughput phase; None: the same as in rounds."""
     begins_on: int | None = None
-    """Where all of it is until it is warm; None: where it stays."""
+    """Core of all processes until they are warm; None: their final cores."""
     components: Mapping[str, int] = field(default_factory=dict)
-    """The process at the root of each server's tree: its CPU time counts, and it is moved with the runner."""
+    """Process at the root of each server's tree: its CPU time counts, and it is moved with the runner."""
     busy: tuple[str, ...] = ()
-    """The components without whose work no operation can be done."""
+    """Components that every operation needs."""
     component: str = RUNNER
-    """Which component the runner itself is."""
+    """Component name of the runner itself."""
 
     @property
     def fills_time(self) -> bool:
-        """Whether a chunk has as many operations as fill its time, done one after another."""
+        """True if a chunk has the number of operations that fills its time, done one after another."""
         return not self.is_counted and self.threads == 1
 
     def least_s(self, operation_ns: float) -> float:
-        """How long the least chunk takes of operations that cost so much each."""
+        """Return the least duration of a chunk of operations with this cost."""
         return self.fewest * operation_ns / 1e9
 
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
-        """CPU nanoseconds of each component."""
+        """Return the CPU nanoseconds of each component."""
         return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {self.component: chunk.cpu_ns}
 
     def observed(self, chunk: ChunkRecord) -> Observations:
-        """What else the chunk showed: of the family's own metrics, and what its cost has from before it began."""
+        """Return the chunk's other observations: the family's metrics, and the part of its cost from before it
+        began."""
         own = {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
         background_ns = chunk.observed.background_ns
         return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
 
     def wall_ns(self, chunk: ChunkRecord) -> int:
-        """Elapsed nanoseconds; of several threads those of all together, without the time in which others had their
-        cores: shared out among operations, what one of them took."""
+        """Return elapsed nanoseconds; with several threads their sum, without waits for cores.
+
+        Divided by the operations, that sum is the time of one of them.
+        """
         threads = chunk.observed.threads
         return sum(max(one.cpu_ns, one.wall_ns - one.run_queue_wait_ns) for one in threads) or chunk.wall_ns
 
     def contended_ns(self, chunk: ChunkRecord) -> int:
-        """For how long others had the core of one of its threads, which may make all of them wait; 0: not worth it."""
+        """Return the longest time that others had the core of one of its threads, which may delay all; 0 if it is
+        negligible."""
         waits = (one.run_queue_wait_ns for one in chunk.observed.threads)
         return max((wait for wait in waits if wait > CONTENDED * chunk.wall_ns), default=0)
 
     def contradiction(self, chunk: ChunkRecord) -> str | None:
-        """What cannot be so in a chunk without an error: every component was at work, or what was not so."""
+        """Return a contradiction in a chunk, such as a component that did not work, or None."""
         accounts = chunk.observed.threads
         if self.threads > 1 and len(accounts) != self.threads:
             return f"accounts of {len(accounts)} threads, where {self.threads} were asked for"
@@ -161,50 +167,50 @@ class Work:
         return None
 
     def lacks(self, last: Record) -> str | None:
-        """What the runner's last line should have said and did not."""
+        """Return what is missing in the runner's last line, or None."""
         return None
 
     def with_fault(self, record: Record) -> Record:
-        """The record of a runner that failed, with what became of the servers if it was those that ended."""
+        """Return the record of a runner that failed, with the servers' failure if they ended."""
         return record
 
     def load(self, last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord | None:
-        """What a load client saw in the whole trial; None: there was none."""
+        """Return the load client's observations over the whole trial; None without one."""
         return None
 
 
 class Workload(ABC):
-    """What the cells of a family do."""
+    """Work of the cells of a family."""
 
     def serves(self, cell: Cell) -> bool:
-        """Whether it is for this cell; if not, a general one is."""
+        """Return whether it is for this cell; if not, a general one is."""
         return True
 
     def needs_sandbox(self, cell: Cell) -> bool:
-        """Whether it starts servers or makes files for this cell."""
+        """Return whether it starts servers or makes files for this cell."""
         return cell.server is not None
 
     @abstractmethod
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Has the cell done once, right and wrong."""
+        """Return the proof of the cell, performed once with correct and wrong inputs."""
 
     @abstractmethod
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> AbstractContextManager[Work]:
-        """Starts what one trial needs; `core` is the one that is measured on. Raises NotStarted.
+        """Start what one trial needs; `core` is the measuring core. Raises NotStarted.
 
-        `begins_on`: another core, on which it becomes ready and warm while others do so elsewhere.
+        `begins_on` is another core, on which it starts and warms up while other members use `core`.
         """
 
     @abstractmethod
     def shown(self, cell: Cell, seed: int) -> Shown:
-        """The cell for people."""
+        """Return the display of the cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedWorkload(Workload):
-    """Of a cell that cannot be had, as its family says: nothing is tried."""
+    """Workload of a cell that its family declares impossible: nothing is tried."""
 
     reason: str
 
@@ -224,14 +230,15 @@ class UnsupportedWorkload(Workload):
 
 
 def of(cell: Cell) -> Workload:
-    """The workload of this cell: its family's own, or else the general one for cells with or without a server."""
+    """Return the workload of this cell: its family's own, or else the general one for cells with or without a
+    server."""
     family = families.family(cell.family)
     if (reason := family.why_unsupported(cell.coordinates) or _why_alone(cell)) is not None:
         return UnsupportedWorkload(reason)
     own = _file_of(family.folder) if family.folder else None
     if own is not None and _own(own).serves(cell):
         return _own(own)
-    # They import this package.
+    # Imported here, because these modules import this package.
     from tollbar.lab.workloads.operation import OperationWorkload
     from tollbar.lab.workloads.request import RequestWorkload
 
@@ -239,7 +246,7 @@ def of(cell: Cell) -> Workload:
 
 
 def _why_alone(cell: Cell) -> str | None:
-    """Why the cell's threads cannot be had; None: they can, or there is one."""
+    """Return why the cell's threads are not possible; None if they are, or there is one."""
     if "threads" not in cell.coordinates:
         return None
     if cell.server is None and not cell.provider.has_threads:
@@ -255,7 +262,7 @@ _BY_FAMILY = Path(__file__).with_name("by_family")
 
 
 def _file_of(folder: Path) -> Path | None:
-    """Return the file with the workload of the family in this folder; None where a general one serves it."""
+    """Return the file with the workload of the family in this folder; None if a general one serves it."""
     is_shipped = folder.parent == Path(families.__file__).parent
     path = _BY_FAMILY / f"{folder.name.replace('-', '_')}.py" if is_shipped else folder / "workload.py"
     return path if path.exists() else None
@@ -263,7 +270,7 @@ def _file_of(folder: Path) -> Path | None:
 
 @cache
 def _own(path: Path) -> Workload:
-    """Return the workload of the family with this file. Raises TollbarError where there is none in it."""
+    """Return the workload of the family with this file. Raises TollbarError if it has none."""
     try:
         if path.parent == _BY_FAMILY:
             workload = importlib.import_module(f"{__name__}.by_family.{path.stem}").FamilyWorkload()
@@ -281,7 +288,7 @@ def _loaded(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Where dataclasses look their module up.
+    # Dataclasses look their module up here.
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module

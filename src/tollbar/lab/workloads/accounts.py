@@ -1,4 +1,4 @@
-"""Accounts that a run's users sign in with, and the stores in which servers look them up."""
+"""Accounts with which a run's users sign in, and the stores in which servers look them up."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 REALM = "tollbar"
-# Of keyed hashes, which a server has beside its table.
+# Key of keyed hashes, which a server keeps next to its table.
 PEPPER = secrets.token_bytes(32)
-# A dear hash takes some 50 ms of CPU time to make, and as long to check: ten thousand of them would take minutes.
+# An expensive hash takes some 50 ms of CPU time to make, and as long to check: ten thousand would take minutes.
 DEAR_ACCOUNTS = 64
 BCRYPT_COST = 10
 # Longer than any run.
@@ -38,7 +38,7 @@ ARGON2_KIB, ARGON2_PASSES, ARGON2_LANES = 19 * 1024, 2, 1
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One user's name and password."""
+    """Name and password of a user."""
 
     name: str
     password: str
@@ -46,11 +46,11 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a server keeps of a password."""
+    """A server's stored form of a password."""
 
     of: Callable[[Credential], str]
     is_dear: bool = False
-    """Whether it takes so long to make that only the first `DEAR_ACCOUNTS` have their own."""
+    """True if it is so expensive that only the first `DEAR_ACCOUNTS` have their own."""
 
 
 def _unsalted_sha_1(one: Credential) -> str:
@@ -75,12 +75,12 @@ def _argon2id(one: Credential) -> str:
 
 
 def _digest(algorithm: str, one: Credential) -> str:
-    """H(A1) of RFC 7616, which is as good as the password."""
+    """Return H(A1) of RFC 7616, which is equivalent to the password."""
     return f"{REALM}:" + hashlib.new(algorithm, f"{one.name}:{REALM}:{one.password}".encode()).hexdigest()
 
 
 def _key(one: Credential) -> str:
-    """The password itself, as the key of what the user signs."""
+    """Return the password itself, as the key of the user's signatures."""
     return one.password
 
 
@@ -103,7 +103,7 @@ STORED: Mapping[str, Stored] = {
     "digest-md5": Stored(partial(_digest, "md5")),
     "digest-sha-256": Stored(partial(_digest, "sha256")),
 }
-"""What can be stored of a password, by name."""
+"""Stored forms of a password, by name."""
 
 
 def _rsa() -> PrivateKeyTypes:
@@ -125,11 +125,11 @@ def _ed25519() -> PrivateKeyTypes:
 
 
 KEYS: Mapping[str, Callable[[], PrivateKeyTypes]] = {"rs256": _rsa, "es256": _p256, "eddsa": _ed25519}
-"""How the key of an issuer of tokens is made, by the signature's name; other signatures have a secret in its place."""
+"""Functions that make the key of a token issuer, by the signature's name; other signatures use a secret instead."""
 
 
 class Accounts:
-    """So many accounts, whose passwords and stores are made when they are first asked for. Raises OSError."""
+    """A number of accounts, whose passwords and stores are made at their first use. Raises OSError."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self._folder = folder
@@ -145,73 +145,75 @@ class Accounts:
     def __iter__(self) -> Iterator[Credential]:
         for number in range(self._count):
             name = f"u{number:05}"
-            # Nothing in it has to be quoted in a header, a form, a file or SQL.
+            # These characters need no quoting in a header, a form, a file or SQL.
             made = hmac.digest(self._secret, name.encode(), "sha256")[:18]
             yield Credential(name, base64.urlsafe_b64encode(made).decode())
 
     @property
     def passwords(self) -> Path:
-        """A line for each: name, password and the number of groups, for the load client alone."""
+        """File with a line for each account: name, password and number of groups, for the load client only."""
         return self._made("accounts.tsv", lambda: self._lines("{name}\t{password}\t0"))
 
     def passwords_of(self, stored: str) -> Path:
-        """The same where this is stored of all, which is of the first ones' passwords where it is dear."""
+        """Return the same file for this stored form; if it is expensive, with the first accounts' passwords for all."""
         first = [one.password for one in self][: self.usable(stored)]
         line = "{name}\t{password}\t0"
         return self._made(f"accounts-{len(first)}.tsv", lambda: self._lines(line, first))
 
     @property
     def pepper(self) -> Path:
-        """The key of keyed hashes."""
+        """File with the key of keyed hashes."""
         return self._made("pepper", lambda: PEPPER)
 
     def usable(self, stored: str) -> int:
-        """How many of the first accounts can sign in where this is stored of their passwords."""
+        """Return the number of first accounts that can sign in with this stored form."""
         return min(self._count, DEAR_ACCOUNTS) if STORED[stored].is_dear else self._count
 
     def file(self, stored: str) -> Path:
-        """`name:stored`, a line each."""
+        """Return a file with a line `name:stored` for each account."""
         return self._made(f"{stored}.txt", lambda: self._stored_lines(stored))
 
     def sqlite(self, stored: str) -> Path:
-        """A table `accounts` of names and what is stored."""
+        """Return a SQLite file with a table `accounts` of names and stored passwords."""
         return self._made(f"{stored}.sqlite", lambda: self._database(stored))
 
     def postgresql(self, stored: str) -> Path:
-        """SQL that makes a table `accounts` of names and what is stored, and the role `web`, which may read it."""
+        """Return SQL for a table `accounts` of names and stored passwords, and the role `web`, which may read it."""
         return self._made(f"{stored}.sql", lambda: self._tables(stored))
 
     @property
     def web_password(self) -> Path:
-        """The password of the role `web`, as PostgreSQL's clients read it."""
+        """File with the password of the role `web`, as PostgreSQL's clients read it."""
         return self._made("web.password", lambda: f"*:*:*:web:{self._web_password}\n".encode())
 
     @property
     def tokens(self) -> Path:
-        """A table `held`: of each password, which stands for a token here, its hash; of a spare one, and an expired."""
+        """SQLite file with a table `held` of token hashes: each password serves as a token, with a spare and an expired
+        one."""
         return self._made("tokens.sqlite", self._tokens)
 
     @property
     def sessions(self) -> Path:
-        """A table `held` of as many rows, of the same length: a session of each account, whose text is not kept."""
+        """SQLite file with a table `held` of equally many rows of the same length: a session of each account, without
+        its text."""
         return self._made("sessions.sqlite", self._sessions)
 
     @property
     def expired_token(self) -> Path:
-        """That one."""
+        """File with the expired token."""
         return self._made("expired.token", self._expired_token.encode)
 
     @property
     def spare_token(self) -> Path:
-        """One that no account shows, so that a proof may end it."""
+        """File with a token that no account uses, so that a proof may revoke it."""
         return self._made("spare.token", self._spare_token.encode)
 
     def issuer_key(self, signature: str) -> Path:
-        """With which tokens are signed: PEM, or the secret."""
+        """Return the file with which tokens are signed: a PEM key, or the secret."""
         return self._made(f"{signature}.key", lambda: self._key_pair(signature)[0])
 
     def verification_key(self, signature: str) -> Path:
-        """With which a server verifies them: PEM, or the same secret."""
+        """Return the file with which a server verifies tokens: a PEM key, or the same secret."""
         return self._made(f"{signature}.pub", lambda: self._key_pair(signature)[1])
 
     def _key_pair(self, signature: str) -> tuple[bytes, bytes]:
@@ -243,7 +245,7 @@ class Accounts:
         return _held((secrets.token_urlsafe(18), one.name, until_s) for one in self)
 
     def _made(self, name: str, content: Callable[[], bytes]) -> Path:
-        """Make a file of the lab's own, of which each server and client that is told of it has a copy."""
+        """Return a file of the lab, made if necessary; each server and client that uses it gets a copy."""
         path = self._folder / name
         with self._making:
             if not path.exists():
@@ -253,7 +255,7 @@ class Accounts:
         return path
 
     def _lines(self, line: str, passwords: Sequence[str] = ()) -> bytes:
-        """A line for each account, with its own password or, in turn, one of these."""
+        """Return a line for each account, with its own password or, in turn, one of these."""
         given = cycle(passwords) if passwords else (one.password for one in self)
         lines = zip(self, given, strict=False)
         return "".join(line.format(name=one.name, password=password) + "\n" for one, password in lines).encode()
@@ -261,7 +263,7 @@ class Accounts:
     def _stored(self, stored: str) -> Iterator[tuple[str, str]]:
         made = self._hashes.get(stored)
         if made is None:
-            # Those that make dear hashes let others run meanwhile.
+            # The hash functions release the interpreter lock, so two threads help.
             count = self.usable(stored)
             words = f"making {count:,} accounts: what a server stores of their passwords is {stored}"
             with told_meanwhile(words), ThreadPoolExecutor(2) as pool:
@@ -280,7 +282,7 @@ class Accounts:
             return connection.serialize()
 
     def _tables(self, stored: str) -> bytes:
-        # Nothing that is stored of a password has a backslash, which alone would mean something here.
+        # The only special character here is the backslash, which no stored password contains.
         rows = "".join(f"{name}\t{text}\n" for name, text in self._stored(stored))
         return (
             "create table accounts (name text primary key, hash text not null);\n"
@@ -291,7 +293,7 @@ class Accounts:
 
 
 def _held(texts: Iterable[tuple[str, str, int]]) -> bytes:
-    """What a server looks users up in: the hash of each text, its user, and the second from which it is not taken."""
+    """Return a SQLite database of users: the hash of each text, its user, and its expiry in seconds."""
     rows = ((hashlib.sha256(text.encode()).digest(), name, until_s) for text, name, until_s in texts)
     with sqlite3.connect(":memory:") as connection:
         connection.execute(
@@ -303,7 +305,7 @@ def _held(texts: Iterable[tuple[str, str, int]]) -> bytes:
 
 
 class UnmadeAccounts(Accounts):
-    """Where accounts would be, to be shown: nothing is made."""
+    """Paths of accounts for display: nothing is made."""
 
     def _made(self, name: str, content: Callable[[], bytes]) -> Path:
         return self._folder / name
@@ -314,7 +316,7 @@ _MAKING = threading.Lock()
 
 
 def accounts_of(sandbox: Sandbox, count: int) -> Accounts:
-    """The accounts of a run, of which there are so many."""
+    """Return the accounts of a run, `count` of them."""
     with _MAKING:
         of_run = _OF_RUNS.setdefault(sandbox, {})
         return of_run.setdefault(count, Accounts(sandbox.directory / f"accounts-{count}", count))

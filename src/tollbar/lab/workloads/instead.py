@@ -1,4 +1,4 @@
-"""Other settings of an unsupported cell: the first value of one setting with which its provider has it."""
+"""Supported alternatives to an unsupported cell: the first value of one setting that its provider supports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tollbar.study.plan import Cell, key_of
 
 
 def settings_instead(cell: Cell) -> Iterator[tuple[str, Value, Cell]]:
-    """Yield each other value of one setting of a cell, best standing first, with the cell that it makes.
+    """Yield each other value of one setting of a cell, best standing first, with the resulting cell.
 
-    Sizes and numbers of any value are left as they are: no provider turns on them.
+    Sizes and free numbers are not changed, because no provider depends on them.
     """
     family = families.family(cell.family)
     found: list[tuple[str, Value, Mapping[str, Value], Standing]] = []
@@ -35,25 +35,25 @@ def settings_instead(cell: Cell) -> Iterator[tuple[str, Value, Cell]]:
 
 
 def _complete(cell: Cell, given: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Return the coordinates of a cell of which one setting has another value: others may come or go with it."""
+    """Return the coordinates of a cell with another value of one setting, on which other settings may depend."""
     load = {name: value for name, value in given.items() if name in OF_A_LOAD}
     at = at_defaults(families.family(cell.family), {name: one for name, one in given.items() if name not in load})
     return {**at, **load}
 
 
 class Instead:
-    """Words on how to have unsupported cells, each found once by trying."""
+    """Advice on supported settings for unsupported cells, each found once by trying."""
 
     def __init__(self, planned: Collection[tuple[str, str]], prove: Callable[[Cell], Proven]) -> None:
         self._planned = planned
-        """All cells of the run by study and key: what is measured already is not advised."""
+        """All cells of the run by study and key: cells that are measured anyway are not advised."""
         self._prove = prove
         self._found: dict[str, tuple[str, Value] | None] = {}
 
     def advised(self, cell: Cell, proven: Proven) -> Proven:
-        """Return the proof; the reason of an unsupported one ends with the setting that its provider has.
+        """Return the proof; the reason of an unsupported one ends with a setting that its provider supports.
 
-        Of a cell behind a server the family itself names the values: each that is tried would start a server.
+        For a cell behind a server the family names the values, because each try would start a server.
         """
         if proven.outcome is not Outcome.UNSUPPORTED or not proven.reason or not _is_offered(cell):
             return proven
@@ -79,7 +79,7 @@ class Instead:
 
 
 def _is_offered(cell: Cell) -> bool:
-    """Whether the provider, which is here, says that it has the choice at all."""
+    """Return whether the provider is usable and offers the choice at all."""
     offers = cell.provider.receipt.get("offers", {}).get(cell.family)
     algorithm = str(cell.choice.setting.get("algorithm", cell.choice.name))
     return cell.provider.fault is None and (offers is None or algorithm in offers or cell.choice.name in offers)

@@ -1,4 +1,4 @@
-"""The workload of a runner alone: proved by known answers, measured in its own session."""
+"""Workload of a runner alone: proved by known answers, measured in its own session."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tollbar.study.plan import Cell
 
 # The slowest single proof here is a password hash of a gigabyte, done a handful of times.
 PROOF_LIMIT_S = 120.0
-# Verifies the signatures that others make.
+# Provider that verifies the signatures of the others.
 OTHER = "libcrypto"
 
 
 class OperationWorkload(Workload):
-    """The cell's provider performs the operation, and is the only process."""
+    """Operation performed by the cell's provider as the only process."""
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Has the runner do it once with each known answer, and refuse what is wrong."""
+        """Return the proof: the runner gives each known answer once, and refuses wrong inputs."""
         if cell.provider.fault:
             return unproven(cell, *cell.provider.fault)
         too_large = beyond_memory(cell)
@@ -61,7 +61,7 @@ class OperationWorkload(Workload):
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
-        """Starts nothing: the runner is all there is. Of several threads each is kept on a core of its own."""
+        """Yield the runner's work, without starting anything. Each of several threads has a core of its own."""
         cores = machine.cores_for(cell.threads, core) if "threads" in cell.coordinates and core is not None else ()
         task = cell.task("measure", seed)
         yield Work(
@@ -72,17 +72,17 @@ class OperationWorkload(Workload):
             cores=cores,
             threads=cell.threads,
             metrics=tuple(families.family(cell.family).metrics),
-            # A runner that is moved is moved with all of its threads.
+            # A runner is moved with all of its threads, so one with several cores starts on them.
             begins_on=None if cores else begins_on,
         )
 
     def shown(self, cell: Cell, seed: int) -> Shown:
-        """The runner's task."""
+        """Return the runner's task."""
         return Shown(cell.provider.runner, cell.task("measure", seed))
 
 
 def beyond_memory(cell: Cell) -> str | None:
-    """Why one operation of the cell cannot be done in this machine's memory; None: it can."""
+    """Return why one operation of the cell exceeds this machine's memory; None if it fits."""
     available = machine.available_memory_bytes()
     if cell.memory_bytes <= available:
         return None
@@ -91,9 +91,9 @@ def beyond_memory(cell: Cell) -> str | None:
 
 
 def _records(cell: Cell, seed: int, given: Given) -> tuple[list[Record], tuple[str, ...]]:
-    """The cell's own proof and one of each known answer; and the answers that could not be tried, each with why."""
+    """Return the cell's own proof and one of each known answer, and the untestable answers with their reasons."""
     answers = cell.choice.answers_of(str(cell.coordinates["op"]))
-    # An answer that needs no settings of its own is met in the same process that proves the cell.
+    # An answer without settings of its own is checked in the same process that proves the cell.
     first = next((answer for answer in answers if not answer.setting), None)
     records = [_ask_proof(cell, seed, first, given.ask)]
     if records[0].outcome is not Outcome.OK:
@@ -106,7 +106,7 @@ def _records(cell: Cell, seed: int, given: Given) -> tuple[list[Record], tuple[s
         if at not in given.verified:
             given.verified[at] = _ask_proof(cell, seed, answer, given.ask)
         record = given.verified[at]
-        # A library may lack what one answer needs (RSA-1024, say) and still do what the cell asks.
+        # A library may not support one answer's settings (RSA-1024, for example) and still support the cell.
         if record.outcome is Outcome.UNSUPPORTED:
             unanswered.append(f"a known answer ({_named(answer)}): {record.reason}")
         else:
@@ -115,9 +115,9 @@ def _records(cell: Cell, seed: int, given: Given) -> tuple[list[Record], tuple[s
 
 
 def _good_for(cell: Cell, seed: int, answer: Answer) -> tuple[str, ...]:
-    """Whose proof a known answer is: of all cells that give their runner the same task for it.
+    """Return the key of the cells that share the proof of a known answer: those with the same task for it.
 
-    The size of a message is none of that, as the answer brings its own.
+    The size of a message does not count, because the answer has its own.
     """
     settings = families.family(cell.family).settings
     task = cell.task("verify", seed, answer)
@@ -127,20 +127,20 @@ def _good_for(cell: Cell, seed: int, answer: Answer) -> tuple[str, ...]:
 
 
 def _named(answer: Answer) -> str:
-    """By what tells a known answer from the others of its choice: its settings, or else what it is the answer of."""
+    """Return the name of a known answer among those of its choice: its settings, or else its inputs."""
     if answer.setting:
         return ", ".join(f"{name} {value}" for name, value in answer.setting.items())
     return ", ".join(f"{name} {_short(value)}" for name, value in answer.inputs.items())
 
 
 def _checked(cell: Cell, made: Made, seed: int, ask: Ask) -> Record:
-    """What the system's libcrypto makes of a signature: `unsupported` where it cannot be asked."""
+    """Return the system libcrypto's verdict on a signature: `unsupported` if it cannot check it."""
     other = libraries.open_provider(f"{OTHER}:system")
     if isinstance(other, Broken):
         return failed(other.reason, Outcome.UNSUPPORTED)
     inputs = {"of": made.of, "expected_hex": made.signature_hex, "public_key_der_hex": made.public_key_der_hex}
     task = cell.task("verify", seed) | {"op": "verify", "provider": other.in_task, "inputs": inputs}
-    # Of its settings, those that a known answer asks for change what is right; the others are how the cell comes by it.
+    # Only settings that a known answer also has change the result; the others are the provider's own.
     meant = {name for answer in cell.choice.answers for name in answer.setting}
     task["setting"] = {name: value for name, value in task["setting"].items() if name in meant}
     return ask(other.runner, task, limit_s=PROOF_LIMIT_S)

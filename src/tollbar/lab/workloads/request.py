@@ -1,8 +1,7 @@
-"""The workload of requests: a server that is started for the trial, and the load client that asks it.
+"""Workload of requests: a server that is started for the trial, and its load client.
 
-In the general one a request stands for the operation of the family, which the embedded server performs by the same code
-as a runner. A family whose servers do something else of their own overrides what the server is asked for, and which
-kinds of client ask it.
+In the general one a request triggers the operation of the family, which the embedded server performs by the same code
+as a runner. A family with other servers overrides their configuration, and the kinds of client.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ from tollbar.lab.workloads.operation import OperationWorkload
 from tollbar.study import NOT_SETTINGS, Load, is_paced
 from tollbar.study.plan import Cell
 
-# Connections, a handful of them refused, of which one or two may have to run into a limit.
+# Connections, a handful of them refused, of which one or two may have to reach a limit.
 PROOF_LIMIT_S = 60.0
-# How long an answer may take before the server is said to have stalled.
+# Time after which a server without an answer counts as stalled.
 REQUEST_LIMIT_S = 10.0
-# A closed load needs so many requests a user, that users are not all in their first one.
+# A closed load has this number of requests for each user, so that users are not all in their first one.
 REQUESTS_A_USER = 2
-# Of an open load that keeps a server busy in part the load client waits for so many arrivals in a chunk, and before it
-# asks so many at once (`LEAST_PACED_REQUESTS` and `LEADING` of the engine).
+# In a chunk of a paced open load, the client waits for this number of arrivals, after that number at once
+# (`LEAST_PACED_REQUESTS` and `LEADING` of the engine).
 LEAST_PACED_REQUESTS, LEADING = 8, 4
 
 Client = dict[str, Any]
@@ -57,7 +56,7 @@ Client = dict[str, Any]
 
 
 class Target(Protocol):
-    """What a load needs to know of a server."""
+    """Interface of a server as a load needs it."""
 
     @property
     def address(self) -> str: ...
@@ -77,19 +76,19 @@ class Target(Protocol):
 
 
 class RequestWorkload(Workload):
-    """A request has the server perform the family's operation."""
+    """Request that makes the server perform the family's operation."""
 
     def serves(self, cell: Cell) -> bool:
-        """A cell without a server has nothing that could be asked."""
+        """Return whether the cell has a server, without which there are no requests."""
         return cell.server is not None
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """What the server is asked for; without a sandbox, to be shown. Raises NotStarted."""
+        """Return the request for the server; without a sandbox, for display. Raises NotStarted."""
         if cell.provider.kind not in found.server.performs:
             raise NotStarted(
                 Outcome.UNSUPPORTED, f"{found.server.title} does not perform operations of {cell.provider.kind}"
             )
-        # They are part of the server's configuration, and no lines of the contract.
+        # These are part of the server's configuration, not of the contract.
         operation = {
             name: value for name, value in cell.task("measure", seed).items() if name not in ("contract", "threads")
         }
@@ -102,27 +101,27 @@ class RequestWorkload(Workload):
         )
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
-        """The kinds of client that ask, with their shares; without a sandbox, to be shown."""
+        """Return the kinds of client with their shares; without a sandbox, for display."""
         return [{"share": 100, "tls": None}]
 
     def host(self, cell: Cell) -> str:
-        """What the server is called by those that ask it."""
+        """Return the server's host name for its clients."""
         return cell.server.host if isinstance(cell.server, Remote) else "localhost"
 
     def connection(self, cell: Cell) -> str:
-        """Unless the study says it: `new` for each operation, or each `user`'s own."""
+        """Return the default of the study: a `new` connection for each operation, or one for each `user`."""
         return "new" if cell.coordinates["op"] == "connect" else "user"
 
     def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
-        """How its users sign in; None: they do not. Without a sandbox, to be shown."""
+        """Return the sign-in of its users, or None; without a sandbox, for display."""
         return None
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """What is proved before there is a server: the operation, as it is everywhere, by known answers."""
+        """Return the proof without a server: the operation by known answers, as everywhere."""
         return OperationWorkload().prove(cell, seed, given)
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Has the server do what the cell says, and refuse what it should."""
+        """Return the proof that the server does what the cell demands, and refuses what it should."""
         alone = self.proven_alone(cell, seed, given)
         if alone.outcome is not Outcome.OK:
             return alone
@@ -147,10 +146,10 @@ class RequestWorkload(Workload):
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
-        """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
+        """Start a fresh server on `core`, and yield the work of its load client. Raises NotStarted."""
         cores = _cores(cell, core)
         if cores or isinstance(cell.server, Remote) or (sandbox is not None and sandbox.nodes):
-            # What has a core for each thread, or is on another machine, is there from the start.
+            # A server with a core for each thread, or on another machine, starts on its final cores.
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
             in_rounds, in_phase = _client_cores(cell, server, core)
@@ -163,7 +162,7 @@ class RequestWorkload(Workload):
                 paid_on=_paid_on(cell, server, core),
                 metrics=(*families.family(cell.family).metrics, *(NETWORK if _is_elsewhere(cell, server) else ())),
                 fewest=fewest_of(cell),
-                # A throughput phase is for users whose client is apart, and what has several cores leaves none.
+                # A throughput phase needs the client on a separate core, and several threads leave none.
                 settles=not cores,
                 phase_core=in_phase,
                 begins_on=begins_on,
@@ -176,7 +175,7 @@ class RequestWorkload(Workload):
             )
 
     def shown(self, cell: Cell, seed: int) -> Shown:
-        """The load client's task, and what the server would be configured with."""
+        """Return the load client's task, and the configuration of the server."""
         try:
             task = self._task(cell, "measure", seed, Remote("", "ADDRESS:PORT", {"web": 0}), None)
             return Shown(command(), task, self._configuration(cell, seed))
@@ -193,7 +192,7 @@ class RequestWorkload(Workload):
     def _server(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, begins_on: int | None = None
     ) -> Iterator[Target]:
-        """The server of a cell: started here, or one that is up already."""
+        """Yield the server of a cell: started here, or one that is already up."""
         if isinstance(cell.server, Remote):
             if (fault := cell.server.fault()) is not None:
                 raise NotStarted(Outcome.FAILED, fault)
@@ -213,7 +212,7 @@ class RequestWorkload(Workload):
             yield server
 
     def account_like(self, cell: Cell) -> str | None:
-        """The component whose account its client needs in root's lab; None: it has one of its own."""
+        """Return the component whose account its client needs in root's lab; None: the client has its own."""
         return None
 
     def _handed(
@@ -225,12 +224,12 @@ class RequestWorkload(Workload):
         if sandbox is None:
             return task, account
         if account is None and (own := sandbox.account_of("client")):
-            # Of a server of the user's own: what answers it may be anybody's.
+            # The server is the user's own, and its answers are not trusted.
             account = replace(own, groups=confined.seeing_groups())
         return handing.own_copies(sandbox, task, handing.client_folder(sandbox, account), account), account
 
     def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
-        """What the load client requests where, as how many users, and what it is to expect."""
+        """Return the load client's task: address, requests, number of users, and the expected answers."""
         assert cell.load is not None
         load, at = cell.load, cell.coordinates
         expected = None if load.expected_bytes is None else int(load.expected_bytes.format_map(dict(at)))
@@ -258,7 +257,7 @@ class RequestWorkload(Workload):
 
 
 def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
-    """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
+    """Return the one core that pays the cost; for a user's own server, if it is kept on one."""
     if not isinstance(cell.server, Remote):
         return core if server.components.keys() - server.nodes.keys() else None
     if core is None:
@@ -267,17 +266,18 @@ def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
 
 
 def _is_elsewhere(cell: Cell, server: Target) -> bool:
-    """Whether the load client asks another machine: what stands behind the frontend is not asked by it."""
+    """Return whether the load client sends its requests to another machine; services behind the frontend do not
+    count."""
     return isinstance(cell.server, Server) and cell.server.frontend.name in server.nodes
 
 
 def _paid_elsewhere(server: Target) -> tuple[tuple[str, ...], ...]:
-    """The commands of the probes of other machines' cores on which the cost is paid for, one for each core."""
+    """Return the commands of the probes of other machines' paying cores, one for each core."""
     return tuple({node.measured_on: node.probe for node in server.nodes.values()}.values())
 
 
 def _elsewhere(server: Target) -> list[dict[str, Any]]:
-    """The machines that the load client asks for accounts, and of which components."""
+    """Return the machines that the load client asks for accounts, with their components."""
     places: dict[str, dict[str, Any]] = {}
     for name, node in server.nodes.items():
         at = node.said["accounts"]
@@ -294,14 +294,14 @@ def _path(cell: Cell, load: Load) -> str:
 
 
 def _cores(cell: Cell, core: int | None) -> tuple[int, ...]:
-    """That of each thread of server and load, the measuring core `core` first; none where they are not asked for."""
+    """Return the core of each thread of server and load, the measuring core `core` first; empty without threads."""
     if "threads" not in cell.coordinates:
         return ()
     return machine.cores_for(cell.threads, max(machine.CORES) if core is None else core)
 
 
 def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
-    """How it is asked: of several threads each by as many users as one."""
+    """Return the shape of the load; each of several threads has as many users as a single one."""
     return {
         "shape": "open" if is_paced(at) else "closed",
         "users": load.users[0] if load.is_open else threads * int(at["users"]),
@@ -312,29 +312,29 @@ def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
 
 
 def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | None, int | None]:
-    """The load client's core in rounds, and in the throughput phase where that is another; `core` is the measuring
+    """Return the load client's core in rounds, and in the throughput phase if that differs; `core` is the measuring
     core.
 
-    A client on a core of its own has neighbours of its own. Whenever they slow it the server sleeps, and pays for
-    being woken across cores, which is no part of what a choice costs. On the server's core the server runs when the
-    client blocks, takes all that is pending, and hardly sleeps.
+    A client on another core has other neighbours. Whenever they slow it, the server sleeps and pays for being woken
+    across cores, which is not part of a choice's cost. On the server's core the server runs when the client blocks,
+    takes all that is pending, and hardly sleeps.
     """
     apart = machine.client_core(core)
     if isinstance(cell.server, Remote) or cell.coordinates.get("client") == "apart" or "web" in server.nodes:
-        # Where the user's own server runs is not the lab's to say; another machine's cores are not this client's.
+        # The lab does not control the cores of a user's own server, or those of another machine.
         return apart, None
     # None: there is one core for all.
     return core, None if core is None else apart
 
 
 def fewest_of(cell: Cell) -> int:
-    """How many requests a chunk must have, as far as users decide it."""
+    """Return the least number of requests of a chunk, as far as users determine it."""
     users = cell.coordinates.get("users")
     return REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1
 
 
 def settings_of(cell: Cell) -> dict[str, str | int]:
-    """The choice and the settings of a cell, as plain words and numbers."""
+    """Return the choice and the settings of a cell, as plain words and numbers."""
     settings = {name: value for name, value in cell.coordinates.items() if name not in NOT_SETTINGS}
     # Numbers of settings are whole.
     plain = {name: value if isinstance(value, str) else int(value) for name, value in settings.items()}
@@ -342,24 +342,24 @@ def settings_of(cell: Cell) -> dict[str, str | int]:
 
 
 def command() -> tuple[str, ...]:
-    """The load client."""
+    """Return the command of the load client."""
     return (str(engine()), "load")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestWork(Work):
-    """A server that is up, and the load client that asks it."""
+    """Server that is up, and its load client."""
 
     server: Target
 
     @property
     def fills_time(self) -> bool:
-        """Whether users ask as soon as they are answered; arrivals at a rate fill no time."""
+        """True if users ask as soon as they are answered; arrivals at a rate fill no time."""
         load = self.task["load"]
         return self.threads == 1 and load["shape"] != "open" and not load["think_s"]
 
     def least_s(self, operation_ns: float) -> float:
-        """Of an open load what is waited for is arrivals, and not the server."""
+        """Return the least duration of a chunk; for an open load, the time to wait for arrivals."""
         load, each_s = self.task["load"], operation_ns / 1e9
         if load["shape"] != "open":
             return Work.least_s(self, operation_ns)
@@ -369,17 +369,19 @@ class RequestWork(Work):
         return arrivals_s + LEADING * each_s
 
     def wall_ns(self, chunk: ChunkRecord) -> int:
-        """Elapsed nanoseconds; of several threads the time that their cores took for the chunk, without what the load
-        client had of it: the server's work, and what it waited."""
+        """Return elapsed nanoseconds; with several threads, their cores' time without the load client's part.
+
+        That is the server's work and its waits.
+        """
         threads = chunk.observed.threads
         return max(1, sum(one.wall_ns - one.cpu_ns for one in threads)) if threads else chunk.wall_ns
 
     def with_fault(self, record: Record) -> Record:
-        """The record of a load that failed, with what became of the server if it was that which ended."""
+        """Return the record of a load that failed, with the server's failure if it ended."""
         return _with_fault(record, self.server)
 
     def contradiction(self, chunk: ChunkRecord) -> str | None:
-        """Every answer was right, and every component was at work; or what was not so."""
+        """Return a contradiction in a chunk, such as a failed request or an idle component, or None."""
         seen = chunk.observed
         wrong = sum(seen.errors.values())
         if wrong:
@@ -389,11 +391,11 @@ class RequestWork(Work):
         return Work.contradiction(self, chunk)
 
     def lacks(self, last: Record) -> str | None:
-        """What the whole session was like."""
+        """Return what is missing in the last line, or None."""
         return "the load client says nothing of the load" if last.load is None else None
 
     def load(self, last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord | None:
-        """What was asked and answered; requests a second and response times in the throughput phase alone."""
+        """Return requests and answers; rates and response times only from the throughput phase."""
         return load_record(last, phase, chunks)
 
 
@@ -402,16 +404,16 @@ def _with_fault(record: Record, server: Target) -> Record:
         return record
     if (fault := server.fault(driver.NOTICED_S)) is not None:
         return record.model_copy(update={"reason": f"{fault}: {record.reason}"})
-    # One that still runs may have said why.
+    # A server that still runs may have logged the reason.
     complaint = server.complaint() if record.outcome is not Outcome.UNSUPPORTED else None
     return record.model_copy(update={"reason": f"{record.reason}; {complaint}"}) if complaint else record
 
 
 def load_record(last: Record | None, phase: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
-    """What a load client saw in its throughput phase; without one, what it asked in all chunks together.
+    """Return a load client's observations in its throughput phase, or without one the sums over all chunks.
 
-    Requests a second and response times are those of the throughput phase, or there are none: in chunks the client is
-    on the server's core.
+    Request rates and response times only come from the throughput phase, because in chunks the client is on the
+    server's core.
     """
     totals = last.load if last and last.load else Totals()
     records = [phase] if phase else chunks
@@ -435,7 +437,7 @@ _COUNTS = ("requests", "bytes_sent", "bytes_received", "connections", "handshake
 
 
 def _spent(total: ComponentRecord, name: str, observed: Sequence[Observed]) -> ComponentRecord:
-    """A component's account of these chunks, beside what is known of it for the whole session."""
+    """Return a component's account of these chunks, with its values for the whole session."""
     parts = [one.components[name] for one in observed if name in one.components]
     summed = {key: sum(getattr(part, key) for part in parts) for key in ("cpu_ns", "run_queue_wait_ns")}
     return total.model_copy(update=summed)

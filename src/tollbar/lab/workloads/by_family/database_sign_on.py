@@ -1,4 +1,4 @@
-"""The workload of signing in to a database: a connection for each operation, and the account of all its processes."""
+"""Workload of signing in to a database: a connection for each operation, with the CPU time of all its processes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tollbar.lab.workloads import Given, unproven
 from tollbar.lab.workloads.by_family import storage
 from tollbar.study.plan import Cell
 
-# A control group knows what ended processes used to a microsecond. So many cost 5 to 20 ms on a quiet machine, and up
-# to 60 on a busy one.
+# Sign-ons of a chunk with control groups, which know ended processes to a microsecond. They cost 5 to 20 ms on a quiet
+# machine, and up to 60 on a busy one.
 SIGN_ONS = 5
-# Without one, the process of a connection ends with it and is known to clock ticks of 10 ms: so many together cost so
-# much that these matter little, and the engine leaves a chunk out that costs the server less than 120 ms.
+# Without control groups, the process of a connection is known to clock ticks of 10 ms. This number costs enough to make
+# ticks negligible; the engine drops chunks that cost the server less than 120 ms.
 SIGN_ONS_BY_TICKS = 100
 
 
 def sign_ons() -> int:
-    """Return how many sign-ons a chunk has at least, each with a process of its own that ends."""
+    """Return the least number of sign-ons of a chunk, each with a process of its own that ends."""
     return SIGN_ONS if control_groups.usable() else SIGN_ONS_BY_TICKS
 
 
 class FamilyWorkload(storage.FamilyWorkload):
-    """A connection to a server, its user proved, one trivial statement answered, and the connection ended."""
+    """Connection to a server: authentication, one trivial statement, and the end."""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "postgresql": ("trust", "scram-sha-256", "password", "md5", "client-certificate"),
@@ -35,11 +35,11 @@ class FamilyWorkload(storage.FamilyWorkload):
     }
 
     def fewest(self, cell: Cell) -> int:
-        """So many at least: shorter chunks would not be exact."""
+        """Return the least number of operations; shorter chunks would not be exact."""
         return sign_ons()
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Has a user sign on, and everything tried that must be refused."""
+        """Return the proof of a sign-on, and of the refusals."""
         assert given.sandbox is not None, "databases need a sandbox"
         try:
             with self._database(cell, given.sandbox, None) as database:

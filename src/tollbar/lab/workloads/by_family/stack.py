@@ -1,4 +1,4 @@
-"""The workload of a whole request: one server that signs users in, speaks TLS, and has a table behind its page."""
+"""Workload of a whole request: one server that signs users in, speaks TLS, and reads a table for its page."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tollbar.lab.workloads.request import Client, RequestWorkload, Target, setti
 from tollbar.study.plan import Cell
 
 SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"
-# The server that has the table in its own process, and what stands behind the others.
+# Server with the table in its own process, and the application behind the others.
 EMBEDDED, APPLICATION = "embedded", "application"
-# The component that users ask, and the folder of SQLite's files in that of the server that has them.
+# Component that clients access, and the folder of SQLite files in the component that has them.
 FRONTEND, ROWS = "web", "rows"
-# Who encrypts a row's columns: the database's own build, or beside a server the application.
+# Provider of column encryption: the database's own build, or the application next to a server.
 ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
 
 
 class FamilyWorkload(RequestWorkload):
-    """A page for those who may see it, with a row of a table."""
+    """Page for authorised users, with a row of a table."""
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """As it will be measured, but for a time to live that a proof can wait for."""
+        """Return the proof as it will be measured, except for a shorter time to live that a proof can wait for."""
         name = f"{SIGN_IN}-time-to-live"
         if name not in cell.coordinates:
             return super().prove(cell, seed, given)
@@ -47,14 +47,14 @@ class FamilyWorkload(RequestWorkload):
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
-        """Each page needs all of the servers: one that is idle has not given what was asked for."""
-        # Where a process of the database ends with each page, it takes as many for an exact account as sign-ons do.
+        """Start the servers, all of which are needed for each page: an idle one fails the trial."""
+        # If a process of the database ends with each page, an exact account needs as many pages as sign-ons.
         pages = sign_ons() if "authentication" in cell.coordinates else 1
         with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
             yield replace(work, busy=tuple(work.components), fewest=max(pages, work.fewest))
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """The server as its transport asks for it, with the words of its sign-in and of its table."""
+        """Return the request of its transport, with the words of its sign-in and of its table."""
         transport, sign_in = _part(cell, TRANSPORT), _part(cell, SIGN_IN)
         asked = _requests(transport).request(transport, found, seed, sandbox)
         signed = _requests(sign_in).request(sign_in, found, seed, sandbox)
@@ -73,12 +73,12 @@ class FamilyWorkload(RequestWorkload):
         )
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
-        """Those of its transport."""
+        """Return the clients of its transport."""
         transport = _part(cell, TRANSPORT)
         return _requests(transport).clients(transport, sandbox)
 
     def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
-        """How its users sign in. Raises NotStarted where the server has not made its table."""
+        """Return the exchange of its sign-in. Raises NotStarted if the server has not made its table."""
         if sandbox is not None and _database(cell) is None:
             has_rows = server.work_dirs.get(APPLICATION) or server.work_dirs[FRONTEND]
             if not any((has_rows / ROWS).glob("*")):
@@ -87,18 +87,18 @@ class FamilyWorkload(RequestWorkload):
         return _requests(sign_in).exchange(sign_in, server, sandbox)
 
     def account_like(self, cell: Cell) -> str | None:
-        """As its sign-in needs it."""
+        """Return the account that its sign-in needs."""
         sign_in = _part(cell, SIGN_IN)
         return _requests(sign_in).account_like(sign_in)
 
     def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
-        """What its load client is to find of the rows as well."""
+        """Return the load client's task, including the rows to expect."""
         task = super()._task(cell, mode, seed, server, sandbox)
         rows = {"address": server.addresses.get(APPLICATION), "connection": cell.coordinates["connection"]}
         return {**task, "load": {**task["load"], "rows": rows}}
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """The table by itself: each wrong thing that its protection refuses, and the database's files searched."""
+        """Return the proof of the table alone: refused wrong inputs, and a search of the database's files."""
         return workloads.of(_part(cell, STORAGE)).prove(_part(cell, STORAGE), seed, given)
 
 
@@ -109,7 +109,7 @@ def _requests(cell: Cell) -> RequestWorkload:
 
 
 def _part(cell: Cell, name: str) -> Cell:
-    """The cell of one of the families that the whole is made of."""
+    """Return the cell of one of the families that this family combines."""
     whole = families.family(cell.family)
     assert isinstance(whole, MadeOf)
     member = whole.members[name]
@@ -132,7 +132,7 @@ def _part(cell: Cell, name: str) -> Cell:
 
 
 def _database(cell: Cell) -> Installed | None:
-    """What stands behind the server; None: the table is in the server itself. Raises NotStarted."""
+    """Return the database behind the server; None if the table is in the server itself. Raises NotStarted."""
     storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
     if storage.choice.name not in CHOICES[database]:
         raise NotStarted(Outcome.UNSUPPORTED, f"{database} has no {storage.choice.name}")
@@ -141,12 +141,13 @@ def _database(cell: Cell) -> Installed | None:
 
 
 def _application(found: Installed) -> Installed | None:
-    """What has the table behind a web server; None: the server has it itself. Raises NotStarted."""
+    """Return the application with the table behind a web server; None if the server has it itself. Raises
+    NotStarted."""
     return None if found.server.name == EMBEDDED else servers.service(APPLICATION)
 
 
 def _rows(cell: Cell, seed: int) -> dict[str, Any]:
-    """The table's own task; where it lies the server's template says."""
+    """Return the table's own task; the server's template adds its location."""
     storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
     task = {name: value for name, value in storage.task("measure", seed).items() if name != "contract"}
     server = None

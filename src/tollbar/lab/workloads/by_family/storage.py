@@ -1,4 +1,4 @@
-"""The workload of encrypted storage: a table in a database, and a client that writes and reads it with its keys."""
+"""Workload of encrypted storage: a table in a database, and a client that writes and reads it with its keys."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ from tollbar.lab.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.lab.workloads.request import settings_of
 from tollbar.study.plan import Cell
 
-# Some twenty rows are written and read a handful of times, of which the slowest take milliseconds each.
+# Some twenty rows are written and read a handful of times; the slowest take milliseconds each.
 PROOF_LIMIT_S = 60.0
-# A row costs more in a table of more rows, so that a chunk of inserts is of so many rows and not of so much time: some
-# milliseconds where nothing is encrypted, embedded or in a server. Where each waits for the disk, fewer.
+# Rows that a chunk of inserts has, instead of a duration, because a row costs more in a larger table: some milliseconds
+# without encryption, embedded or in a server. Fewer if each row waits for the disk.
 EMBEDDED_ROWS, SERVER_ROWS, FLUSHED_ROWS = 1000, 250, 50
-# What a server is silent for over one statement at most. The slowest searches decrypt each row of a table; and the lab
-# waits for a chunk no longer than 60 s, and could not say then who stood still.
+# Limit of a server's silence over one statement. The slowest searches decrypt each row of a table. It is below the
+# lab's limit of 60 s for a chunk, so that a failure names the server.
 ANSWER_LIMIT_S = 50.0
-# So many share a commit at least.
+# Least number of rows that share a commit.
 FEWEST = {"insert-and-read": 20}
-# What is searched for in the files: long enough that it is nowhere by chance.
+# Length of the text to search for in the files: too long to occur by chance.
 MARK_CHARACTERS = 24
-# Files are read in pieces of this, so that the lab holds no table.
+# Files are read in pieces of this size, so that the lab never holds a table.
 PIECE_BYTES = 1 << 20
-# In the engine's own process.
+# Databases in the engine's own process.
 EMBEDDED = ("sqlite", "sqlcipher")
 IN_APPLICATION = ("plaintext", "aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
-# What each database can be asked for.
+# Choices of each database.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "sqlite": IN_APPLICATION,
     "sqlcipher": (*IN_APPLICATION, "sqlcipher"),
     "postgresql": (*IN_APPLICATION, "pgp-pub-encrypt", "pgp-sym-encrypt", "encrypt-iv", "encrypt-iv-hmac"),
     "mariadb": (*IN_APPLICATION, "aes-encrypt", "table-encryption"),
 }
-# Of MariaDB, the one that the setting `log` is about.
+# MariaDB's log that the setting `log` is about.
 REDO_LOG = "data/ib_logfile*"
-# MariaDB asks for the name of the account at the other end of the socket, and of those here only the lab's has one: its
-# client is the lab's user, without the lab's rights.
+# MariaDB looks up the name of the account at the other end of the socket. Only the lab's account has a name, so its
+# client runs as the lab's user, without the lab's rights.
 BY_NAME = "unix-socket"
-# The user that the servers' files of configuration let in over their sockets.
+# User that the servers' configurations admit over their sockets.
 USER = "tollbar"
-# Where each server's socket is, in its directory (PostgreSQL takes the folder), and the database in it.
+# Path of each server's socket in its directory (PostgreSQL takes the folder), and the database's name.
 REACHED = {"postgresql": ("", "postgres"), "mariadb": ("private/mariadb.sock", "tollbar")}
 
-# What PostgreSQL 15 agrees on with a client that leaves it to the server: it has one curve, and OpenSSL's first suite.
+# PostgreSQL 15's own choice for a client without preferences: it has one curve, and OpenSSL's first suite.
 CERTIFICATE = "ecdsa-p256"
 OVER_TLS: Mapping[str, str | int] = {
     "choice": "tls-1.3",
@@ -77,16 +77,17 @@ UNMADE = tls.UnmadeCertificates(SHOWN / "certificates")
 
 
 class FamilyWorkload(Workload):
-    """Rows of a table with three columns that are to be kept secret."""
+    """Rows of a table with three secret columns."""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES
 
     def needs_sandbox(self, cell: Cell) -> bool:
-        """An embedded database has its files there."""
+        """Return True, because an embedded database has its files in the sandbox."""
         return True
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Has a few rows written and read, right and wrong, and searches the files of the database afterwards."""
+        """Return the proof: a few rows written and read, right and wrong, and a search of the database's files
+        afterwards."""
         assert given.sandbox is not None, "databases need a sandbox"
         mark = "".join(secrets.choice(string.ascii_letters) for _ in range(MARK_CHARACTERS))
         try:
@@ -101,7 +102,7 @@ class FamilyWorkload(Workload):
         accepted, refused = record.proof.accepted, record.proof.refused
         kept = families.family(cell.family).mitigations_of(cell.coordinates)["stolen-files"].degree is not Degree.NO
         if cell.coordinates.get("log") == "plain":
-            # It has what was written last, and the cell says so.
+            # The log contains the last writes, which the cell declares.
             in_log = [name for name in found_in if fnmatch(name, REDO_LOG)]
             accepted += (f"the plaintext, found in {', '.join(in_log)}",) if in_log else ()
             found_in = [name for name in found_in if name not in in_log]
@@ -109,7 +110,7 @@ class FamilyWorkload(Workload):
             reason = f"the plaintext is in the database's files: {', '.join(found_in)}"
             return unproven(cell, Outcome.FAILED, reason)
         if not found_in and not kept:
-            # Then the search would find nothing anywhere.
+            # If the plaintext is not found here, the search would find nothing anywhere.
             return unproven(cell, Outcome.FAILED, "the plaintext is in none of the database's files, where it must be")
         if found_in:
             accepted += (f"the plaintext, found in {', '.join(found_in)}",)
@@ -123,15 +124,15 @@ class FamilyWorkload(Workload):
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
-        """A fresh database, and the client that fills it before it is ready. Raises NotStarted."""
+        """Start a fresh database, and yield the client that fills it before it is ready. Raises NotStarted."""
         assert sandbox is not None, "databases need a sandbox"
         with self._database(cell, sandbox, core, begins_on) as database:
             task, account = self._handed(cell, "measure", seed, database, sandbox)
             yield StorageWork(
                 _command(),
                 task,
-                # A client in a loop waits for each answer. On a core of its own, both would sleep and be woken for
-                # every row, which costs more than the row, and twice as much in one moment as in the next.
+                # The client waits for each answer in a loop. On another core, both sides would sleep and wake for every
+                # row, which costs more than the row, and twice as much in one moment as in the next.
                 core,
                 account=account,
                 paid_on=core,
@@ -146,7 +147,7 @@ class FamilyWorkload(Workload):
             )
 
     def shown(self, cell: Cell, seed: int) -> Shown:
-        """The client's task, and what the server would be configured with."""
+        """Return the client's task, and the configuration of the server."""
         try:
             task = self._task(cell, "measure", seed, _Database(cell, Path("DIRECTORY"), None))
             return Shown(_command(), task, _configuration(cell))
@@ -154,11 +155,11 @@ class FamilyWorkload(Workload):
             return Shown(_command(), {"impossible": error.reason}, error.reason)
 
     def fewest(self, cell: Cell) -> int:
-        """Operations that a chunk has at least."""
+        """Return the least number of operations of a chunk."""
         return _rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1)
 
     def _proved(self, cell: Cell, seed: int, given: Given, database: _Database, **inputs: str) -> Record:
-        """What the engine proves of the cell in a database without a table."""
+        """Return the engine's proof of the cell in a database without a table."""
         assert given.sandbox is not None, "databases need a sandbox"
         task, account = self._handed(cell, "verify", seed, database, given.sandbox)
         task["inputs"] = {**task["inputs"], **inputs}
@@ -172,10 +173,10 @@ class FamilyWorkload(Workload):
     def _database(
         self, cell: Cell, sandbox: Sandbox, core: int | None, begins_on: int | None = None
     ) -> Iterator[_Database]:
-        """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
+        """Yield a database without a table. Raises NotStarted if it does not support the cell."""
         self._check(cell)
         if isinstance(cell.server, Server) and sandbox.nodes.keys() & {one.role for one in cell.server.components}:
-            # Its files and processes are looked at where the lab is.
+            # Its files and processes are examined on the lab's machine.
             reason = f"{cell.server.title} is measured by itself on the lab's own machine: leave --roles out"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
         if cell.server is None:
@@ -200,7 +201,7 @@ class FamilyWorkload(Workload):
             yield _Database(cell, server.work_dirs[cell.server.frontend.name], server, made, account=account)
 
     def _check(self, cell: Cell) -> None:
-        """Raises NotStarted where the database has no such choice or operation."""
+        """Raise NotStarted if the database does not have the choice or operation."""
         if isinstance(cell.server, Remote):
             reason = "a database is started for the measurement, and has no address before"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
@@ -227,13 +228,13 @@ class FamilyWorkload(Workload):
         return handing.own_copies(sandbox, task, folder, account), account
 
     def _task(self, cell: Cell, mode: str, seed: int, database: _Database) -> dict[str, Any]:
-        """The cell's task, and where its database is."""
+        """Return the cell's task, and the location of its database."""
         self._check(cell)
         return cell.task(mode, seed) | {"store": database.in_task}
 
 
 class _Database:
-    """A database for one trial: files in a directory, and where it is a server's, that server."""
+    """Database for one trial: files in a directory, and the server if there is one."""
 
     def __init__(
         self,
@@ -245,9 +246,9 @@ class _Database:
         account: Account | None = None,
     ) -> None:
         self.directory = directory
-        """Where all of its files are."""
+        """Directory of all of its files."""
         self.account = account
-        """Its client's, in root's lab."""
+        """Account of its client, in root's lab."""
         self.server = server
         self._frontend = cell.server.frontend.name if isinstance(cell.server, Server) else ""
         pooler = _pooler(cell)
@@ -259,16 +260,16 @@ class _Database:
 
     @property
     def components(self) -> Mapping[str, int]:
-        """The process at the root of each of the server's components."""
+        """Process at the root of each of the server's components."""
         return self.server.components if self.server else {}
 
     @property
     def in_task(self) -> dict[str, Any]:
-        """How the client's task names it."""
+        """Description of the database in the client's task."""
         return {"directory": str(self.directory), "server": self._reached(), "components": dict(self.components)}
 
     def close(self) -> None:
-        """Stops the server in its own way: what it still has to write is in its files then."""
+        """Stop the server in its own way, so that it writes all data to its files."""
         if self.server is not None:
             self.server.end()
 
@@ -295,7 +296,7 @@ class _Database:
         return {**reached, "address": address, **(self._secured() if self._channel == "tls" else {})}
 
     def _secured(self) -> dict[str, Any]:
-        """What a client is configured with over TLS, and a certificate that is not the server's."""
+        """Return the client's TLS configuration, and a certificate that is not the server's."""
         mutual = {"client-certificate": CERTIFICATE} if self._shows_certificate else {}
         (client,) = tls.clients(tls.Settings.read({**OVER_TLS, **mutual}), self._made)
         other = self._made.revocations(CERTIFICATE).revoked
@@ -305,8 +306,8 @@ class _Database:
 
 
 def _rows_a_chunk(cell: Cell) -> int | None:
-    """How many rows a chunk inserts; None where it inserts none."""
-    # What also reads does so in a table that has its rows.
+    """Return the number of rows that a chunk inserts; None if it inserts none."""
+    # An operation that also reads uses a table that already has its rows.
     if cell.coordinates["op"] != "insert":
         return None
     if cell.coordinates["durability"] == "flushed":
@@ -315,20 +316,20 @@ def _rows_a_chunk(cell: Cell) -> int | None:
 
 
 def _request(cell: Cell, found: Installed, made: Certificates) -> Request:
-    # The key of an encrypted table, for each start another; templates are shown without it.
+    # Key of an encrypted table, new for each start; templates are displayed without it.
     words: dict[str, Any] = {"table_key": secrets.token_hex(32)}
     shown: dict[str, Any] = {"table_key": "KEY"}
     if cell.coordinates.get("channel") == "tls":
         words["database_certificate"] = made.server(CERTIFICATE)
         shown["database_certificate"] = tls.UnmadeCertificates(made.directory).server(CERTIFICATE)
     pooler = _pooler(cell)
-    # Clients reach the pooler, and the database stands behind it.
+    # Clients connect to the pooler, with the database behind it.
     front, behind = (found, ()) if pooler is None else (servers.here(pooler), (found,))
     return Request(front, cell.provider, settings_of(cell), words=words, shown_words=shown, services=behind)
 
 
 def _pooler(cell: Cell) -> Server | None:
-    """What stands between the client and the database; None: nothing."""
+    """Return the pooler between the client and the database, or None."""
     return servers.services().get(str(cell.coordinates.get("pooler")))
 
 
@@ -351,12 +352,12 @@ def _with_fault(record: Record, database: _Database) -> Record:
 
 
 def _files_with(directory: Path, mark: bytes) -> list[str]:
-    """The files below a directory in which these bytes are, by their paths in it."""
+    """Return the files below a directory that contain these bytes, by their relative paths."""
     return [str(path.relative_to(directory)) for path in sorted(directory.rglob("*")) if _has(path, mark)]
 
 
 def _has(path: Path, mark: bytes) -> bool:
-    # A socket of a server that has just stopped may still be there; and a link may lead out of the directory.
+    # A socket of a stopped server may remain, and a link may lead out of the directory.
     if not stat.S_ISREG(path.lstat().st_mode):
         return False
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
@@ -370,10 +371,10 @@ def _has(path: Path, mark: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageWork(Work):
-    """A database that is up, and the client that works with it."""
+    """Database that is up, and its client."""
 
     database: _Database
 
     def with_fault(self, record: Record) -> Record:
-        """The record of a client that failed, with what became of the server if it was that which ended."""
+        """Return the record of a client that failed, with the server's failure if it ended."""
         return _with_fault(record, self.database)

@@ -1,4 +1,4 @@
-"""The workload of TLS: the server speaks it as the cell says, or plainly, and the clients hold it to that."""
+"""Workload of TLS: the server speaks it as the cell demands, or plainly, and the clients verify that."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tollbar.study.plan import Cell
 
 
 class FamilyWorkload(RequestWorkload):
-    """A request, over TLS or in clear."""
+    """Request over TLS or in clear."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """A server with the cell's certificates, key exchange, cipher and resumption."""
+        """Return the request for a server with the cell's certificates, key exchange, cipher and resumption."""
         if sandbox is not None:
             return tls.request(sandbox, found, cell.provider, settings_of(cell))
         try:
@@ -28,7 +28,7 @@ class FamilyWorkload(RequestWorkload):
             raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
-        """Old and new clients, resuming and not, which hold the server to one exact certificate."""
+        """Return the kinds of client, old and new, resuming and not, which require one exact certificate."""
         if isinstance(cell.server, Remote):
             resumes = cell.coordinates.get("resumption", "none") != "none"
             return [{"share": 100, "tls": client_of(cell.server, cell.choice.name, resumes=resumes)}]
@@ -39,10 +39,11 @@ class FamilyWorkload(RequestWorkload):
             raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
         for kind in kinds:
             if kind["tls"]:
-                # Where rustls cannot speak it: the newest libssl here costs the client a third less than the system's.
+                # For what rustls does not support: the newest libssl here costs the client a third less than the
+                # system's.
                 kind["tls"]["libcrypto"] = libraries.libcryptos().get("psycopg")
         return kinds
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Nothing: without a server and its client there is no TLS."""
+        """Return an empty proof: without a server and its client there is no TLS."""
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())

@@ -1,4 +1,4 @@
-"""The workload of TLS by default: one client, by its own library's defaults, asks servers that differ in theirs."""
+"""Workload of TLS by default: one client with its own library's defaults, and servers with different ones."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from tollbar.lab.workloads.request import Client, settings_of
 from tollbar.study.plan import Cell
 
 HELD = {"choice": "tls-1.3", "key-exchange": "x25519", "cipher": "aes-256-gcm"}
-# What a client negotiates on this libssl by itself is what clients of today do; on the server's own, two upgrades would
-# be measured as one.
+# This libssl's defaults represent current clients; with the server's own library, two upgrades would be measured as
+# one.
 CLIENT = "psycopg"
 
 
 class FamilyWorkload(Tls):
-    """A connection, by default or held to one version, key exchange and cipher on both sides."""
+    """Connection by default, or with version, key exchange and cipher fixed on both sides."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """A server with the cell's certificate."""
+        """Return the request for a server with the cell's certificate."""
         if sandbox is None:
             return tls.shown_request(found, cell.provider, _settings(cell))
         return tls.request(sandbox, found, cell.provider, _settings(cell))
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
-        """One, which is the same whatever the server runs on."""
+        """Return one kind of client, independent of the server's library."""
         made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
         kinds = tls.clients(tls.Settings.read(_settings(cell)), made)
         by_itself: dict[str, Any] = {"library": "libssl", "libcrypto": libraries.libcryptos().get(CLIENT)}
         for kind in kinds:
             if kind["tls"]:
-                # It takes any signature; which certificate is shown is held to by its bytes.
+                # The client accepts any signature; the certificate is checked by its bytes.
                 kind["tls"] |= {**by_itself, "signer": None}
         return kinds
 
 
 def _settings(cell: Cell) -> Mapping[str, str | int]:
-    """The cell's, as settings of TLS: sessions are the server's own in both."""
+    """Return the cell's TLS settings; resumption is left to the server in both choices."""
     settings = settings_of(cell)
     agreed = {"by-default": dict.fromkeys(HELD, BY_DEFAULT), "held": HELD}.get(cell.choice.name, {})
     return {

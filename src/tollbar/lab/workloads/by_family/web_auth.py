@@ -1,4 +1,4 @@
-"""The workload of signing in: a server that protects its page, and users who prove who they are."""
+"""Workload of signing in: a server that protects its page, and users who authenticate."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from tollbar.lab.workloads.request import Client, RequestWorkload, Target, setti
 from tollbar.study.plan import Cell
 
 Plain = Mapping[str, str | int]
-# TLS as it is spoken today, where it is spoken at all.
+# Current TLS, for cells that use TLS.
 OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519"}
-# The server looks whether the client's certificate was revoked: an account that is closed has to stay outside.
+# The server checks the client's certificate for revocation, so that a closed account stays outside.
 MUTUAL = {"client-certificate": "ecdsa-p256", "revocation": "list"}
 IN_CLEAR = {"choice": tls.PLAINTEXT}
-# Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many. As many
-# of each, because users who come back find more in a server's caches than users who do not. Only the members of 700
-# groups are ten: a directory takes long to make each.
+# Accounts of a directory by the number of their groups: first index and count. Counts are equal, because users who come
+# back find more in a server's caches. Only the members of 700 groups are ten, because a directory takes long to make
+# each.
 MEMBERS = {100: (0, 250), 50: (250, 250), 700: (500, 10), 0: (510, 250)}
-# A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
+# Users of a cache, which only saves work for those who come back: few enough that each has asked before the
+# measurement.
 RETURNING = 4
-# Choices with a form, and the servers whose form comes with a token against logins that another site forges.
+# Choices with a form, and the servers whose form has a token against cross-site request forgery.
 FORMS = ("form", "session-cookie")
 GIVES_TOKENS = ("embedded",)
-# Where a password is looked up, for a choice that leaves nothing to choose there.
+# Store of passwords for a choice that has no setting for it.
 LOOKED_UP = {"session-cookie": "sql"}
 
 
@@ -46,15 +47,16 @@ def _sqlite(settings: Plain, accounts: Accounts) -> dict[str, Any]:
 
 
 def _postgresql(settings: Plain, accounts: Accounts) -> dict[str, Any]:
-    """The server's password is in a file, which its client library reads."""
+    """Return the store with the file of the server's password, which its client library reads."""
     return {"store": {"sql": str(accounts.web_password)}, "tables": str(accounts.postgresql(_stored(settings)))}
 
 
 def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
-    """Where it is, templates read of what was started before; over TLS, the library that makes its name known."""
+    """Return the directory's store: templates find its address themselves; over TLS, it has the library for its
+    name."""
     if (settings["store"], settings["directory"]) != ("ldaps", "samba"):
         return {"store": {}}
-    # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
+    # The system's resolver does not know the name in Samba's certificate, and this library finds it in a file.
     found = prepared.names_library()
     if found is None:
         reason = "not available here: libnss_wrapper, for the name in Samba's certificate, is not installed"
@@ -62,7 +64,7 @@ def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     return {"store": {"names": found}}
 
 
-# What each server can look passwords up in, and what its templates are told of that.
+# Password stores of each server, and the functions that make the words of its templates.
 STORES: Mapping[str, Mapping[str, Callable[[Plain, Accounts], dict[str, Any]]]] = {
     "embedded": {"sql": _sqlite, "file": _file},
     "httpd": {"sql": _postgresql, "file": _file, "ldap": _directory, "ldaps": _directory},
@@ -93,7 +95,7 @@ def _client_certificate(settings: Plain, accounts: Accounts) -> tuple[dict[str, 
     return {}, {}
 
 
-# Schemes without a password, which the embedded server alone has: what the server is told, and what its users.
+# Schemes without a password, which only the embedded server has: words for the server, and for its users.
 WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any], dict[str, Any]]]] = {
     "jwt": _jwt,
     "opaque-token": _opaque_token,
@@ -101,13 +103,12 @@ WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any],
     "hmac": _hmac,
     "client-certificate": _client_certificate,
 }
-# Where a server of a choice keeps what it knows credentials by, so that a proof may revoke one there.
+# Stores in which a server of a choice keeps its credentials, so that a proof may revoke one.
 OWN_STORES = {"basic": "accounts.sqlite", "api-key": "accounts.sqlite", "opaque-token": "held.sqlite"}
-# The time to live with which a proof waits until it is over; longer where a token runs out within it.
+# Seconds to live in proofs, which wait for the end of them; longer if a token expires within them.
 PROVEN_S = {"jwt": 10}
 PROVEN_OTHERWISE_S = 2
-# By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
-# and the encryption of its tickets.
+# Host names of the web server and its keys, by account, trust for delegation, and encryption of its tickets.
 HOSTS = {
     ("machine", "no", "aes-256"): "web1",
     ("service", "no", "aes-256"): "web2",
@@ -117,21 +118,21 @@ HOSTS = {
 }
 REALM = "tollbar.test"
 NT_DOMAIN = "TOLLBAR"
-# What stands for that between the directory and the server.
+# Services that check sign-ins between the directory and the server.
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
-# The servers that may have a password checked by another, and are told whether to.
+# Servers that can delegate the password check, and are told whether to.
 ASK_ANOTHER = ("nginx",)
-# The server that a service is the same server as.
+# Server that a service is an instance of.
 SAME_AS = {"authenticator": "httpd"}
-# A ticket takes the directory milliseconds, so those of requests are of so many users.
+# A ticket takes the directory milliseconds, so requests use the tickets of this number of users.
 TICKETS = 50
 
 
 class FamilyWorkload(RequestWorkload):
-    """A request for a page that not all may see."""
+    """Request for a page that not all may see."""
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """As it will be measured, but for a time to live that a proof can wait for."""
+        """Return the proof as it will be measured, except for a shorter time to live that a proof can wait for."""
         if "time-to-live" not in cell.coordinates:
             return super().prove(cell, seed, given)
         time_to_live_s = PROVEN_S.get(cell.choice.name, PROVEN_OTHERWISE_S)
@@ -139,7 +140,7 @@ class FamilyWorkload(RequestWorkload):
         return replace(super().prove(tried, seed, given), cell=cell.key)
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """A server that asks who is there, as the cell says."""
+        """Return the request for a server that authenticates its clients as the cell demands."""
         settings = settings_of(cell)
         transport = _transport(settings)
         if sandbox is None:
@@ -156,7 +157,7 @@ class FamilyWorkload(RequestWorkload):
         )
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
-        """One kind, over TLS or in clear."""
+        """Return one kind of client, over TLS or in clear."""
         made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
         kinds = tls.clients(tls.Settings.read(_transport(settings_of(cell))), made)
         for kind in kinds:
@@ -165,16 +166,16 @@ class FamilyWorkload(RequestWorkload):
         return kinds
 
     def host(self, cell: Cell) -> str:
-        """The name that the web server's key is for, where it has one."""
+        """Return the name of the web server's key, if it has one."""
         settings = settings_of(cell)
         return _host(settings) if _negotiates(settings) else super().host(cell)
 
     def connection(self, cell: Cell) -> str:
-        """A user that signs on has not been there before."""
+        """Return `new` for a sign-on, because its user has not been there before."""
         return "new" if cell.coordinates["op"] == "sign-on" else super().connection(cell)
 
     def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
-        """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""
+        """Return the scheme and accounts of its users. Raises NotStarted if there are no such accounts."""
         settings = settings_of(cell)
         if cell.choice.name == "anonymous":
             return None
@@ -189,7 +190,7 @@ class FamilyWorkload(RequestWorkload):
             if cell.choice.name in WITHOUT_PASSWORD:
                 _, told = WITHOUT_PASSWORD[cell.choice.name](settings, made)
             if stored and _is_remembered(settings):
-                # More come than have a dear hash of their own: each is another credential all the same.
+                # More users come than have an expensive hash of their own; each is still another credential.
                 passwords = made.passwords_of(stored)
             elif stored:
                 count = made.usable(stored)
@@ -197,22 +198,22 @@ class FamilyWorkload(RequestWorkload):
         if cell.choice.name in FORMS and isinstance(cell.server, Server) and cell.server.name in GIVES_TOKENS:
             told = {**told, "token": True}
         cache = {**_cache(settings), "hit_percent": settings["hit-share"]} if _is_remembered(settings) else None
-        # On another machine it is out of the proof's reach, which says that this was not tried.
+        # A store on another machine is out of the proof's reach, and the proof reports that as not tested.
         if (store := _own_store(cell)) and "web" not in server.nodes:
             told = {**told, "store": str(server.work_dirs.get("web", SHOWN / "web") / store)}
         return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, "cache": cache, **told}
 
     def account_like(self, cell: Cell) -> str | None:
-        """The server's, where a proof revokes a credential in the store that the server has in its directory."""
+        """Return the server's component if a proof revokes a credential in the store of the server's directory."""
         return "web" if _own_store(cell) else None
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Nothing: without a server and its users there is no sign-in."""
+        """Return an empty proof: without a server and its users there is no sign-in."""
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())
 
 
 def _own_store(cell: Cell) -> str | None:
-    """The file in the server's directory by which it knows credentials, so that a proof may revoke one there."""
+    """Return the file in the server's directory with its credentials, so that a proof may revoke one."""
     settings = settings_of(cell)
     store = OWN_STORES.get(cell.choice.name) if "verified" in settings else None
     return store if settings.get("store") != "file" else None
@@ -228,7 +229,7 @@ def _is_remembered(settings: Plain) -> bool:
 
 
 def _cache(settings: Plain) -> dict[str, Any]:
-    """What a server is told, and what its clients know of it."""
+    """Return the parameters of a credential cache, for a server and its clients."""
     return {"time_to_live_s": settings["time-to-live"], "entries": settings["cache-entries"]}
 
 
@@ -237,13 +238,13 @@ def _count(settings: Plain) -> int:
 
 
 def _accounts(settings: Plain, sandbox: Sandbox | None) -> Accounts:
-    """Those that are made for the run; without a sandbox, to be shown."""
+    """Return the accounts of the run, or without a sandbox accounts for display."""
     count = _count(settings)
     return accounts_of(sandbox, count) if sandbox else UnmadeAccounts(SHOWN / f"accounts-{count}", count)
 
 
 def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
-    """Those that were made with the directory, which has their keys: the members of so many groups."""
+    """Return the directory's own accounts, whose keys it has: the members of the cell's number of groups."""
     first, most = MEMBERS[int(settings["groups"])]
     count = _count(settings)
     if count <= first:
@@ -251,18 +252,18 @@ def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
         raise NotStarted(Outcome.UNSUPPORTED, reason)
     if settings.get("directory-cache") == "on":
         most = RETURNING
-    # One that is only shown is nowhere.
+    # A directory that is only displayed has no path.
     given = server.given.get("directory", SHOWN / "directory-given")
     return {"file": str(given / "accounts.tsv"), "first": first, "count": min(count - first, most)}
 
 
 def _negotiates(settings: Plain) -> bool:
-    """Whether it is the directory that says who asks."""
+    """Return whether the directory authenticates the clients."""
     return settings["choice"] in ("kerberos", "ntlm")
 
 
 def _host(settings: Plain) -> str:
-    """The web server's name. Raises NotStarted where the directories have no such account."""
+    """Return the web server's name. Raises NotStarted if the directories have no such account."""
     identity, delegation = str(settings.get("identity", "machine")), str(settings.get("delegation", "no"))
     encryption = str(settings.get("encryption", "aes-256"))
     name = HOSTS.get((identity, delegation, encryption))
@@ -274,7 +275,7 @@ def _host(settings: Plain) -> str:
 
 
 def _negotiated(settings: Plain) -> dict[str, Any]:
-    """What a server is told of Kerberos or NTLM. Raises NotStarted where the directories lack its account."""
+    """Return the server's words for Kerberos or NTLM. Raises NotStarted if the directories do not have its account."""
     return {
         "scheme": settings["choice"],
         "runs": settings.get("runs", "in-server"),
@@ -285,7 +286,7 @@ def _negotiated(settings: Plain) -> dict[str, Any]:
 
 
 def _negotiation(settings: Plain, operation: str, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
-    """How users get tickets and answer challenges."""
+    """Return the client's words for tickets and challenges."""
     accounts, host = _of_directory(settings, server), _host(settings)
     common = {"scheme": settings["choice"], "operation": operation, "accounts": accounts, "service": f"HTTP@{host}"}
     if settings["choice"] == "ntlm":
@@ -299,38 +300,38 @@ def _negotiation(settings: Plain, operation: str, server: Target, sandbox: Sandb
     return {
         **common,
         "krb5_config": str(given / "krb5.conf"),
-        # A user has a ticket for hours, and fetching those of all would take most of each trial's time.
+        # A ticket is valid for hours, and fetching those of all users would take most of each trial's time.
         "tickets": str(own / f"tickets-{given.name}"),
-        # Any other one that the directory knows.
+        # Any other name that the directory knows.
         "another_service": "HTTP@" + next(f"{name}.{REALM}" for name in HOSTS.values() if not host.startswith(name)),
         "persistence": settings["persistence"],
         "delegate": settings["delegation"] == "yes",
         "mechanism": settings["mechanism"],
-        # What is measured is the server.
+        # Tickets are fetched ahead, because only the server is measured.
         "ahead": asks_often and settings["persistence"] == "request",
     }
 
 
 def _stored(settings: Plain) -> str:
-    """What the server keeps of a password, where it is not a directory's to keep."""
+    """Return the stored form of a password, if the server and not a directory keeps it."""
     if settings["choice"] == "digest":
         return f"digest-{settings['digest-algorithm']}"
     return str(settings.get("verifier", settings.get("password-hash", "")))
 
 
 def _of_scheme(settings: Plain) -> dict[str, Any]:
-    """What a scheme has of its own on both sides."""
+    """Return the scheme's own parameters for both sides."""
     return {"algorithm": settings["digest-algorithm"]} if settings["choice"] == "digest" else {}
 
 
 def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, Any]:
-    """What templates are told: `sign_in`, and what services are made of. Nothing of it is secret; files have that.
+    """Return the templates' words: `sign_in`, and those of services. They contain no secrets; files do.
 
-    Raises NotStarted where the server cannot do it.
+    Raises NotStarted if the server does not support the cell.
     """
     if settings["choice"] == "anonymous":
         return {"sign_in": None}
-    # What these cannot do, the family says.
+    # The family reports unsupported combinations of these servers itself.
     if found.server.name not in STORES:
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.server.title} is told of no sign-in")
     if _negotiates(settings):
@@ -340,7 +341,7 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
         return {"sign_in": {"scheme": settings["choice"], **told, **_remembered(settings)}}
     runs = str(settings.get("runs", "in-server"))
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
-    # Another server's words where that is asked.
+    # If another server checks the password, its words are used.
     told = STORES[SAME_AS.get(CHECKED_BY.get(runs, ""), found.server.name)][store](settings, accounts)
     sign_in = {
         "scheme": settings["choice"],
@@ -360,7 +361,7 @@ def _remembered(settings: Plain) -> dict[str, Any]:
 
 
 def _services(settings: Plain, words: Mapping[str, Any]) -> tuple[Installed, ...]:
-    """What has to stand behind the server. Raises NotStarted where it is not available here."""
+    """Return the services that the server needs. Raises NotStarted if one is not available here."""
     database = "postgresql-accounts" if "tables" in words else None
     names = (settings.get("directory"), database, CHECKED_BY.get(str(settings.get("runs"))))
     return tuple(servers.service(str(name)) for name in names if name)
