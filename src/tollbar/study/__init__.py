@@ -1,8 +1,9 @@
-"""A study: one question, the choices that answer it, what varies, and what was published before.
+"""Studies: one question, the choices that answer it, the varied coordinates, and earlier publications.
 
 A study is a TOML file. It becomes a frozen `Study` here, once, and nothing after this checks it again.
-Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` is what
-the published comparisons are tried by.
+
+Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` reproduces
+the published comparisons.
 """
 
 from __future__ import annotations
@@ -79,14 +80,14 @@ __all__ = [
 
 
 MOST_NAME_BYTES = 200
-"""Limit of a study's name: of the 255 of a file's name, the directory of a run has some for the time."""
+"""Limit of a study's name: a file's name has 255 bytes, and the directory of a run needs some for the time."""
 
 AS_PUBLISHED = "sources"
-"""The set that tries the published comparisons as they were run: of each study the cells that claims are about."""
+"""Set that reproduces the published comparisons: the cells of each study that claims are about."""
 
 
 def load(names: Sequence[str]) -> tuple[Study, ...]:
-    """The studies of these names, sets, files or folders, in that order.
+    """Return the studies of these names, sets, files or folders, in that order.
 
     A member of a set is called by its own name, or by the set's and its own: `tls-today/tls-post-quantum`. Raises
     TollbarError before anything starts.
@@ -95,7 +96,7 @@ def load(names: Sequence[str]) -> tuple[Study, ...]:
 
 
 def shipped() -> Mapping[str, tuple[Traversable, ...]]:
-    """The studies that come with Tollbar: a name, and the one file or the set of files behind it."""
+    """Return the shipped studies: each name with its one file, or the files of its set."""
     root = files(__name__) / "studies"
     found: dict[str, tuple[Traversable, ...]] = {}
     for path in sorted(root.iterdir(), key=lambda p: p.name):
@@ -109,9 +110,9 @@ def shipped() -> Mapping[str, tuple[Traversable, ...]]:
 
 
 def members() -> Mapping[str, tuple[Traversable, ...]]:
-    """The studies of the sets that come with Tollbar: by the set's name and their own, and by their own alone.
+    """Return the studies in shipped sets, by the set's name and their own, and by their own alone.
 
-    Several sets may have one of a name; a study that is in no set has it before them.
+    Several sets may have a member of the same name; a study outside of sets takes precedence.
     """
     found: dict[str, tuple[Traversable, ...]] = {}
     known = shipped()
@@ -124,7 +125,7 @@ def members() -> Mapping[str, tuple[Traversable, ...]]:
 
 
 def is_named(name: str) -> bool:
-    """Whether `load` takes this for studies: a name that ships, or a file or folder."""
+    """Return whether `load` accepts this name: a shipped one, or a file or folder."""
     known = (AS_PUBLISHED, *shipped(), *members())
     return name in known or Path(name).suffix == ".toml" or is_folder(Path(name))
 
@@ -159,7 +160,7 @@ def _load_one(name: str) -> Iterator[Study]:
         yield _read(Path(name), name)
     else:
         of_sets = [one for one in within if ("/" in one) == ("/" in name)]
-        # All of them are too many to be listed.
+        # A list of all members would be too long.
         raise TollbarError(
             f"no such study: `{name}`",
             hint=nearest(name, [AS_PUBLISHED, *known, *of_sets])

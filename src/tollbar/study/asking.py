@@ -1,7 +1,7 @@
-"""A question without a file: words of a command line become the text of an ordinary study.
+"""Questions without a file: words of a command line become the text of an ordinary study.
 
-A word without `=` is a choice, one with `=` a coordinate and its values. What is made is TOML, which is then read as
-any other study is: a question and the file that it is saved to cannot differ.
+A word without `=` is a choice, one with `=` a coordinate and its values. The result is TOML, which is read like any
+other study, so that a question and its saved file cannot differ.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from tollbar.study.words import (
 )
 
 ASKED = "ask"
-"""What a study is called that was asked for without a file."""
+"""Name of a study that was asked for without a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A study as text, and how its words were understood."""
+    """A study as text, and the interpretation of its words."""
 
     tables: Mapping[str, Mapping[str, object]]
-    """The study's, by their titles; "" has the keys that stand before all tables."""
+    """Tables of the study, by their titles; "" has the keys before all tables."""
     echo: Mapping[str, str]
-    """Each coordinate with its values, as a person reads them; sizes that no binary unit divides in bytes."""
+    """Each coordinate with its values, for people; sizes that no binary unit divides in bytes."""
     leave_out: Sequence[Mapping[str, object]] = ()
     measure: Mapping[str, object] = field(default_factory=dict)
-    """How it is measured, beside the number of blocks."""
+    """Measuring parameters, except the number of blocks."""
 
     def text(self, blocks: int = DEFAULT_MEASURE.blocks) -> str:
-        """The study, to be measured in so many blocks."""
+        """Return the study's text with this number of blocks."""
         return wire.text_of({**self.tables, "leave-out": self.leave_out, "measure": {**self.measure, "blocks": blocks}})
 
 
 def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
-    """The question that these words ask. Raises TollbarError that says what a word is, where it is not of its kind."""
+    """Return the question of these words. Raises TollbarError that says what a misplaced word is."""
     family = _family(family_name, words)
     choices = choices_of(family, [word for word in words if "=" not in word])
     varied = coordinates_of(family, [word for word in words if "=" in word])
@@ -59,14 +59,14 @@ def of_words(family_name: str, words: Sequence[str], against: str | None = None)
 
 
 def offering(family: Family, choice: str, specs: Sequence[str]) -> str | None:
-    """The first of these providers that performs a choice by itself; None where none says that it does."""
+    """Return the first of these providers that performs a choice by itself; None if none reports that."""
     algorithm = str(family.choices[choice].setting.get("algorithm", choice))
     found = (one.spec for one in libraries.resolve(specs) if algorithm in _offers(one, family.name))
     return next(found, None)
 
 
 def performing(family: Family, cell: Mapping[str, Value]) -> Sequence[str]:
-    """What could perform a cell that has its choice and its server, in the order in which a question takes it."""
+    """Return the specs of providers that could perform a cell with its choice and server, preferred first."""
     kinds = servers.all_servers()[str(cell["server"])].runs_on if "server" in cell else ()
     if family.servers:
         return kinds
@@ -90,7 +90,7 @@ def _family(name: str, words: Sequence[str]) -> Family:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked, and what it leaves open."""
+    """The requested choices and coordinates, completed by defaults."""
 
     family: Family
     choices: Sequence[str]
@@ -108,7 +108,7 @@ class _Asked:
         in_vary = ("op", "threads")
         vary = {name: values for name, values in self.varied.items() if name not in NOT_SETTINGS or name in in_vary}
         if self._is_served and "op" not in vary:
-            # One operation answers a question in one line; the others are asked for by name.
+            # One operation answers a question in one line; the others are requested by name.
             vary = {"op": self.family.operations[:1], **vary}
         tables: dict[str, Mapping[str, object]] = {
             "": {
@@ -129,7 +129,7 @@ class _Asked:
 
     @property
     def _is_served(self) -> bool:
-        """Whether only servers perform this family."""
+        """True if only servers perform this family."""
         return bool(self.family.servers)
 
     def _servers(self) -> list[Value]:
@@ -145,7 +145,7 @@ class _Asked:
         return found
 
     def _baseline(self) -> dict[str, Value]:
-        """What all else is compared with: as was said; of several choices the first; of one, what varies first."""
+        """Return the baseline: as given; of several choices the first; of one, the first varied coordinate."""
         if self.against is not None:
             if "=" not in self.against:
                 return self._with_parameters(choice_of(self.family, self.against))
@@ -173,7 +173,7 @@ class _Asked:
         return {"choice": self.family.null.name}
 
     def _with_parameters(self, choice: str) -> dict[str, Value]:
-        """The choice, with the first of several values that were said for a parameter of its own."""
+        """Return the choice, with the first of several given values of its own parameters."""
         own = {
             name: values[0]
             for name, values in self.varied.items()
@@ -184,11 +184,11 @@ class _Asked:
         return {"choice": choice, **own}
 
     def _meant(self, choices: Sequence[str]) -> list[str]:
-        """The choices that these words and patterns stand for."""
+        """Return the choices that these words and patterns match."""
         return [name for name in self.family.choices if any(is_like(name, word) for word in choices)]
 
     def _means_something(self, name: str, others: Mapping[str, Value]) -> bool:
-        """Whether a setting applies where these others have such values, as far as they decide it."""
+        """Return whether a setting applies with these values of others, as far as they decide it."""
         setting = self.family.settings[name]
         only = {other: patterns for other, patterns in setting.only.items() if other in others}
         return setting.applies(others, only=only)
@@ -198,7 +198,7 @@ class _Asked:
         return setting is not None and not setting.is_size
 
     def _providers(self, choices: Sequence[str], server_names: Sequence[Value]) -> list[Value]:
-        """Those that were named; else the first that performs every choice, or the first for each of them."""
+        """Return the named providers; else the first that performs every choice, or the first for each of them."""
         if "provider" in self.varied:
             return [normal(str(value)) for value in self.varied["provider"]]
         runs_on = [servers.all_servers()[str(name)].runs_on for name in server_names]
@@ -207,7 +207,7 @@ class _Asked:
         wanted = {name for name in self._meant(choices) if name != self.family.null.name}
         kinds = {kind for some in runs_on for kind in some}
         found = (one for one in _tried(self.family) if not kinds or one.kind in kinds)
-        # What differs in its parameters alone is offered under one name.
+        # Choices that differ only in parameters are offered under one algorithm's name.
         wanted = {str(self.family.choices[name].setting.get("algorithm", name)) for name in wanted}
         lacking, taken = set(wanted), dict[Value, None]()
         for one in found:
@@ -217,7 +217,7 @@ class _Asked:
             if lacking & offered:
                 taken[one.spec] = None
                 lacking -= offered
-        # None has them all: each choice where it is first found.
+        # No provider has them all, so each choice gets the first that has it.
         return [*taken] or [*self.family.providers]
 
     def _load(self) -> dict[str, object]:
@@ -235,7 +235,7 @@ class _Asked:
         return load
 
     def _words(self, choices: Sequence[str], baseline: Mapping[str, Value]) -> str:
-        """The question as a sentence."""
+        """Return the question as a sentence."""
         over = ", ".join(self._over(name, value) for name, value in baseline.items())
         of = [name for name in choices if name != baseline.get("choice")] or [*choices]
         if "*" in of:
@@ -245,7 +245,7 @@ class _Asked:
         return f"What {'does' if named in self.family.choices else 'do'} {named} cost{by}, against {over}?"
 
     def _over(self, name: str, value: Value) -> str:
-        """What is compared with, in the question: a number with what it is of."""
+        """Return the baseline's value for the question: a number with its unit or name."""
         setting = self.family.settings.get(name)
         if setting is None:
             named = {"client": f"a client {value}", "threads": "one thread" if value == 1 else f"{value} threads"}
@@ -261,7 +261,7 @@ class _Asked:
 
 
 def _tried(family: Family) -> Iterator[Provider]:
-    """The providers of which the first that performs every choice of a question is taken, where none is named."""
+    """Yield the providers in order of preference for a question that names none."""
     seen: set[str] = set()
     for pattern in (*family.providers, *built_in(), "libcrypto:*"):
         for one in libraries.look_up([pattern])[0]:
@@ -271,11 +271,11 @@ def _tried(family: Family) -> Iterator[Provider]:
 
 
 def _offers(provider: Provider, family: str) -> set[str]:
-    """The choices of a family that a provider performs by itself."""
+    """Return the choices of a family that a provider performs by itself."""
     return set(provider.receipt.get("offers", {}).get(family, ()))
 
 
 def _named(spec: Value) -> Value:
-    """The provider that a pattern stands for first: `libcrypto:*` for the system's own."""
+    """Return the first provider of a pattern: `libcrypto:*` for the system's own."""
     kind, _, label = str(spec).partition(":")
     return kind if label == "*" else normal(str(spec))

@@ -1,4 +1,4 @@
-"""A study to begin with: every key of one family, with what it means and what it is by default."""
+"""Template of a study: every key of one family, with its meaning and its default."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tollbar.study.asking import of_words
 from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_THRESHOLD
 
 GOOD = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
-# Enough to compare something.
+# The least number that allows a comparison.
 CHOICES = 2
 WIDTH = 110
 
 
 def begun(name: str) -> str:
-    """The text of a study of this family: it can be run as it is. Raises TollbarError for an unknown family."""
+    """Return the text of a study of this family, ready to run. Raises TollbarError for an unknown family."""
     return "\n".join(_lines(families.family(name))).lstrip("\n") + "\n"
 
 

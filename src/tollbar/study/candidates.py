@@ -1,4 +1,4 @@
-"""The study that measures some cells of a family beside each other, and no others of what they vary."""
+"""Study of given cells of a family, without the other combinations of their values."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from tollbar.catalog.families import Family, Value, fits
 from tollbar.study.asking import Question, of_words, offering
 
 NOT_ASKED = "It was not asked for."
-# A chunk is one hash of up to seconds: few of them tell as much of it as many.
+# A chunk is one hash of up to seconds, so more rounds add little.
 SLOW = {"rounds": 1}
 
 
 def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[str, Value]]) -> Question:
-    """The question what these cells cost, beside the first of them, with the coordinates that words say.
+    """Return the question of these cells' costs, compared with the first, with the coordinates in `words`.
 
-    One cell by itself is compared with the null choice.
-
-    A cell has its choice, the settings by which it is told from the others, and what performs it where that matters.
+    A single cell is compared with the null choice. A cell has its choice, the settings that distinguish it, and its
+    provider if that matters.
     """
-    # In the family's order, in which what a setting depends on comes before it.
+    # In the family's order, in which a setting follows those that it depends on.
     names = [name for name in family.settings if any(name in cell for cell in cells)]
     cells = [{name: _written(family, name, value) for name, value in cell.items()} for cell in cells]
     vary = {name: [*dict.fromkeys(cell[name] for cell in cells if name in cell)] for name in names}
@@ -28,7 +27,7 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
     said = [word for word in words if word.partition("=")[0] not in (*vary, *(["provider"] * bool(performing)))]
     said += [f"provider={','.join(map(str, performing))}"] if performing else []
     if "op" not in [word.partition("=")[0] for word in said]:
-        # One operation answers; the others are asked for by name.
+        # One operation answers; the others are requested by name.
         said.append(f"op={_operation(family, names)}")
     asked = of_words(family.name, [*choices, *said], against=choices[0] if len(choices) > 1 else family.null.name)
     head, varied = dict(asked.tables[""]), dict(asked.tables["vary"])
@@ -52,13 +51,13 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
 
 
 def _written(family: Family, name: str, value: Value) -> Value:
-    """Return a cell's value as a study file has it: numbers with a unit as text with it."""
+    """Return a cell's value as in a study file: numbers with a unit as text with it."""
     setting = family.settings.get(name)
     return setting.typed(value) if setting is not None and setting.unit is not None else value
 
 
 def _operation(family: Family, names: Sequence[str]) -> str:
-    """The first operation to which most means something of what tells cells apart: signing, and not making a key."""
+    """Return the first operation to which most distinguishing settings apply: signing, and not making a key."""
     telling = [one for one in family.settings.values() if one.about or one.name in names]
     return max(
         family.operations, key=lambda op: sum(fits({"op": one.only.get("op", ("*",))}, {"op": op}) for one in telling)
@@ -71,11 +70,11 @@ def _others(
     cells: Sequence[Mapping[str, Value]],
     at: Mapping[str, Value],
 ) -> Iterator[Mapping[str, object]]:
-    """Where all other combinations of these values are, in few words: whatever follows a value that no cell has."""
+    """Yield the other combinations of these values briefly: the prefixes that no cell shares."""
     if not names:
         return
     name, *rest = names
-    # A setting that means nothing to these cells means nothing to what they have in common.
+    # A setting that does not apply to these cells is skipped.
     wanted = dict.fromkeys(cell.get(name) for cell in cells)
     others = [value for value in values[name] if value not in wanted]
     if others and [*wanted] != [None]:

@@ -1,4 +1,4 @@
-"""What a study is, once it has been read: nothing after this checks it again."""
+"""Definition of a study after reading: nothing after this checks it again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tollbar.core.patterns import is_like
 from tollbar.core.wire import KEYS, Strict
 
 Coordinates = Mapping[str, Value]
-"""Where a cell stands: `choice`, `provider`, `server`, `op`, every setting that applies to it, and one of `LOADS`; and
-`client` or `threads`, where the study says it."""
+"""Coordinates of a cell: `choice`, `provider`, `server`, `op`, every setting that applies to it, one of `LOADS`, and
+`client` or `threads` if the study sets them."""
 
 NOT_SETTINGS = ("choice", "provider", "server", "op", *OF_A_LOAD, "threads")
-"""Coordinates that are no settings of a family."""
+"""Coordinates that are not settings of a family."""
 
 CHOSEN_ELSEWHERE = {
     "choice": "choices",
@@ -32,29 +32,29 @@ CHOSEN_ELSEWHERE = {
     "utilisation": "load.utilisation",
     "client": "load.client",
 }
-"""Where a study says which values of these coordinates it has: varied elsewhere, they would only rename its cells."""
+"""Keys of a study that set these coordinates; varied elsewhere, they would only rename its cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveOut:
-    """Combinations that are not measured, and why."""
+    """Combinations that are not measured, and the reason."""
 
     where: Mapping[str, tuple[Value, ...]]
     because: str
 
     def covers(self, coordinates: Coordinates) -> bool:
-        """Whether a cell at these coordinates is left out."""
+        """Return whether a cell at these coordinates is left out."""
         return all(matches(coordinates.get(name), values) for name, values in self.where.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A published figure, in the source's own unit."""
+    """Published figure, in the source's own unit."""
 
     value: float
     unit: str
     text: str
-    """As the study's file has it."""
+    """Text of the figure in the study's file."""
 
 
 def _amount(text: object) -> Amount:
@@ -68,7 +68,7 @@ def _amount(text: object) -> Amount:
 _Amount = Annotated[Amount, BeforeValidator(_amount)]
 
 
-# What a component of a server has of its own: a share of the CPU time.
+# Metrics that a single component of a server has: those of its share of the CPU time.
 OF_COMPONENTS = ("capacity", "cost")
 
 
@@ -88,37 +88,37 @@ _Ratio = Annotated[tuple[float, float], BeforeValidator(_least_and_most)]
 
 @read_dataclass(config=KEYS, frozen=True, slots=True)
 class Claim(Strict):
-    """What was published, to be tried again: `of` had `ratio` times the metric of `over`, or more or less of it.
+    """Published statement to reproduce: `of` had `ratio` times the metric of `over`, or more or less of it.
 
-    Without either, what was published is an absolute figure of `of`, which is shown beside today's and not judged; or
-    nothing here can try it, and `untestable` says why.
+    Without either, it is an absolute figure of `of`, which is printed next to today's and not judged; or nothing here
+    can test it, and `untestable` is the reason.
     """
 
     says: str
     of: dict[str, Value] = field(default_factory=dict)
     over: dict[str, Value] = field(default_factory=dict)
     metric: str = "capacity"
-    """`cost`; `capacity`: how much one core can do, which is one over its cost; `wall`, the time that passes in it;
-    `throughput` and `latency-p50`, as users of a settled load notice them; or a metric of the family."""
+    """`cost`; `capacity`: work of one core, one over its cost; `wall`, the elapsed time; `throughput` and
+    `latency-p50`, as users of a settled load notice them; or a metric of the family."""
     ratio: _Ratio | None = None
-    """The least and the most that was published: the same twice, but for a setting that cannot be varied here."""
+    """Least and greatest published ratio; equal, unless it depends on a setting that cannot be varied here."""
     order: Literal["more", "less", "wider"] | None = None
-    """`wider` is of what grows: the two differ by more, whichever of them has more."""
+    """Published order; `wider` belongs to `grows`: the two differ by more, in either direction."""
     note: str | None = None
     component: str | None = None
-    """The one whose CPU time is compared; None: that of all who pay the cost."""
+    """Component whose CPU time is compared; None: all that pay the cost."""
     grows: dict[str, tuple[Value, Value]] = field(default_factory=dict)
-    """The claim is of the ratio at the second of these values over the ratio at the first."""
+    """Setting with two values; the claim is about the ratio at the second value over the ratio at the first."""
     where: str | None = None
-    """The table, figure or sentence in which it was published."""
+    """Table, figure or sentence of the publication."""
     published: tuple[_Amount, ...] = ()
-    """The source's figure of `of` and that of `over`, where it has any: a pair for each of several ratios."""
+    """Published figures of `of` and `over`, if any: a pair for each of several ratios."""
     untestable: str | None = None
-    """Why nothing here can try it."""
+    """Reason why nothing here can test it."""
     error: _Amount | None = None
-    """What the source prints beside the first figure: half of its 99.9 % interval."""
+    """Error that the source prints with the first figure: half of its 99.9 % interval."""
     deviation: _Amount | None = None
-    """The standard deviation that the source prints beside it."""
+    """Standard deviation that the source prints with the first figure."""
 
     @model_validator(mode="after")
     def _is_one_of_four_kinds(self) -> Claim:
@@ -156,44 +156,46 @@ class Claim(Strict):
 
     @property
     def is_judged(self) -> bool:
-        """Whether it compares two cells, so that it has a verdict."""
+        """True if it compares two cells, so that it has a verdict."""
         return self.untestable is None and (self.ratio is not None or self.order is not None)
 
     @property
     def is_ours(self) -> bool:
-        """Whether it says in `where` that its study's source did not publish it."""
+        """True if its `where` states that the study's source did not publish it."""
         return (self.where or "").startswith(OURS)
 
     @property
     def one_ratio(self) -> float | None:
-        """What was published, where that is one number."""
+        """Published ratio, if it is one number."""
         return self.ratio[0] if self.ratio is not None and self.ratio[0] == self.ratio[1] else None
 
 
 OURS = ("Ours: ", "Not the source's: ")
-"""How the `where` of a claim begins that stands beside a source's own."""
+"""Prefixes of `where` in claims that the source did not publish."""
 
 Statistic = Literal["mean-error-deviation", "rate-after-first"]
-"""What a source prints of each of its measurements. `mean-error-deviation`: the mean, as error half of its 99.9 %
-interval, the standard deviation, and the ratio of the means (BenchmarkDotNet's table). `rate-after-first`: requests a
-second, from the mean time of all runs but the first."""
+"""Statistic that a source prints of each measurement.
+
+`mean-error-deviation`: the mean, as error half of its 99.9 % interval, the standard deviation, and the ratio of the
+means (BenchmarkDotNet's table). `rate-after-first`: requests a second, from the mean time of all runs but the first.
+"""
 STATISTIC_OF: Mapping[Statistic, str] = {"mean-error-deviation": "wall", "rate-after-first": "capacity"}
-"""Beside which metric's claims each is shown."""
+"""Metric of the claims next to which each statistic is printed."""
 
 
 @read_dataclass(config=KEYS, frozen=True, slots=True)
 class CrossTable(Strict):
-    """A table with a row for each value of one coordinate, and a column for each of another."""
+    """Table with a row for each value of one coordinate, and a column for each of another."""
 
     title: str
     rows: str
     columns: str
     over: dict[str, Value] = field(default_factory=dict)
-    """Each cell's cost is shown as a multiple of that of the cell that differs in these alone; empty: as it is."""
+    """Coordinates of the reference cell, of whose cost each cell's is printed as a multiple; empty: plain costs."""
     where: dict[str, Value] = field(default_factory=dict)
-    """Which cells stand in it. What means nothing to a cell is not asked of it."""
+    """Coordinates of the cells in the table; those that do not apply to a cell are ignored."""
     metric: str | None = None
-    """A metric of the family to be shown instead of the cost."""
+    """Metric of the family to print instead of the cost."""
 
     @model_validator(mode="after")
     def _compares_costs(self) -> CrossTable:
@@ -207,53 +209,56 @@ Cells = Literal["all", "claimed"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What counts as cost, and how long and how often each cell is measured."""
+    """Definition of cost, and duration and number of each cell's measurements."""
 
     cost: Cost
     chunk_s: float
-    """How long a trial works at a time, at least, before the next of its batch has its turn."""
+    """Least duration of a trial's turn in its batch."""
     rounds: int
-    """Chunks of each trial."""
+    """Number of chunks of each trial."""
     blocks: int
     precision: float | None = None
-    """Half of every toll's interval, as a share: blocks are added until all are so narrow, or the time is over."""
+    """Target half-width of every toll's interval, as a share: blocks are added until it is reached, or the time is
+    over."""
     phase_every: int = 3
-    """A load's users are looked at in one of so many blocks; a claim about what they notice needs each."""
+    """Blocks per throughput phase of a load; a claim about users' measures needs one in each block."""
     longest_s: float | None = None
-    """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
+    """Time limit of all measuring to reach the precision; None: a multiple of its own blocks' time."""
     cells: Cells = "all"
-    """Which cells are measured: all, or those that a claim is about, and their baselines."""
+    """Selection of cells: all, or those that a claim is about, and their baselines."""
     is_adapted: bool = False
-    """Whether quick operations have shorter chunks and more of them: the study names neither."""
+    """True if quick operations get shorter chunks and more rounds, because the study sets neither."""
 
 
 ClientPlace = Literal["beside", "apart"]
-"""Where a load client is in rounds: on the server's core, or on a core of its own."""
+"""Core of a load client in rounds: the server's, or another one."""
 CLIENT_PLACES: tuple[ClientPlace, ...] = ("beside", "apart")
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What users ask of a server: a closed loop of so many at a time, or arrivals at a rate."""
+    """Users' requests to a server: a closed loop of a number of users, or arrivals at a rate."""
 
     users: tuple[int, ...]
-    """Closed loop: how many at a time, each a cell of its own. Open loop: the most connections, one value."""
+    """Closed loop: simultaneous users, each number a cell. Open loop: the most connections, one value."""
     rates_hz: tuple[float, ...]
-    """Open loop: arrivals a second, each a cell of its own; empty for the closed loop, and where utilisations are."""
+    """Open loop: arrivals a second, each a cell; empty for the closed loop, and with utilisations."""
     think_s: float
     connection: Literal["new", "user"] | None
-    """A connection for every request, or one for each user; None: what the operation says."""
+    """A connection for every request, or one for each user; None: the operation's default."""
     get: str | None
-    """The path, with coordinates in braces; None: that of the server's own URL."""
+    """Path with coordinates in braces; None: that of the server's own URL."""
     unique_query: bool
     status: int
     expected_bytes: str | None
-    """How long the answer's body must be, as a template that gives a whole number; None: not said."""
+    """Expected length of the answer's body, as a template of a whole number; None: not checked."""
     clients: tuple[ClientPlace, ...] = ()
-    """Where the load client is in rounds, each a cell of its own. Empty: beside the lab's own servers, apart from the
-    user's; and then it is no coordinate."""
+    """Places of the load client in rounds, each a cell.
+
+    Empty: on the core of the lab's own servers, on another core than the user's; then it is not a coordinate.
+    """
     utilisations: tuple[int, ...] = ()
-    """Open loop: the percentage of a core's time that the server is kept busy, each a cell of its own."""
+    """Open loop: the percentage of a core's time that the server is kept busy, each a cell."""
 
     @property
     def is_open(self) -> bool:
@@ -261,22 +266,22 @@ class Load:
 
     @property
     def asked(self) -> Load:
-        """What users ask; how many, how often and from where is a coordinate of each cell."""
+        """The load without its coordinates: number, rate and place of users belong to each cell."""
         users = self.users if self.is_open else ()
         return replace(self, users=users, rates_hz=(), utilisations=(), clients=())
 
 
 def is_paced(at: Coordinates) -> bool:
-    """Whether requests arrive whether or not the server keeps up, so that it has time to spare."""
+    """Return whether requests arrive independently of the server's answers, so that it has idle time."""
     return bool(at.get("rate") or at.get("utilisation"))
 
 
 USUAL_USERS = 8
-"""Enough at a time to keep one core of a server at work, and few enough that each is answered within milliseconds."""
+"""Users that keep one core of a server busy, and few enough that each is answered within milliseconds."""
 
 
 def default_load(family: Family) -> Load:
-    """What users ask of a server where nothing else is said: a page, or the operation of what is no server's alone."""
+    """Return the default load: requests for a page, or for the operation if a runner can also perform it."""
     size = "{bytes}" if "bytes" in family.settings else None
     operation = f"/op/{family.name}/{{choice}}?op={{op}}{f'&bytes={size}' if size else ''}"
     return Load(
@@ -292,23 +297,23 @@ def default_load(family: Family) -> Load:
 
 
 Cost = Literal["cpu", "server-cpu", "client-cpu"]
-"""Whose CPU time an operation costs: that of all that take part, all of the server's, or the client's."""
+"""Components whose CPU time is the cost: all, the server's, or the client's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One question and all it takes to answer it."""
+    """One question and all that is needed to answer it."""
 
     name: str
     text: str
-    """The file as it was."""
+    """Text of the file."""
     question: str
     family: Family
     source: str | None
     choices: tuple[str, ...]
     providers: tuple[str, ...]
     servers: tuple[str, ...]
-    """The servers it is measured through, each a cell of its own; empty where the runner itself is measured."""
+    """Servers through which it is measured, each a cell; empty if the runner itself is measured."""
     load: Load | None
     vary: Mapping[str, tuple[Value, ...]]
     baseline: Coordinates
@@ -318,21 +323,23 @@ class Study:
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
     statistic: Statistic | None = None
-    """What the claims' source prints of each cell, to be shown of what was measured here too."""
+    """Statistic of the claims' source, to print for the cells measured here too."""
     tables: tuple[CrossTable, ...] = ()
     factors: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
-    """Coordinates of two values each, the first without and the second with something: all of their combinations are
-    measured in one batch, so that what they cost together is told from the sum of what each costs."""
+    """Coordinates of two values each, the first without and the second with something.
+
+    All of their combinations are measured in one batch, so that their common cost can be compared with the sum of their
+    single costs.
+    """
     remotes: tuple[Remote, ...] = ()
-    """Servers of the user's own, instead of servers; once they were found each with its address, not looked up
-    again."""
+    """Servers of the user instead of the lab's; once found, each has its address, which is not looked up again."""
     places: tuple[RoleMachine, ...] = ()
-    """The machines of roles; empty: all is on one, unless the command line says otherwise."""
+    """Machines of roles; empty: all on one machine, unless the command line sets roles."""
 
 
 DEFAULT_THRESHOLD = 0.03
-# On a host whose sibling threads belong to others quiet lasts 1 to 2 ms. Hardly any chunk of 5 ms is wholly quiet, and
-# four fifths of these are. The ratio of a slower operation, such as a signature, moves with its chunk.
+# On a host with foreign sibling threads quiet lasts 1 to 2 ms. Hardly any chunk of 5 ms is wholly quiet, and four
+# fifths of these are. The ratio of a slower operation, such as a signature, changes with its chunk.
 QUICK_OPERATION_S = 20e-6
 # With the turns between them, a hundred take as long as ten of 5 ms.
 QUICK_CHUNK_S, QUICK_ROUNDS = 0.0002, 100
@@ -340,6 +347,6 @@ DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12, is_ad
 
 
 def matches(value: Value | None, patterns: Sequence[Value]) -> bool:
-    """Whether a coordinate's value is one of these, where a word may hold `*`."""
-    # A word is always its own pattern, whatever is in it: the address in a URL may be in brackets.
+    """Return whether a coordinate's value matches one of these, in which a word may contain `*`."""
+    # A word always matches itself, because a URL may contain an address in brackets.
     return value is not None and any(value == one or is_like(str(value), str(one)) for one in patterns)

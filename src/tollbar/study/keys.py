@@ -1,4 +1,4 @@
-"""The keys that a study's file may have, and what each may say (`docs/studies.md` explains them)."""
+"""Keys of a study's file, and their values (explained in `docs/studies.md`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollbar.study.definition import (
     Statistic,
 )
 
-# What studies of earlier versions say, and what is said instead.
+# Keys of earlier versions, and the hint for each.
 GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
@@ -39,7 +39,7 @@ def _within(limits: Limits) -> AfterValidator:
 
 def _arrivals(text: str | int | float) -> float:
     rate_hz = units.arrivals(text)
-    # Zero is that of users who do not wait.
+    # Zero stands for users who do not wait.
     return limits.RATE_HZ.check(rate_hz) if rate_hz else rate_hz
 
 
@@ -50,10 +50,10 @@ Utilisation = Annotated[int, _unit(units.utilisation)]
 Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
 
 
-# Each name is looked for among all that there are; no family has so many choices, and no machine so many providers.
+# Each name is compared with all existing ones; no family has this number of choices, and no machine of providers.
 Names = Annotated[tuple[str, ...], Field(max_length=1000)]
 Providers = Annotated[tuple[str, ...], Field(max_length=100)]
-# Thirty times those of the longest study. To judge a claim takes 2 ms.
+# Thirty times those of the longest study. Judging a claim takes 2 ms.
 MOST_ITEMS = 1000
 
 

@@ -1,4 +1,4 @@
-"""Reading a study's file: TOML in, a `Study` out, or one line that says what is wrong where."""
+"""Reading a study's file: from TOML to a `Study`, or a one-line error with its place."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from tollbar.study.definition import (
 )
 from tollbar.study.keys import GONE, WireStudy
 
-# What a claim may be about in every family; in one whose work has no users; in one whose users ask a server.
+# Metrics that claims may use: in every family, without users, and with users of a server.
 JUDGED = ("capacity", "cost")
 ELAPSED = ("wall",)
 NOTICED = ("throughput", "latency-p50")
 
-# How many a study may have: all combinations of two values each are up at once, on one core.
+# Allowed number of factors: all combinations of two values each run at once, on one core.
 FACTORS = (2, 3)
 
-# A length: digits and coordinates.
+# Length of a body: digits and coordinates.
 _LENGTH = re.compile(r"(?:[0-9]|\{[^{}]+\}){1,10}")
 
 
@@ -56,11 +56,11 @@ def read(
     read_before: dict[Path, Family] | None = None,
     earlier: bool = False,
 ) -> Study:
-    """A study from its text. Raises TollbarError that names the file, the key and the nearest right one.
+    """Return a study from its text. Raises TollbarError with the file, the key and the nearest valid one.
 
-    `kept` holds the folders of families as they were when the study was measured: then its families and servers need
-    not be here any more. Those among `read_before` are not read again, and those that are read are added there.
-    `earlier`: all of these are in words of an earlier version.
+    `kept` holds the folders of families at the time of measuring, so that families and servers need not exist here any
+    more. Families in `read_before` are not read again, and those that are read are added to it. `earlier`: all of these
+    are in words of an earlier version.
     """
     wire = parse(text, WireStudy, where=where, known=GONE, earlier=earlier)
     if kept is None:
@@ -103,9 +103,9 @@ def read(
 
 
 def _with_server(wire: WireStudy, family: Family) -> WireStudy:
-    """The study with its family's own servers, where it names none and only servers perform the family.
+    """Return the study with its family's own servers, if it names none and only servers perform the family.
 
-    It is then asked for the first of its operations, unless the study says which: not every choice has the others.
+    The operation then defaults to the family's first, because not every choice has the others.
     """
     if wire.servers or wire.url or not family.servers:
         return wire
@@ -114,7 +114,7 @@ def _with_server(wire: WireStudy, family: Family) -> WireStudy:
 
 
 def _check_threads(wire: WireStudy, family: Family, load: Load | None, where: str) -> None:
-    """Raises TollbarError where threads are varied of what the lab cannot have work on several cores at once."""
+    """Raise TollbarError if threads are varied for work that the lab cannot run on several cores at once."""
     if "threads" not in wire.vary:
         return
     if wire.url or not family.load:
@@ -184,13 +184,13 @@ def _check_template(template: str, key: str, family: Family, where: str) -> None
         if name not in known:
             raise unknown("coordinate", name, known, where=f"{where}: `{key}`")
         if how or kind:
-            # A width of a billion would take as much memory.
+            # A format width of a billion would take as much memory.
             what = f"`{key}`: `{{{name}}}` stands alone in its braces; remove what follows the name"
             raise TollbarError(what, where=where)
 
 
 def _is_length(template: str, family: Family) -> bool:
-    """Whether a template gives a whole number at every cell."""
+    """Return whether a template gives a whole number at every cell."""
     names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     numbers = [name for name in names if name in family.settings and family.settings[name].is_number]
     return _LENGTH.fullmatch(template) is not None and len(numbers) == len(names)
@@ -224,27 +224,27 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
 
 
 def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:
-    """What may count as cost; the first does unless the study says another."""
+    """Return the possible costs; the first is the default."""
     if wire.url:
         return ("client-cpu", "server-cpu")
     if not wire.servers:
         return ("cpu",)
-    # A load client is no part of what it asks for; a client that does a share of the work is.
+    # A load client is not part of the requested work; a client that does a share of the work is.
     return ("server-cpu", "client-cpu") if family.load else ("cpu", "server-cpu", "client-cpu")
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the names and values of one family, and says where they stood when they are wrong."""
+    """Reader of the names and values of one family, with errors that name the place."""
 
     family: Family
     where: str
     servers: tuple[str, ...] | None
-    """Those that there are; None: they need not be here."""
+    """Existing servers; None: servers need not exist here."""
     has_load: bool = False
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
-        """The choices these names and patterns stand for, in the family's order, the null one only by name."""
+        """Return the choices that these names and patterns match, in the family's order, the null one only by name."""
         patterns = [spelling.find(pattern, self.family.choices) or pattern for pattern in patterns]
         for pattern in patterns:
             if not any(is_like(name, pattern) for name in self.family.choices):
@@ -260,7 +260,7 @@ class _Reader:
         return found
 
     def claim(self, claim: Claim, servers_of_study: Sequence[str] | None) -> Claim:
-        """Of a study that is measured through these servers; None: they need not be here."""
+        """Return the checked claim of a study with these servers; None: they need not exist here."""
         self._has_metric("claim.metric", claim.metric, *JUDGED, *(NOTICED if self.has_load else ELAPSED))
         if claim.component and servers_of_study is not None:
             found = [*(servers.all_servers()[name] for name in servers_of_study), *servers.services().values()]
@@ -285,7 +285,7 @@ class _Reader:
         return replace(table, over=over, where=where)
 
     def factors(self, wire: WireStudy, choices: Sequence[str]) -> dict[str, tuple[Value, Value]]:
-        """The two values of each factor, in the study's order."""
+        """Return the two values of each factor, in the study's order."""
         if wire.factors and len(set(wire.factors)) not in FACTORS:
             hint = "with one there is nothing to add up, and with four there are more cells than one batch can hold"
             raise TollbarError("`factors` are two or three coordinates", where=self.where, hint=hint)
@@ -315,7 +315,7 @@ class _Reader:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}
 
     def varied(self, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
-        """The values of a setting that make a cell each."""
+        """Return the values of a setting, each of which makes a cell."""
         if name in CHOSEN_ELSEWHERE:
             raise TollbarError(
                 f"`vary.{name}`: `{name}` is not varied here",
@@ -355,7 +355,7 @@ class _Reader:
             raise TollbarError(f"`{key}`: {error}", where=self.where) from error
 
     def known(self, name: str, given: Sequence[Value], known: Sequence[str] | None, key: str) -> tuple[str, ...]:
-        """Return these names as those that are known, or raise TollbarError."""
+        """Return these names as known ones, or raise TollbarError."""
         names = [str(value) for value in given]
         if known is None:
             return tuple(names)
@@ -388,7 +388,8 @@ class _Reader:
 
 
 def nearest_setting(family: Family, name: str) -> str | None:
-    """What was meant by a setting that a family has not: one of its own, and which other families have it."""
+    """Return a hint for a setting that a family does not have: a similar one of its own, or the families that
+    have it."""
     known = [*NOT_SETTINGS, *family.settings]
     begun = [one for one in known if name and one.startswith(name)]
     hint = nearest(begun[0] if len(begun) == 1 else name, known)

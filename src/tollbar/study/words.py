@@ -1,4 +1,4 @@
-"""The words of a question: which choice, coordinate or value each of them is, in the names of a family."""
+"""Words of a question: the choice, coordinate or value that each of them means, in the names of a family."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tollbar.core.patterns import is_like, is_pattern
 from tollbar.study.definition import CLIENT_PLACES, NOT_SETTINGS
 from tollbar.study.reading import nearest_setting
 
-# Of a number of users or threads.
+# Limit of the digits of a number of users or threads.
 MOST_DIGITS = 18
-# A number with its thousands apart.
+# Number with separated thousands.
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}")
-# The server that needs nothing installed.
+# The server that needs no installation.
 DEFAULT_SERVER = "embedded"
 _EXAMPLES = {
     "server": DEFAULT_SERVER,
@@ -28,7 +28,7 @@ _EXAMPLES = {
     "client": "apart",
     "threads": "1,2",
 }
-# The key of a study that has them, and what reads one.
+# Key of a study for each of these coordinates, and the reader of one value.
 PACES: Mapping[str, tuple[str, Callable[[str], float]]] = {
     "rate": ("rates", units.arrivals),
     "utilisation": ("utilisation", units.utilisation),
@@ -36,7 +36,7 @@ PACES: Mapping[str, tuple[str, Callable[[str], float]]] = {
 
 
 def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Value, ...]]:
-    """What words with `=` say: each coordinate with its values, as a study writes them. Raises TollbarError."""
+    """Return the coordinates and values of words with `=`, as a study writes them. Raises TollbarError."""
     varied = dict(coordinate_of(family, word) for word in words)
     if len(varied) < len(words):
         named = [(_named_coordinate(family, name), values) for name, _, values in (w.partition("=") for w in words)]
@@ -49,8 +49,8 @@ def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Valu
 def choices_of(family: Family, words: Sequence[str]) -> list[str]:
     """Return the choices and patterns that words mean, by the family's own names.
 
-    Raises TollbarError for a word that is no choice of this family, which says what else it is, and for one choice
-    that is given twice.
+    Raises TollbarError for a word that is not a choice of this family, with its other meanings, and for a choice that
+    is given twice.
     """
     found = [choice_of(family, word) for word in words]
     for place, name in enumerate(found):
@@ -62,7 +62,7 @@ def choices_of(family: Family, words: Sequence[str]) -> list[str]:
 
 
 def choice_homes(word: str) -> Mapping[str, str]:
-    """Return the families that have a choice of this name, each with its own name of it."""
+    """Return the families that have a choice of this name, each with its own name for it."""
     found = {family.name: spelling.find(word, family.choices) for family in families.families().values()}
     return {family: choice for family, choice in found.items() if choice is not None}
 
@@ -82,12 +82,12 @@ def choice_of(family: Family, word: str) -> str:
 
 
 def _other_kinds(family: Family, word: str) -> Iterator[str]:
-    """What the word is, where it is not a choice."""
+    """Yield hints on the meaning of a word that is not a choice."""
     several = [spelling.find(one, family.choices) for one in re.split(r"[,;+]\s*", word) if one]
     if len(several) > 1 and None not in several:
         yield f"blanks part choices, and commas values: `{' '.join(str(one) for one in several)}`"
     if len(spelling.meant(word, family.choices)) > 1 or spelling.is_near(word, family.choices):
-        # It is no other kind of word, only not one choice.
+        # It is an ambiguous choice, not another kind of word.
         return
     for setting in family.settings.values():
         value = spelling.find(word, [str(value) for value in setting.values or ()])
@@ -119,7 +119,7 @@ def _example(family: Family, name: str) -> str:
 
 
 def coordinate_of(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
-    """The name and the values of a word with `=`, as a study writes them."""
+    """Return the name and the values of a word with `=`, as a study writes them."""
     written, _, said = word.partition("=")
     name = _named_coordinate(family, written)
     values = tuple(value.strip() for value in said.split(","))
@@ -145,7 +145,7 @@ def coordinate_of(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
 
 
 def _hint_for(family: Family, name: str, said: str) -> str:
-    """Return the words to type for a value: they are accepted as they are."""
+    """Return a hint with the words to type for a value, in an accepted form."""
     typed = f"{name}={said}"
     try:
         _value(family, name, said, typed)
@@ -155,7 +155,7 @@ def _hint_for(family: Family, name: str, said: str) -> str:
 
 
 def _named_coordinate(family: Family, written: str) -> str:
-    """Return the coordinate that a word means, by its own name; the word itself where it means none."""
+    """Return the coordinate that a word means, by its own name, or the word itself if it means none."""
     return spelling.find(written.strip(), [*NOT_SETTINGS, *family.settings]) or written
 
 
@@ -163,7 +163,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
     if name in family.settings:
         return _of_setting(family.settings[name], said, word)
     if name in ("users", "threads"):
-        # The study itself has narrower limits; Python reads no number of thousands of digits.
+        # The study itself has narrower limits; Python refuses numbers of thousands of digits.
         if not said.isdecimal() or not 1 <= len(said) <= MOST_DIGITS or int(said) < 1:
             hint = f"as in `{name}={'1,8' if name == 'users' else '1,2'}`"
             raise TollbarError(f"`{units.quoted(said)}` is not a number of {name}", where=word, hint=hint)
@@ -187,7 +187,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
 
 
 def _of_setting(setting: Setting, said: str, word: str) -> Value:
-    """A setting's value as a study writes it: whole numbers as such, sizes and shares with the unit that was said."""
+    """Return a setting's value as a study writes it: whole numbers as such, sizes and shares with the given unit."""
     of_number = setting.values and isinstance(setting.default, int) and said.isdecimal() and len(said) <= MOST_DIGITS
     value: Value = int(said) if of_number else said
     try:
@@ -200,7 +200,7 @@ def _of_setting(setting: Setting, said: str, word: str) -> Value:
 
 
 def _typed(word: str, error: ValueError) -> str | None:
-    """Return the word as it is typed with the unit that is meant."""
+    """Return a hint with the word and the meant unit."""
     meant = error.meant if isinstance(error, units.Misread) else ()
     name = word.partition("=")[0]
     return f"type `{name}={meant[0].replace(' ', '')}`" if meant and "," not in word else None

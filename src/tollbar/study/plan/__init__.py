@@ -1,4 +1,4 @@
-"""The plan: every cell of every study, what each is compared with, and the order of visits."""
+"""Plan: every cell of every study, its baseline, and the order of visits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tollbar.study.plan.pairs import claimed, matching, tabled
 Task = Mapping[str, Any]
 """One task of the runner contract."""
 
-# A study of as many takes some ten seconds to plan, and days to measure. The largest that ships has 9,000.
+# A study of this size takes some ten seconds to plan, and days to measure. The largest shipped one has 9,000.
 MOST_COMBINATIONS = 100_000
 # `json.dumps` makes a new encoder for each call, and a large study has a hundred thousand keys.
 _KEYS = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -38,17 +38,17 @@ class Cell:
     choice: Choice
     provider: Provider
     server: Server | Remote | None
-    """The servers it is measured through; None where the provider itself is measured."""
+    """Server through which it is measured; None if the provider itself is measured."""
     load: Load | None
     coordinates: Coordinates
     standing: Standing
-    """The worst among its choice and its settings."""
+    """Worst standing of its choice and its settings."""
     strength: int | None
-    """The least among its choice and its settings, in bits."""
+    """Least strength of its choice and its settings, in bits."""
     against: str | None
-    """The key of the cell it is compared with: its own where it is a baseline, None where there is none."""
+    """Key of its baseline: its own if it is a baseline, None if there is none."""
     key: str = field(init=False, repr=False, compare=False)
-    """Its coordinates as one canonical text, made once: each round of a batch asks for it."""
+    """Canonical text of its coordinates, cached because each round of a batch uses it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", key_of(self.coordinates))
@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def server_version(self) -> str | None:
-        """Which server it is measured through: `nginx 1.22.1`; the URL of one of the user's own."""
+        """Server through which it is measured: `nginx 1.22.1`, or the URL of a user's own."""
         if self.server is None:
             return None
         found = servers.find(self.server) if isinstance(self.server, Server) else self.server
@@ -67,21 +67,21 @@ class Cell:
 
     @property
     def memory_bytes(self) -> int:
-        """What one operation takes by its parameters, in bytes; 0: not worth saying."""
+        """Memory of one operation by its parameters, in bytes; 0 if negligible."""
         return self.choice.memory_bytes(self.coordinates)
 
     @property
     def threads(self) -> int:
-        """How many perform it at once."""
+        """Number of threads that perform it at once."""
         return int(self.coordinates.get("threads", 1))
 
     @property
     def label(self) -> str:
-        """Its coordinates as a person reads them, the provider with its version."""
+        """Coordinates for people, the provider with its version."""
         return " · ".join(str(value) for value in {**self.coordinates, "provider": self.provider.name}.values())
 
     def task(self, mode: str, seed: int, answer: Answer | None = None) -> dict[str, Any]:
-        """The task for this cell, with a known answer's inputs and settings where one is given."""
+        """Return the task for this cell, with a known answer's inputs and settings if one is given."""
         own = {name: value for name, value in self.coordinates.items() if name not in NOT_SETTINGS}
         inputs = dict(self.choice.inputs)
         if answer is not None:
@@ -102,32 +102,32 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """One study's cells."""
+    """Cells of one study."""
 
     study: Study
     cells: tuple[Cell, ...]
     left_out: tuple[tuple[Coordinates, str], ...]
     broken: tuple[Broken, ...] = ()
-    """Libraries that a pattern of the study has found, and that cannot be used."""
+    """Libraries that match a pattern of the study, but cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything a run will do."""
+    """Everything that a run will do."""
 
     studies: tuple[StudyPlan, ...]
     seed: int
 
     @property
     def receipts(self) -> Mapping[str, Mapping[str, Any]]:
-        """Which code every provider is, by its spec; `name` is what rows show of it."""
+        """Code of every provider, by its spec; `name` is its name in rows."""
         providers = {cell.provider.spec: cell.provider for cell in self.cells}
         names = libraries.names(providers.values())
         return {spec: {**one.receipt, "path": one.path, "name": names[spec]} for spec, one in providers.items()}
 
     @property
     def servers(self) -> Mapping[str, Mapping[str, str]]:
-        """Which program every server's program is, by the server's name; for one that is not here, what would help."""
+        """Program and version of every server, by its name; if it is not installed, the reason and a remedy."""
         found = {cell.server: servers.find(cell.server) for cell in self.cells if isinstance(cell.server, Server)}
         return {
             server.name: {"version": one.version, "program": str(one.programs[server.frontend.name])}
@@ -138,22 +138,22 @@ class Plan:
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """Libraries that a study would have measured and that cannot be used: where each is, and why."""
+        """Libraries of the studies that cannot be used: path and reason."""
         return {one.path or one.spec: one.reason for study in self.studies for one in study.broken}
 
     @property
     def cells(self) -> Sequence[Cell]:
-        """The cells of all studies."""
+        """Cells of all studies."""
         return [cell for study in self.studies for cell in study.cells]
 
 
 def key_of(coordinates: Coordinates) -> str:
-    """Coordinates as one canonical text: the same cell has the same key in every run."""
+    """Return coordinates as canonical text: the same cell has the same key in every run."""
     return _KEYS.encode(dict(coordinates))
 
 
 def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] = ()) -> Plan:
-    """The plan of these studies. Raises TollbarError for a provider that is not here or a study without cells."""
+    """Return the plan of these studies. Raises TollbarError for an unavailable provider or a study without cells."""
     try:
         SEED.check(seed)
     except ValueError as error:
@@ -199,7 +199,7 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
 
 
 def _claimed(study: Study, cells: Sequence[Cell]) -> set[str]:
-    """The keys of the cells that claims are about, and of what these are compared with."""
+    """Return the keys of the cells that claims are about, and of their baselines."""
     found: dict[str, Cell] = {}
     for claim in study.claims:
         if claim.untestable is not None:
@@ -210,7 +210,7 @@ def _claimed(study: Study, cells: Sequence[Cell]) -> set[str]:
 
 
 def _refuse_idle_settings(study: Study, everywhere: Sequence[Coordinates]) -> None:
-    """Raises TollbarError for a setting that is varied and means nothing to any cell."""
+    """Raise TollbarError for a varied setting that applies to no cell."""
     for name in study.vary:
         if not any(name in coordinates for coordinates in everywhere):
             only = study.family.settings[name].only
@@ -223,7 +223,7 @@ def _refuse_idle_settings(study: Study, everywhere: Sequence[Coordinates]) -> No
 
 
 def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
-    """Raises TollbarError for a table without cells, and for two cells in one place of it."""
+    """Raise TollbarError for a table without cells, and for two cells in one place of it."""
     for table in study.tables:
         where = f"{study.name}: table “{table.title}”"
         placed: dict[tuple[Value, Value], Cell] = {}
@@ -242,7 +242,7 @@ def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
 
 
 class _Place(NamedTuple):
-    """A combination of a study, before it is known which other one it is compared with."""
+    """A combination of a study, before its baseline is known."""
 
     provider: Provider
     server: Server | Remote | None
@@ -250,13 +250,13 @@ class _Place(NamedTuple):
 
 
 class _Grid:
-    """All combinations of a study, and what is said about them."""
+    """All combinations of a study, with its exclusions and baseline."""
 
     def __init__(self, study: Study, providers: Sequence[Provider], broken: Sequence[Broken]) -> None:
         self.study = study
         self.providers = providers
         self.broken = broken
-        # Asked of every cell, and the same for all.
+        # Resolved once, because every cell uses them.
         self._leave_out = [
             replace(one, where={name: self._meant(name, values) for name, values in one.where.items()})
             for one in study.leave_out
@@ -265,7 +265,7 @@ class _Grid:
         self._known: dict[tuple[tuple[str, Value], ...], str] = {}
 
     def places(self) -> Iterator[_Place]:
-        """Those of a study, each once: what means nothing to a cell is not in its coordinates."""
+        """Yield each combination of the study once, without settings that do not apply to it."""
         study, family = self.study, self.study.family
         known: set[tuple[tuple[str, Value], ...]] = set()
         combined = 0
@@ -290,7 +290,7 @@ class _Grid:
                 yield _Place(provider, server, coordinates)
 
     def cell(self, place: _Place, against: str | None) -> Cell:
-        """The cell there, which is compared with the one of this key."""
+        """Return the cell of this place, compared with the one of this key."""
         family, coordinates = self.study.family, place.coordinates
         return Cell(
             study=self.study.name,
@@ -306,9 +306,9 @@ class _Grid:
         )
 
     def _varied(self, at: Coordinates) -> dict[str, tuple[Value, ...]]:
-        """What varies at a choice, provider and operation; of a setting that means nothing there the first value alone.
+        """Return the varied values at a choice, provider and operation; settings that do not apply have one value.
 
-        Without this a study of many settings has thousands of combinations for each cell.
+        Otherwise a study of many settings has thousands of combinations for each cell.
         """
         settings = self.study.family.settings
         may_apply: set[str] = set()
@@ -325,9 +325,10 @@ class _Grid:
         return {n: values[:1] if n in settings and n not in may_apply else values for n, values in varied.items()}
 
     def normal(self, wanted: Coordinates) -> dict[str, Value]:
-        """Coordinates in the family's order: settings that mean nothing here dropped, unsaid ones at their default.
+        """Return coordinates in the family's order, without settings that do not apply, and with defaults for omitted
+        ones.
 
-        Of a server that the user has only what was asked is known.
+        For a user's server only the given settings are known, so defaults are not added.
         """
         family = self.study.family
         coordinates: dict[str, Value] = {
@@ -343,7 +344,7 @@ class _Grid:
         return coordinates | {n: wanted[n] for n in OF_A_LOAD if n in wanted}
 
     def performers(self) -> Iterator[tuple[Server | Remote | None, Provider]]:
-        """Each server with each provider that its server can run on, or just the providers."""
+        """Yield each server with each provider that it can run on, or just the providers."""
         if not self.study.servers:
             yield from itertools.product(self.study.remotes or (None,), self.providers)
             return
@@ -355,8 +356,8 @@ class _Grid:
         return next((one.because for one in self._leave_out if one.covers(coordinates)), None)
 
     def baseline_of(self, coordinates: Coordinates, kept: Collection[str]) -> str | None:
-        """The key of the cell that stands where this one does, but for what the baseline fixes."""
-        # A setting that means nothing to this cell has its default there, or else the first value of the study.
+        """Return the key of the cell with the same coordinates except those that the baseline fixes."""
+        # A setting that does not apply to this cell has its default there, or else the first value of the study.
         firsts = {name: values[0] for name, values in self.study.vary.items()}
         for open_ in ({}, firsts):
             for values in itertools.product(*self._fixed.values()):
@@ -367,14 +368,14 @@ class _Grid:
         return None
 
     def _key_at(self, wanted: Coordinates) -> str:
-        """The key of a cell at these coordinates. All choices at one place have one baseline, which is made once."""
+        """Return the key of a cell at these coordinates, cached because all choices at one place share a baseline."""
         items = tuple(wanted.items())
         if items not in self._known:
             self._known[items] = key_of(self.normal(wanted))
         return self._known[items]
 
     def _meant(self, name: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The providers that a study means by these specs, patterns or names; other coordinates as they are."""
+        """Return the providers that match these specs, patterns or names; other coordinates are unchanged."""
         if name != "provider":
             return values
         found: dict[Value, None] = {}
@@ -389,7 +390,7 @@ class _Grid:
 
 
 def _loads(study: Study) -> dict[str, tuple[Value, ...]]:
-    """What the load adds to what varies."""
+    """Return the varied coordinates of the load."""
     if study.load is None:
         return {}
     where: dict[str, tuple[Value, ...]] = {"client": study.load.clients} if study.load.clients else {}

@@ -1,8 +1,7 @@
-"""Batches: which cells of a block are up at once, so that what is compared is measured milliseconds apart.
+"""Batches: cells of a block that run at once, so that compared cells are measured milliseconds apart.
 
-Each batch holds a few cells and the baselines that they are compared with. They are drawn anew in each block, such that
-the pairs that claims, tables and contrasts compare meet, those first that have met least. All combinations of a study's
-factors share a batch.
+Each batch holds a few cells and their baselines. Batches are drawn again in each block, so that the pairs of claims,
+tables and contrasts meet, those that have met least first. All combinations of a study's factors share a batch.
 """
 
 from __future__ import annotations
@@ -17,24 +16,24 @@ from tollbar.catalog.families import Standing
 from tollbar.study.plan import Cell, StudyPlan
 from tollbar.study.plan.pairs import claimed, contrasted, factored, tabled
 
-# More sessions on one core drive the sides of a ratio apart, and each waits longer for its turn: with four cells and
-# a baseline of 5 ms each, two that are compared lie some 10 ms apart.
+# More sessions on one core separate the sides of a ratio, and each waits longer for its turn: with four cells and a
+# baseline of 5 ms each, two compared cells are some 10 ms apart.
 MOST_CELLS = 4
-# Two that are compared may have a baseline each; a third would be one more session for little.
+# Two compared cells may have a baseline each; a third would be one more session for little.
 MOST_BASELINES = 2
-# Claims and tables are what the study is for; a contrast is one of many. Nothing is wanted so much that a pair which
-# has met often is put before one that has not met at all.
+# Claims and tables are the study's purpose; a contrast is one of many. The weights never put a pair that has met often
+# before one that has not met.
 ASKED_WEIGHT = 16.0
 CONTRAST_WEIGHT = 1.0
-# A further baseline takes a place: only a pair that is to be compared is worth it.
+# A further baseline takes a place, which only a pair to compare is worth.
 BASELINE_PRICE = 0.1
-# If more cells than these want to meet one cell, looking at all of them for each place takes a time that is quadratic.
+# If more cells than these want to meet one cell, examining all of them for each place takes quadratic time.
 CROWD = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One trial to be made: a cell, or the repeat of one that is compared with itself, in a batch of a block."""
+    """One trial of a block: a cell, or the repeat of one that is compared with itself."""
 
     cell: Cell
     repeat: bool
@@ -44,7 +43,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Trials that are up at once, on one core."""
+    """Trials that run at once, on one core."""
 
     study: str
     block: int
@@ -53,9 +52,9 @@ class Batch:
 
 
 def blocks(plan: StudyPlan, seed: int, count: int, excluded: Collection[tuple[str, str]] = ()) -> Iterator[list[Batch]]:
-    """The batches of each block. They depend on nothing but the plan, the seed, and what could not be proved.
+    """Yield the batches of each block, determined by the plan, the seed, and the unproven cells.
 
-    `excluded` has (study, cell) of these, which are not measured twice for others of their kind.
+    `excluded` has the (study, cell) of unproven cells, which are not chosen as repeats for others of their kind.
     """
     draw = _Draw(plan, {key for study, key in excluded if study == plan.study.name})
     for block in range(count):
@@ -64,7 +63,7 @@ def blocks(plan: StudyPlan, seed: int, count: int, excluded: Collection[tuple[st
 
 
 def _of_another_kind(cells: Sequence[Cell]) -> set[str]:
-    """One cell for each baseline that does nothing: what noise makes of real work shows in A/A pairs of that alone."""
+    """Return one cell for each null baseline, because only A/A pairs of real work reveal its noise."""
     baselines = {cell.key: cell for cell in cells if cell.is_baseline}
     found: dict[str, str] = {}
     for cell in cells:
@@ -76,16 +75,16 @@ def _of_another_kind(cells: Sequence[Cell]) -> set[str]:
 
 @dataclass(slots=True)
 class _Crowd:
-    """Very many cells that want to meet one, in one block: how much they want it does not change within a block."""
+    """The many cells that want to meet one cell, in one block, within which their weights do not change."""
 
     place: Mapping[str, int]
-    """Where each stands among all of them."""
+    """Position of each cell in the order of all."""
     baselines: list[str] = field(default_factory=list)
     alike: dict[tuple[str | None, float], deque[str]] = field(default_factory=lambda: defaultdict(deque))
-    """Those that have one baseline and want to meet the cell as much, in their order."""
+    """Cells with the same baseline and the same weight, in their order."""
 
     def firsts(self, waiting: Collection[str]) -> Iterator[str]:
-        """The first of each kind that is still waiting."""
+        """Yield the first waiting cell of each kind."""
         for keys in self.alike.values():
             while keys and keys[0] not in waiting:
                 keys.popleft()
@@ -94,7 +93,7 @@ class _Crowd:
 
 
 class _Draw:
-    """Draws block after block, and counts how often each pair of cells shared a batch."""
+    """Draw of block after block, with counts of the pairs that shared a batch."""
 
     def __init__(self, plan: StudyPlan, excluded: Collection[str]) -> None:
         self._study = plan.study.name
@@ -122,10 +121,10 @@ class _Draw:
         self._crowds.clear()
         left = [cell.key for cell in self._cells.values() if not cell.is_baseline]
         source.shuffle(left)
-        # A cell that is to meet several finds them all still waiting.
+        # Cells with many partners come first, while their partners are still waiting.
         left.sort(key=lambda key: sum(self._need(key, other) for other in self._wanted[key]), reverse=True)
-        # In the shuffled order. The first of them is asked for after each removal: a plain dict looks for it among all
-        # that were removed, which takes a time quadratic in the number of cells.
+        # In the shuffled order. The first key is read after each removal, which takes quadratic time in a plain dict,
+        # because it scans the removed entries.
         waiting = OrderedDict.fromkeys(left)
         by_baseline: dict[str | None, OrderedDict[str, None]] = defaultdict(OrderedDict)
         for key in left:
@@ -156,11 +155,11 @@ class _Draw:
     def _next(
         self, batch: list[str], waiting: OrderedDict[str, None], by_baseline: dict[str | None, OrderedDict[str, None]]
     ) -> str | None:
-        """The cell that the batch's cells want most to meet, else any that has one of its baselines."""
+        """Return the waiting cell that the batch's cells need most to meet, else any with one of its baselines."""
         baselines = self._baselines(batch)
         members = (*batch, *baselines)
         candidates = self._candidates(members, waiting)
-        # A baseline comes with any cell that is held against it.
+        # A baseline comes with any cell that is compared with it.
         brought = (next(iter(by_baseline[key]), None) for key in candidates if self._cells[key].is_baseline)
         best, most = None, 0.0
         for key in dict.fromkeys((*candidates, *brought)):
@@ -179,10 +178,11 @@ class _Draw:
         return next((key for member in batch for key in by_baseline[self._cells[member].against]), None)
 
     def _candidates(self, members: Sequence[str], waiting: Collection[str]) -> dict[str, None]:
-        """The cells that one of these wants to meet, in order: all that `_next` could draw, or that bring a baseline.
+        """Return the cells that one of these wants to meet, in order: all that `_next` could draw, or that bring a
+        baseline.
 
-        A cell that very many want to meet is often a baseline, and is in each of their batches. Of those that no other
-        member wants, have one baseline and want it as much, only the first can be drawn.
+        A cell with very many partners is often a baseline, and in each of their batches. Of its partners with the same
+        baseline and weight that no other member wants, only the first can be drawn.
         """
         crowded = [member for member in members if len(self._wanted[member]) > CROWD]
         if not crowded:
@@ -201,7 +201,7 @@ class _Draw:
         return found
 
     def _crowd_of(self, member: str, waiting: Collection[str]) -> _Crowd:
-        """Those that want to meet this cell, by how much they do in this block."""
+        """Return the cells that want to meet this cell, by their weight in this block."""
         if member not in self._crowds:
             wanted = self._wanted[member]
             crowd = _Crowd({key: place for place, key in enumerate(wanted)})
@@ -214,7 +214,7 @@ class _Draw:
         return self._crowds[member]
 
     def _common(self, one: str, other: str) -> set[str]:
-        """The cells that want to meet both of these."""
+        """Return the cells that want to meet both of these."""
         pair = frozenset((one, other))
         if pair not in self._both:
             self._both[pair] = self._wanted[one].keys() & self._wanted[other].keys()
@@ -240,7 +240,7 @@ class _Draw:
                     self._met[frozenset((one, other))] += 1
 
     def _with_repeats(self, block: int, batches: list[list[str]], source: random.Random) -> list[Batch]:
-        """The batches in a random order; in one of its batches, what is compared with itself runs once more."""
+        """Return the batches in a random order; each cell with a repeat gets it in one of its batches."""
         source.shuffle(batches)
         places: dict[str, list[int]] = defaultdict(list)
         for number, batch in enumerate(batches):
@@ -253,8 +253,11 @@ class _Draw:
         return [self._batch(block, number, batch, repeats[number], source) for number, batch in enumerate(batches)]
 
     def _batch(self, block: int, number: int, batch: list[str], repeats: list[str], source: random.Random) -> Batch:
-        """These cells and A/A pairs in a random order: what starts first finds the machine as the batch before has left
-        it, and what starts last has had the others beside it from its beginning."""
+        """Return a batch of these cells and repeats in a random order.
+
+        The first to start finds the machine as the previous batch left it, and the last has the others running from its
+        beginning, so a fixed order would bias them.
+        """
         visits = [Visit(self._cells[key], False, block, number) for key in batch]
         visits += [Visit(self._cells[key], True, block, number) for key in repeats]
         source.shuffle(visits)

@@ -1,6 +1,6 @@
-"""Pairs of cells that a study compares: what its claims and tables are about, and what differs in one coordinate.
+"""Pairs of cells that a study compares: those of its claims and tables, and those that differ in one coordinate.
 
-Used to draw batches, so that such pairs are measured beside each other, and to judge them.
+They are used to draw batches, so that such pairs are measured close together, and to judge them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tollbar.study import Claim, Coordinates, CrossTable, Study, matches
 
 
 class Placed(Protocol):
-    """A cell that is planned, or a row of a run."""
+    """Planned cell, or a row of a run."""
 
     @property
     def coordinates(self) -> Coordinates: ...
@@ -24,29 +24,29 @@ class Placed(Protocol):
 
 P = TypeVar("P", bound=Placed)
 
-# Choices are compared by their tolls, and the cost of one operation for another answers no question.
+# Choices are compared by their tolls, and comparing the costs of two operations answers no question.
 NOT_CONTRASTED = ("choice", "op")
 
 
 def claimed(claim: Claim, cells: Sequence[P]) -> Iterator[tuple[P, P, Mapping[str, Value]]]:
-    """Every two cells that the claim is about, and where they stand beyond what it says.
+    """Yield every two cells that the claim is about, and their common coordinates beyond the claim's.
 
-    Alike in all that the claim does not name. A setting that means nothing to one of the two (a key size,
-    to a password hash) cannot be alike and does not stand in the way. None, of a claim that compares no two.
+    They are equal in all that the claim does not name. A setting that does not apply to one of the two (a key size, for
+    a password hash) is ignored. Nothing for a claim that compares no two.
     """
     if not claim.is_judged:
         return
     for of, over in _alike(matching(cells, claim.of), matching(cells, claim.over), {*claim.of, *claim.over}):
-        # What the claim leaves open on either side; where it leaves both open they are alike.
+        # Coordinates that the claim leaves open on either side; where it leaves both open they are equal.
         at = {n: v for n, v in over.coordinates.items() if n not in claim.over}
         at |= {n: v for n, v in of.coordinates.items() if n not in claim.of}
         yield of, over, at
 
 
 def tabled(table: CrossTable, cells: Sequence[P]) -> list[tuple[P, list[P]]]:
-    """Every cell that stands in a table, and those that it is compared with: one, in a table that was planned.
+    """Return every cell of a table with the cells that it is compared with: one, in a planned table.
 
-    None where the table shows costs, and where no cell differs from it in nothing but what the table names.
+    The list is empty if the table prints costs, and if no cell differs only in the coordinates that the table names.
     """
     shown = [cell for cell in _within(cells, table.where) if {table.rows, table.columns} <= cell.coordinates.keys()]
     elsewhere = {name: value for name, value in table.where.items() if name not in table.over}
@@ -58,10 +58,10 @@ def tabled(table: CrossTable, cells: Sequence[P]) -> list[tuple[P, list[P]]]:
 
 
 def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
-    """The cells of all combinations of a study's factors, for each place where all were planned.
+    """Return the cells of all combinations of a study's factors, for each place where all were planned.
 
-    In counting order: that without any first, then that with the first factor alone, that with the second, that with
-    these two, …, and that with all last.
+    In counting order: first without any, then with the first factor alone, with the second, with these two, …, and last
+    with all.
     """
     if not study.factors:
         return []
@@ -74,7 +74,7 @@ def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
     whole = (1 << len(study.factors)) - 1
     groups = []
     for last in by_number[whole]:
-        # A setting of a factor means nothing to cells that are without that.
+        # A factor's own settings do not apply to cells without it.
         alike = [[one for one in by_number[number] if _agree(one, last, study.factors)] for number in range(whole)]
         if all(len(some) == 1 for some in alike):
             groups.append((*(one for (one,) in alike), last))
@@ -82,13 +82,13 @@ def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
 
 
 def _agree(one: Placed, other: Placed, but: Collection[str]) -> bool:
-    """Whether two cells stand alike in all that both have, these coordinates aside."""
+    """Return whether two cells agree in all common coordinates except these."""
     at = other.coordinates
     return all(at.get(name, value) == value for name, value in one.coordinates.items() if name not in but)
 
 
 def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
-    """The cells whose coordinates have these values, as far as they have these coordinates."""
+    """Return the cells whose coordinates have these values, as far as they have these coordinates."""
     return [
         cell
         for cell in cells
@@ -97,13 +97,13 @@ def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
 
 
 def _alike(ofs: Sequence[P], overs: Sequence[P], named: Collection[str]) -> Iterator[tuple[P, P]]:
-    """Every two of these that are alike in all but what is named."""
+    """Yield every two of these that are equal in all coordinates that are not named."""
     everywhere = [
         name
         for name in (ofs[0].coordinates if ofs else {})
         if name not in named and all(name in cell.coordinates for cell in (*ofs, *overs))
     ]
-    # By what every cell has, so that a thousand cells are not all held against one another.
+    # Grouped by the coordinates that every cell has, so that a thousand cells are not all compared with one another.
     buckets: dict[tuple[Value, ...], list[P]] = defaultdict(list)
     for over in overs:
         buckets[tuple(over.coordinates[name] for name in everywhere)].append(over)
@@ -114,16 +114,15 @@ def _alike(ofs: Sequence[P], overs: Sequence[P], named: Collection[str]) -> Iter
 
 
 def matching(cells: Sequence[P], where: Coordinates) -> list[P]:
-    """The cells whose coordinates have these values."""
+    """Return the cells whose coordinates have these values."""
     return [cell for cell in cells if all(matches(cell.coordinates.get(n), (v,)) for n, v in where.items())]
 
 
 def contrasted(study: Study, cells: Sequence[P]) -> Iterator[tuple[str, P, P]]:
-    """Every two cells that differ in one coordinate only: its name, the cell, and the one it is compared with.
+    """Yield every two cells that differ in one coordinate only: its name, the cell, and its reference.
 
-    That one has the first value of those that stand beside the cell's own, in the study's order: each value is
-    compared with the first there is, and not every one with every other. The null choice is left out, since a
-    setting that does nothing to nothing says nothing of the choices.
+    The reference has the first existing value in the study's order: each value is compared with the first, and not with
+    every other. The null choice is left out, because its settings have no effect.
     """
     real = [cell for cell in cells if cell.standing is not Standing.NULL]
     for name in _names(study, real):
@@ -141,16 +140,16 @@ def contrasted(study: Study, cells: Sequence[P]) -> Iterator[tuple[str, P, P]]:
 
 
 def values(study: Study, name: str, cells: Sequence[Placed]) -> list[Value]:
-    """The values that cells have of a coordinate, in the study's order and then as they come."""
+    """Return the cells' values of a coordinate, in the study's order and then as they come."""
     present = dict.fromkeys(cell.coordinates[name] for cell in cells if name in cell.coordinates)
     declared = [value for value in study.vary.get(name, ()) if value in present]
     return list(dict.fromkeys([*declared, *present]))
 
 
 def _names(study: Study, cells: Sequence[Placed]) -> list[str]:
-    """The coordinates to contrast: the varied ones in the study's order, then the others as they come."""
+    """Return the coordinates to contrast: the varied ones in the study's order, then the others as they come."""
     names = dict.fromkeys([*study.vary, *(name for cell in cells for name in cell.coordinates)])
     settings = study.family.settings
-    # That more bytes cost more is known, and how much more each choice's curve over sizes shows.
+    # More bytes obviously cost more, and each choice's curve over sizes reports how much.
     sizes = {name for name in names if name in settings and settings[name].is_size}
     return [name for name in names if name not in NOT_CONTRASTED and name not in sizes]
