@@ -24,67 +24,67 @@ from tollbar.core.records import CONTRACT, Outcome
 from tollbar.core.runner import ask, engine
 
 OF_EVERY_FAMILY = ("aws-lc", "rustcrypto", "spin")
-"""Kinds that are part of the engine, beside those of one family."""
+"""Kinds of provider in the engine, without those of one family."""
 
 SYSTEM = "system"
-"""The label of the libcrypto that the system's own programs use: `libcrypto` alone means that one."""
+"""Label of the libcrypto of the system's own programs, which `libcrypto` alone means."""
 
 NOT_BUILT_YET = "is built when a study first asks for it"
 
-# Builds that people name by a version or a project, and that are no provider by that name.
+# Names of versions or projects that people use for builds, and that are not providers.
 _OF_THEIR_OWN = re.compile(r"(?i)openssl|libcrypto|libssl|boringssl|libressl|quictls|aws-?lc")
 
-# Where programs that bring their own OpenSSL, or people who build one, put it.
+# Folders of programs with their own OpenSSL, and of custom builds.
 FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*", "/opt/*/lib*")
-# How a provider is named by its file.
+# Specs of providers by file.
 EXAMPLES = {"libcrypto": "libcrypto:/usr/local/lib/libcrypto.so.3", "runner": "runner:./mine"}
-# Listing is one process; a library or a virtual machine on a cold disk may take its time.
+# Listing is one process, but a library or a virtual machine may start slowly from a cold disk.
 LIST_LIMIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An implementation: how a study names it, how a row names it, and how to reach it."""
+    """Implementation of choices: its names in a study and in rows, and the way to run it."""
 
     spec: str
-    """As a study names it, and a cell's coordinate: `libcrypto`, `libcrypto:psycopg`, `java`, `runner:./mine`."""
+    """Name in a study, and a cell's coordinate: `libcrypto`, `libcrypto:psycopg`, `java`, `runner:./mine`."""
     name: str
-    """With its version, as rows show it: `openssl 3.0.19`."""
+    """Name with version, for rows: `openssl 3.0.19`."""
     kind: str
     path: str | None
     runner: tuple[str, ...]
     receipt: Mapping[str, Any]
     package: str | None = None
-    """Which of a platform's packages."""
+    """Package of a platform."""
     ready_s: float = 0.04
-    """About how long it takes to be ready: the engine, to load a library and a key and to be warm."""
+    """Approximate time to get ready: for the engine, to load a library and a key and to warm up."""
     fault: tuple[Outcome, str] | None = None
-    """Why none of its cells can be measured, where that is known beforehand: its platform is not here."""
+    """Known reason against measuring any of its cells: its platform is not installed."""
 
     @property
     def where(self) -> str:
-        """Its file; the program that performs it; or that it is built in."""
+        """File, or program that performs it, or `built in`."""
         return self.path or ("built in" if self.kind in built_in() else " ".join(self.runner[:1]))
 
     @property
     def has_threads(self) -> bool:
-        """Whether its runner performs an operation on several threads at once: the engine, and who says so."""
+        """True if its runner can use several threads at once: the engine, and runners that report it."""
         return self.kind in ("libcrypto", *OF_EVERY_FAMILY) or self.receipt.get("threads") is True
 
     @property
     def in_task(self) -> dict[str, str]:
-        """How a task names it."""
+        """Description of the provider in a task."""
         named = {"kind": self.kind, "path": self.path, "package": self.package}
         return {key: value for key, value in named.items() if value}
 
     def is_called(self, pattern: str) -> bool:
-        """Whether a study means it by these words: its spec, a pattern of it, or its name with the version."""
+        """Return whether this spec, pattern, or name with version means it."""
         return pattern in (self.spec, self.name) or is_like(_whole(self.spec), pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A library that was found or named and cannot be used, with the reason."""
+    """Library that was found or named but cannot be used, with the reason."""
 
     spec: str
     path: str | None
@@ -92,12 +92,12 @@ class Broken:
 
 
 def built_in() -> tuple[str, ...]:
-    """Every kind of provider that is part of the engine."""
+    """Return every kind of provider that is part of the engine."""
     return (*OF_EVERY_FAMILY, *(kind for family in families().values() for kind in family.built_in))
 
 
 def libcryptos() -> dict[str, str | None]:
-    """Every libcrypto that was found, by label; the system's own is `system`, without a path."""
+    """Return every found libcrypto, by label; the system's own is `system`, without a path."""
     found: dict[str, str | None] = {SYSTEM: None}
     for folder in [*site.getsitepackages(), site.getusersitepackages()]:
         for path in sorted(glob.glob(f"{folder}/*.libs/libcrypto*.so*")):
@@ -112,18 +112,17 @@ def libcryptos() -> dict[str, str | None]:
 
 
 def resolve(specs: Sequence[str], named_libraries: Sequence[str] = ()) -> tuple[Provider, ...]:
-    """The providers that a study's `providers` stand for, in order, each once."""
+    """Return the providers of a study's `providers`, in order, each once."""
     return look_up(specs, named_libraries)[0]
 
 
 def look_up(
     specs: Sequence[str], named_libraries: Sequence[str] = ()
 ) -> tuple[tuple[Provider, ...], tuple[Broken, ...]]:
-    """The providers that a study's `providers` stand for, and what a pattern has found that cannot be used.
+    """Return the providers of a study's `providers`, and the unusable ones that a pattern has found.
 
-    `named_libraries` are libcryptos that the user named beside the study: they join wherever the study asks
-    for any libcrypto. Raises TollbarError for what was asked for by name and is not there or cannot be used: a
-    pattern asks for what works.
+    `named_libraries` are libcryptos that the user named in addition: they are added if the study asks for any
+    libcrypto. Raises TollbarError for a named provider that is missing or unusable; a pattern only selects usable ones.
     """
     by_name = {one for spec in specs if not _is_pattern(spec) for one in _expand(spec)}
     wanted = [one for spec in specs for one in _expand(spec)]
@@ -133,7 +132,7 @@ def look_up(
         wanted += theirs
     found = {spec: open_provider(spec) for spec in dict.fromkeys(wanted)}
     for spec, one in found.items():
-        # Rows of a platform that was asked for by name stay, and say why they are empty.
+        # Rows of a platform that was named stay, and report why they are empty.
         if isinstance(one, Provider) and one.fault and spec not in by_name:
             found[spec] = Broken(spec, None, one.fault[1])
     providers = tuple(one for one in found.values() if isinstance(one, Provider))
@@ -146,9 +145,9 @@ def look_up(
 
 
 def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, ...]:
-    """Every provider that can be found, and every libcrypto that was found and cannot be used.
+    """Return every provider that can be found, and every unusable libcrypto.
 
-    Nothing is built for it: of a platform's runner that is not built yet only that is said.
+    Nothing is built: a platform's runner that is not built yet is only reported as such.
     """
     specs = [*_expand("libcrypto:*"), *(f"libcrypto:{path}" for path in named_libraries), *built_in()]
     found = [open_provider(spec) for spec in dict.fromkeys(specs)]
@@ -163,16 +162,16 @@ def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, 
 
 
 def names(providers: Iterable[Provider]) -> Mapping[str, str]:
-    """Each provider's name by its spec, with where it comes from wherever two have the same one."""
+    """Return each provider's name by its spec, with its origin if two have the same name."""
     by_spec = {one.spec: one.name for one in providers}
     alike = Counter(by_spec.values())
     return {spec: name if alike[name] == 1 else f"{name} ({_label(spec)})" for spec, name in by_spec.items()}
 
 
 def engine_build() -> str:
-    """Which engine this is: its version and profile as it says them, and a digest of its program.
+    """Return the identity of the engine: its reported version and profile, and a digest of its program.
 
-    Two builds of one version may be of different code, or by different compilers.
+    Two builds of one version may have different code or compilers.
     """
     found = open_provider("spin")
     says = "tollbar-engine" if isinstance(found, Broken) else str(found.receipt.get("engine", "tollbar-engine"))
@@ -192,7 +191,7 @@ def kinds() -> Sequence[str]:
 def named(spec: str) -> str:
     """Return a spec with the own name of its kind: `aws-lc` for `AWS-LC`, `libcrypto` for `openssl`."""
     kind, colon, label = spec.partition(":")
-    # All families are read only for what is none of the usual.
+    # Reading all families is only needed for unusual kinds.
     found = kind if kind in ("libcrypto", "runner", *OF_EVERY_FAMILY) else spelling.find(kind, kinds())
     return f"{found or kind}{colon}{label}"
 
@@ -205,7 +204,7 @@ def normal(spec: str) -> str:
 
 
 def _whole(spec: str) -> str:
-    """A spec with the label that may be left out."""
+    """Return a spec with its optional label."""
     if spec == "libcrypto":
         return f"libcrypto:{SYSTEM}"
     platform = runners.all_platforms().get(spec)
@@ -231,7 +230,7 @@ def _expand(spec: str) -> list[str]:
         if not matching:
             raise unknown(kind if kind == "libcrypto" else f"package of {kind}", label, known)
         return matching
-    # All families are read only for what is none of the usual.
+    # Reading all families is only needed for unusual kinds.
     if kind not in ("libcrypto", "runner", *OF_EVERY_FAMILY) and kind not in built_in():
         raise _unknown_provider(spec)
     return [spec]
@@ -248,7 +247,7 @@ def _unknown_provider(spec: str) -> TollbarError:
 
 
 def _libcrypto(label: str) -> str | None:
-    """Where the libcrypto of this label is. Raises NotBuilt for one that cannot be had."""
+    """Return the path of the libcrypto with this label. Raises NotBuilt if it is not available."""
     platform = runners.all_platforms().get(label)
     known = libcryptos()
     if platform and label not in known:
@@ -261,7 +260,7 @@ def _libcrypto(label: str) -> str | None:
 
 @cache
 def open_provider(spec: str) -> Provider | Broken:
-    """Asks the provider of this exact spec who it is."""
+    """Return the provider of this exact spec, with its own report."""
     kind, _, label = _whole(spec).partition(":")
     platform = runners.all_platforms().get(kind)
     provider = Provider(spec, spec, kind, None, (str(engine()), "op"), {}, label if platform else None)
@@ -275,7 +274,7 @@ def open_provider(spec: str) -> Provider | Broken:
     except NotBuilt as error:
         return replace(provider, runner=(), fault=(error.outcome, error.reason))
     named = Path(label) if kind == "runner" or (kind == "libcrypto" and "/" in label) else None
-    # A pipe would hold up whoever opens it until the list's time is over.
+    # Opening a pipe would block until the time limit of the list.
     if named is not None and os.path.exists(named) and not os.path.isfile(named):
         return Broken(spec, str(named), f"is no regular file; name the file itself, for example `{EXAMPLES[kind]}`")
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}

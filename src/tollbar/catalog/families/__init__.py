@@ -1,8 +1,8 @@
-"""Families: which kinds of choice there are, and what is known about each choice.
+"""Families: the kinds of choice, and the known facts about each choice.
 
-A family is a folder: `family.toml`, its known answers, its keys, and where its cells need more than the general
-workloads, a `workload.py`. What a choice *costs* is measured; its *standing* (what authorities say of it,
-its strength, what it protects against, the known answers that prove it) is here.
+A family is a folder: `family.toml`, its known answers, its keys, and a `workload.py` if its cells need more than the
+general workloads. The *cost* of a choice is measured; its *standing* (authorities, strength, threats, and the known
+answers that prove it) is here.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ __all__ = [
 
 
 def families() -> Mapping[str, Family]:
-    """Every family, by name."""
+    """Return every family, by name."""
     return {name: _read(folder) for name, folder in _folders().items()}
 
 
 def family(name: str, *, where: str | None = None) -> Family:
-    """The family of this name. Raises TollbarError with the nearest names if there is none."""
+    """Return the family of this name. Raises TollbarError with the nearest names if there is none."""
     known = _folders()
     found = spelling.find(name, known)
     if found is None:

@@ -1,4 +1,4 @@
-"""Cells as a family by itself has them: which settings mean anything at a choice, and what they are by default."""
+"""Cells of a family alone: the settings that apply at a choice, and their defaults."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from tollbar.catalog.families.settings import Setting
 from tollbar.catalog.families.standing import Standing
 
 LOADS = ("users", "rate", "utilisation")
-"""Coordinates of how much is asked of a server. `rate` and `utilisation` of zero are unpaced: users ask as soon as they
-are answered."""
+"""Coordinates of a load's size. `rate` and `utilisation` of zero are unpaced: users ask as soon as they are
+answered."""
 OF_A_LOAD = (*LOADS, "client")
 _NOT_SAID = ("op", "server", "provider")
 
 
 def settings_at(family: Family, coordinates: Mapping[str, Value]) -> Mapping[str, Setting]:
-    """The settings that may mean something at these coordinates, by name, in the family's order.
+    """Return the settings that may apply at these coordinates, by name, in the family's order.
 
-    Where the operation, the server or the provider decides and is not among the coordinates, the setting may. What a
-    setting depends on and is not there has its default.
+    A setting that depends on an operation, server or provider outside the coordinates may apply. Other missing
+    coordinates that a setting depends on have their defaults.
     """
     return _walked(family, coordinates)[0]
 
 
 def open_at(family: Family, given: Mapping[str, Value]) -> Mapping[str, Setting]:
-    """The settings that are not given and may mean something there, by name, in the family's order.
+    """Return the settings that are not given and may apply there, by name, in the family's order.
 
-    What a setting depends on and is not given may have any of its values that can be had there.
+    A missing setting that others depend on may have any of its supported values.
     """
-    # Of each setting before: the values that it may have, "" where it may mean nothing; None: any there is.
+    # Possible values of each earlier setting, with "" if it may not apply; None: any.
     may_be: dict[str, tuple[Value, ...] | None] = {name: None for name in _NOT_SAID if name not in given}
     found: dict[str, Setting] = {}
     for name, setting in family.settings.items():
@@ -50,15 +50,15 @@ def open_at(family: Family, given: Mapping[str, Value]) -> Mapping[str, Setting]
 
 
 def at_defaults(family: Family, given: Mapping[str, Value]) -> Mapping[str, Value]:
-    """A cell: what is given, and all other settings that may mean something there at their defaults."""
+    """Return a cell: the given values, and the defaults of all other settings that may apply there."""
     return _walked(family, given)[1]
 
 
 def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> Sequence[Mapping[str, Value]]:
-    """Every cell of a family's choices with these values; `*` is each of a setting's; all else at its default.
+    """Return every cell of a family's choices with these values; `*` is each value of a setting; others have defaults.
 
-    `choice` may be among what is given. The null choice is none. Not all of them can be: that a version of TLS has no
-    such group is not known here.
+    `choice` may be among the given names. The null choice is excluded. Some cells may be impossible, for example a
+    version of TLS without a group: that is not known here.
     """
     names = {str(value) for value in given.get("choice", ("*",))}
     varied = {
@@ -75,7 +75,7 @@ def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> Sequence[M
         if name not in family.settings:
             cells = [{**cell, name: value} for cell in cells for value in values]
     known = [name for name in _NOT_SAID if name in varied]
-    # One setting after the other: where one means nothing, each of its values would make the same cell again.
+    # Settings are added one by one: a setting that does not apply would repeat the same cell for each of its values.
     for name, setting in family.settings.items():
         asked = _asked(setting, known)
         apart = [(cell, setting.applies(cell, only=asked)) for cell in cells]
@@ -88,7 +88,7 @@ def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> Sequence[M
 
 
 def _asked(setting: Setting, known: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """The conditions of a setting that count where of `op`, `server` and `provider` only these are known."""
+    """Return the conditions of a setting that count if of `op`, `server` and `provider` only these are known."""
     return {name: patterns for name, patterns in setting.only.items() if name not in _NOT_SAID or name in known}
 
 

@@ -1,4 +1,4 @@
-"""A choice: what it is, its standing by its parameters, and the known answers that prove it."""
+"""Choices: their properties, their standing by parameters, and the known answers that prove them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tollbar.catalog.families.standing import Authority, Mitigations, Standing
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One option of a family."""
+    """Option of a family."""
 
     name: str
     title: str
@@ -26,31 +26,31 @@ class Choice:
     setting: Mapping[str, Value]
     """Settings that are part of the choice itself, such as a password hash's parameters."""
     inputs: Mapping[str, str]
-    """What every task of this choice carries, such as its test key."""
+    """Inputs of every task of this choice, such as its test key."""
     note: str | None
     mitigates: Mitigations = field(default_factory=dict)
-    """For each threat of the family, unless a setting's value has its own word on it."""
+    """Mitigations by threat of the family, unless a setting's value decides a threat."""
     unanswered: tuple[str, ...] = ()
-    """Operations whose result is new each time, so that no known answer can come."""
+    """Operations with a new result each time, so that they have no known answer."""
     levels: tuple[Level, ...] = ()
-    """Its standing by its parameters: the first that is met counts, the last always is. Its own standing and
-    authority are then those at its default parameters."""
+    """Standing by its parameters: the first level that is met counts, and the last always is. The choice's own standing
+    and authority are then those at its default parameters."""
     memory: tuple[Value, ...] = ()
-    """Sizes and parameters whose product is the memory that one operation takes, in bytes; empty: not worth saying."""
+    """Sizes and parameters whose product is the memory of one operation, in bytes; empty if negligible."""
     unsupported: tuple[Unsupported, ...] = ()
 
     @property
     def is_set_by_study(self) -> bool:
-        """Whether its parameters are settings of a study, which decide its standing."""
+        """True if its parameters are settings of a study, which decide its standing."""
         return bool(self.levels) and not self.setting
 
     @property
     def standing_text(self) -> str:
-        """Its standing for people."""
+        """Standing for people."""
         return "by its settings" if self.is_set_by_study else self.standing.words
 
     def at(self, coordinates: Mapping[str, Value]) -> Choice:
-        """The choice with the standing and the authority that it has with these parameters, at best."""
+        """Return the choice with its best possible standing at these parameters, and the authority for it."""
         if not self.levels:
             return self
         parameters = {**coordinates, **self.setting}
@@ -58,19 +58,19 @@ class Choice:
         return self if level is None else replace(self, standing=level.standing, authority=level.authority)
 
     def memory_bytes(self, coordinates: Mapping[str, Value]) -> int:
-        """The memory that one operation takes with these parameters, in bytes; 0: not worth saying."""
+        """Return the memory of one operation with these parameters, in bytes; 0 if negligible."""
         parameters = {**coordinates, **self.setting}
         factors = [int(parameters.get(str(factor), factor)) for factor in self.memory]
         return prod(factors) if factors else 0
 
     def answers_of(self, operation: str) -> tuple[Answer, ...]:
-        """The known answers that this operation must meet."""
+        """Return the known answers that this operation must produce."""
         return () if operation in self.unanswered else self.answers
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A known answer: with these inputs, and these settings instead of the cell's, the result is this."""
+    """Known answer: the result for these inputs, with these settings instead of the cell's."""
 
     inputs: Mapping[str, str]
     expected: str
@@ -79,13 +79,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The standing of a choice from these parameters on, and the authority for it."""
+    """Standing of a choice from these parameters on, and the authority for it."""
 
     at_least: Mapping[str, int]
-    """Empty: its standing below all other levels."""
+    """Least parameters; empty for the lowest level, below all others."""
     standing: Standing
     authority: tuple[Authority, ...]
 
     def is_met(self, parameters: Mapping[str, Value]) -> bool:
-        """Whether each of these parameters is as large as the level wants it; one that is not given may be."""
+        """Return whether each parameter is at least as large as required; a missing one may be."""
         return all(int(parameters[name]) >= least for name, least in self.at_least.items() if name in parameters)

@@ -1,4 +1,4 @@
-"""Whether a family's choices, settings, threats and metrics fit together."""
+"""Consistency of a family's choices, settings, threats and metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tollbar.core.metrics import METRICS
 
 
 def complaints(family: Family) -> Iterator[str]:
-    """Yield what does not fit together in a family whose every key is right."""
+    """Yield the contradictions of a family whose keys are all valid."""
     if sum(c.standing is Standing.NULL for c in family.choices.values()) != 1:
         yield 'a family has exactly one choice with `standing = "null"`'
     for choice in family.choices.values():
@@ -42,7 +42,7 @@ def complaints(family: Family) -> Iterator[str]:
     for setting in family.settings.values():
         for name in setting.only:
             if name not in coordinates:
-                # Settings are read in order, and one may only depend on those before it.
+                # Settings are read in order, and one may only depend on earlier ones.
                 hint = nearest(name, coordinates)
                 yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {hint}"
         coordinates.append(setting.name)

@@ -1,4 +1,4 @@
-"""What a family of choices is: its choices and settings, and what these make of a cell."""
+"""Definition of a family: its choices and settings, and the resulting properties of a cell."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from tollbar.core.metrics import Metric
 from tollbar.core.wire import KEYS, Strict
 
 DEFAULT_PROVIDERS = ("libcrypto",)
-"""The system's own."""
+"""Provider of families that name none: the system's own libcrypto."""
 
 Part = Choice | SettingValue
-"""What a cell is made of, as far as its family says something of it."""
+"""Part of a cell that its family has facts about."""
 
 
 @read_dataclass(config=KEYS, frozen=True, slots=True)
 class Default(Strict):
-    """The choice that an expert takes without further requirements; as a family's file has it."""
+    """Choice of an expert without further requirements, as in a family's file."""
 
     choice: str
     reason: str
     authority: tuple[Authority, ...]
     setting: dict[str, Value] = field(default_factory=dict)
-    """Settings that belong to it; all others are at their own defaults."""
+    """Settings of the default; all others have their own defaults."""
     never: tuple[str, ...] = ()
-    """Choices that are measured for comparison only and are never the answer."""
+    """Choices that are only measured for comparison, and never recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One kind of choice."""
+    """Kind of choice, such as digests or TLS."""
 
     name: str
     title: str
@@ -56,21 +56,21 @@ class Family:
     choices: Mapping[str, Choice]
     threats: Mapping[str, Threat] = field(default_factory=dict)
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    """What its runners observe beside what every runner does."""
+    """Metrics that its runners observe in addition to those of every runner."""
     folder: Path | None = None
-    """Where it was read from; None: it was not read from a folder."""
+    """Folder that it was read from; None if it was not read from a folder."""
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
-    """Those of a study that names none."""
+    """Providers of a study that names none."""
     load: bool = True
-    """Whether its servers are asked by users whom the study describes, or else by the runner in its own way."""
+    """True if a study describes the users of its servers; else the runner sends its own requests."""
     servers: tuple[str, ...] = ()
-    """The servers of a study that names none, for a family that only servers perform."""
+    """Servers of a study that names none, for a family that only servers perform."""
     built_in: tuple[str, ...] = ()
-    """Parts of the engine that perform this family and no other."""
+    """Parts of the engine that perform only this family."""
     is_self_test: bool = False
-    """Whether it is there to test the lab, and none of its choices is one of security."""
+    """True if it tests the lab, and its choices are not about security."""
     default: Default | None = None
-    """None: the family names none, as families of runs that are older than defaults."""
+    """Recommended choice; None if the family names none, such as families of old runs."""
 
     def typed(self, name: str, value: Value) -> str:
         """Return a coordinate's value as a person types it in a command: `4KiB`, `600000`, `sha-256`."""
@@ -83,7 +83,7 @@ class Family:
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The settings that are a choice's parameters: who takes the choice sets them too."""
+        """Settings that are parameters of a choice, to be set together with it."""
         own = [choice for choice in self.choices.values() if choice.is_set_by_study]
         return frozenset(
             name
@@ -93,24 +93,24 @@ class Family:
 
     @property
     def null(self) -> Choice:
-        """The choice that walks the same path and does nothing."""
+        """Choice that takes the same path and does nothing."""
         return next(c for c in self.choices.values() if c.standing is Standing.NULL)
 
     def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
-        """The choice at these coordinates, then the values of its settings that the family says something of."""
+        """Return the choice at these coordinates, and the values of its settings that the family has facts about."""
         choice = self.choices[str(coordinates["choice"])].at(coordinates)
         return (choice, *self.values_at(coordinates))
 
     def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
-        """The worst standing among a cell's parts: what is broken in one of them is broken.
+        """Return the worst standing of a cell's parts: a cell with a broken part is broken.
 
-        Parameters and settings that are not given are taken to be good ones: it is the best standing that the cell has.
+        Missing parameters and settings are assumed to be good ones, so this is the best possible standing of the cell.
         """
         found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
         return Standing.NULL if Standing.NULL in found else min(found, key=WORST_FIRST.index)
 
     def lowered_by(self, coordinates: Mapping[str, Value]) -> str | None:
-        """The setting whose value alone gives a cell its standing; None where its choice has that by itself."""
+        """Return the setting whose value alone determines a cell's standing; None if its choice already has it."""
         of_all, of_choice = self.standing_of(coordinates), self.choices[str(coordinates["choice"])].at(coordinates)
         if of_choice.standing is of_all:
             return None
@@ -118,14 +118,14 @@ class Family:
         return next(name for name, value in by_setting.items() if value is not None and value.standing is of_all)
 
     def strength_of(self, coordinates: Mapping[str, Value]) -> int | None:
-        """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
+        """Return the least strength of a cell's parts, in bits; None if no part has one."""
         return min((part.strength for part in self.parts_of(coordinates) if part.strength is not None), default=None)
 
     def mitigations_of(self, coordinates: Mapping[str, Value], *, of_choice: bool = False) -> Mapping[str, Mitigation]:
-        """What a cell does about each threat of the family; or `of_choice`, what its choice by itself does there.
+        """Return a cell's mitigation of each threat of the family; with `of_choice`, that of its choice alone.
 
-        Where values of its settings have a word on a threat, the least of what they say holds; else what the
-        choice says. The null choice mitigates nothing.
+        If values of its settings decide a threat, the least of their statements holds; else the choice's. The null
+        choice mitigates nothing.
         """
         choice = self.choices[str(coordinates["choice"])]
         values = () if of_choice else self.values_at(coordinates)
@@ -137,7 +137,7 @@ class Family:
         return found
 
     def contradiction(self, coordinates: Mapping[str, Value]) -> str | None:
-        """What cannot be at these coordinates, though each of their values can be; None: nothing."""
+        """Return a contradiction between values that are possible by themselves, or None."""
         for name, setting in self.settings.items():
             for other, least in setting.least_each.items():
                 if name in coordinates and other in coordinates:
@@ -151,9 +151,9 @@ class Family:
         return None
 
     def default_at(self, name: str, coordinates: Mapping[str, Value]) -> Value:
-        """What a setting is there unless it is said: its default, or where that is unsupported, what stands best.
+        """Return the default of a setting there, or the supported value with the best standing if that is unsupported.
 
-        `coordinates` may be those of a cell that is not complete yet.
+        `coordinates` may be those of an incomplete cell.
         """
         setting = self.settings[name]
         default, others = setting.default, setting.values or ()
@@ -168,7 +168,8 @@ class Family:
         return max(possible, key=rank, default=default)
 
     def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
-        """Why a cell cannot be had there, and with which other values of its settings it could; None: it can."""
+        """Return why a cell is unsupported, with supported values of its settings if there are any; None: it is
+        supported."""
         choice = self.choices[str(coordinates["choice"])]
         if (refusal := next(_refusals(choice, choice.name, coordinates), None)) is not None:
             return refusal
@@ -184,19 +185,19 @@ class Family:
         return f"{reasons[0]}; ask with {' '.join(f'`{name}={value}`' for name, value in instead.items())}"
 
     def can_be(self, name: str, value: Value, coordinates: Mapping[str, Value]) -> bool:
-        """Whether a setting may have this value there."""
+        """Return whether a setting may have this value there."""
         return self._refusal(name, {**coordinates, name: value}) is None
 
     def _refusal(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
         return next(_refusals(self.settings[name], coordinates[name], coordinates), None)
 
     def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
-        """The values of a cell's settings of which the family says something there."""
+        """Return the values of a cell's settings that the family has facts about there."""
         found = (self._value_at(name, coordinates) for name, setting in self.settings.items() if setting.about)
         return [value for value in found if value is not None]
 
     def done_elsewhere(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
-        """What of the work is done elsewhere by this coordinate of a cell, and not seen; None: nothing."""
+        """Return the work that this coordinate moves elsewhere, where it is not measured, or None."""
         value = self._value_at(name, coordinates) if name in self.settings else None
         return value.elsewhere if value is not None else None
 
@@ -206,7 +207,7 @@ class Family:
 
 
 def _refusals(of: Choice | Setting, value: Value, coordinates: Mapping[str, Value]) -> Iterator[str]:
-    """Why this choice, or this value of a setting, cannot be had there."""
+    """Yield the reasons against this choice, or this value of a setting, there."""
     for one in of.unsupported:
         if is_one_of(str(value), one.values) and fits(one.where, coordinates):
             yield one.because

@@ -1,4 +1,4 @@
-"""A family that is made of others: its cells are one cell of each, with the worst standing of these."""
+"""Combined families: each cell consists of one cell of each member, and has the worst of their standings."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from tollbar.core.patterns import is_like
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A family that is a part of another one, under a name of its own there."""
+    """Family that is part of a combined one, under its own name there."""
 
     name: str
-    """The coordinate that says which of its choices; its settings have this in front of theirs."""
+    """Coordinate of its choice; also the prefix of its settings' names."""
     title: str
     family: Family
     choices: tuple[str, ...]
     default: str
     op: str | None = None
-    """What is asked of it; None: what is asked of the whole."""
+    """Operation of the member; None: that of the whole."""
     left_out: tuple[str, ...] = ()
     """Patterns of its settings that stay at their defaults."""
     given: Mapping[str, Value | Mapping[str, Value]] = field(default_factory=dict)
-    """Its settings that are not the whole's to set: a value, or one for each pattern of what the whole has there."""
+    """Settings that the whole fixes: a value, or one for each pattern of the whole's value there."""
 
     def name_of(self, setting: str) -> str:
-        """What a setting of it is called in the whole."""
+        """Return the name of its setting in the whole."""
         return f"{self.name}-{setting}"
 
     def cell(self, coordinates: Mapping[str, Value]) -> dict[str, Value]:
-        """Its own cell in a cell of the whole."""
+        """Return its own cell in a cell of the whole."""
         own: dict[str, Value] = {
             name: coordinates[name] for name in ("provider", "server", *OF_A_LOAD) if name in coordinates
         }
@@ -58,22 +58,22 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class MadeOf(Family):
-    """A family whose cells are one cell of each of its members."""
+    """Family whose cells consist of one cell of each of its members."""
 
     members: Mapping[str, Member] = field(default_factory=dict)
 
     def cells_at(self, coordinates: Mapping[str, Value]) -> Iterator[tuple[Member, dict[str, Value]]]:
-        """Each member with its own cell."""
+        """Yield each member with its own cell."""
         choice = self.choices[str(coordinates["choice"])]
         yield from ((member, member.cell({**coordinates, **choice.setting})) for member in self.members.values())
 
     def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
-        """The worst of its members that protect something; null where none does."""
+        """Return the worst standing of the protecting members; null if none protects."""
         found = [member.family.standing_of(cell) for member, cell in self.cells_at(coordinates)]
         return min((one for one in found if one is not Standing.NULL), key=WORST_FIRST.index, default=Standing.NULL)
 
     def lowered_by(self, coordinates: Mapping[str, Value]) -> str | None:
-        """The first of its settings that alone gives a cell its standing."""
+        """Return the first of its settings that alone determines a cell's standing."""
         of_all = self.standing_of(coordinates)
         for member, cell in self.cells_at(coordinates):
             if member.family.standing_of(cell) is of_all:
@@ -83,12 +83,12 @@ class MadeOf(Family):
         return None
 
     def strength_of(self, coordinates: Mapping[str, Value]) -> int | None:
-        """The least strength of its members, in bits; None where nothing in bits is said of any."""
+        """Return the least strength of its members, in bits; None if no member has one."""
         found = (member.family.strength_of(cell) for member, cell in self.cells_at(coordinates))
         return min((bits for bits in found if bits is not None), default=None)
 
     def mitigations_of(self, coordinates: Mapping[str, Value], *, of_choice: bool = False) -> Mapping[str, Mitigation]:
-        """What each member does about its own threats."""
+        """Return each member's mitigations of its own threats."""
         return {
             member.name_of(threat): done
             for member, cell in self.cells_at(coordinates)
@@ -96,7 +96,7 @@ class MadeOf(Family):
         }
 
     def default_at(self, name: str, coordinates: Mapping[str, Value]) -> Value:
-        """What a setting is there unless it is said; of a member's what it is in the member's cell."""
+        """Return the default of a setting there; for a member's setting, that of the member's cell."""
         for member, cell in self.cells_at(coordinates):
             for inner in member.family.settings:
                 if member.name_of(inner) == name:
@@ -104,7 +104,7 @@ class MadeOf(Family):
         return self.settings[name].default
 
     def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
-        """Why one of its members' cells cannot be had there; None: all can."""
+        """Return why one of its members' cells is unsupported; None: all are supported."""
         for member, cell in self.cells_at(coordinates):
             reason = member.family.why_unsupported(cell)
             if reason is not None:
@@ -114,12 +114,12 @@ class MadeOf(Family):
         return None
 
     def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
-        """The choice, and the parts of its members' cells."""
+        """Return the choice, and the parts of its members' cells."""
         parts = [part for member, cell in self.cells_at(coordinates) for part in member.family.parts_of(cell)]
         return (self.choices[str(coordinates["choice"])], *parts)
 
     def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
-        """Those of its members' cells."""
+        """Return the values of its members' cells."""
         return [
             replace(value, raises=tuple(map(member.name_of, value.raises)))
             for member, cell in self.cells_at(coordinates)
@@ -128,9 +128,9 @@ class MadeOf(Family):
 
 
 def made_of(family: Family, members: Sequence[Member]) -> MadeOf:
-    """The family with its members' settings and threats behind its own.
+    """Return the family with its members' settings and threats after its own.
 
-    What is said of a threat is its member's to say; no choice of the whole says anything by itself.
+    Only members have statements on threats; the choices of the whole have none.
     """
     settings = dict(family.settings)
     threats: dict[str, Threat] = {}
@@ -167,7 +167,7 @@ def _settings(member: Member, whole: Family, before: Mapping[str, Setting]) -> I
         stays = name in member.given or name in before or any(is_like(name, one) for one in member.left_out)
         only = None if stays else _only(whole, member, setting.only, own)
         if only is not None:
-            # The standing of its values is asked of the member itself.
+            # The member itself has the standing of the values.
             about = {value: _named(one.name, one.title, one.spec, one.note) for value, one in setting.about.items()}
             own[name] = replace(
                 setting,
@@ -192,9 +192,9 @@ def _named(name: str, title: str, spec: str | None, note: str | None) -> Setting
 def _only(
     whole: Family, member: Member, only: Mapping[str, tuple[str, ...]], own: Mapping[str, Setting]
 ) -> dict[str, tuple[str, ...]] | None:
-    """Where a member's setting means something in the whole; None where it means nothing to any cell.
+    """Return the conditions of a member's setting in the whole; None if it applies to no cell.
 
-    `own` are the member's settings before it that the whole has.
+    `own` are the member's earlier settings in the whole.
     """
     found: dict[str, tuple[str, ...]] = {member.name: member.choices}
     for name, patterns in only.items():
@@ -212,7 +212,7 @@ def _only(
 
 
 def _fixed(member: Member, name: str) -> str:
-    """What a member has of a coordinate that the whole does not set; empty where it has none."""
+    """Return a member's value of a coordinate that the whole does not set; empty if it has none."""
     if name == "op":
         return member.op or ""
     is_left_out = any(is_like(name, one) for one in member.left_out)

@@ -1,4 +1,4 @@
-"""A family's default: the choice that an expert takes without further requirements, and which cells are that choice."""
+"""Default of a family: the choice of an expert without further requirements, and the cells that are that choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEGREES = list(Degree)
 def is_default(family: Family, coordinates: Mapping[str, Value], names: Collection[str]) -> bool:
     """Return whether a cell is its family's default along these coordinates; the others are given.
 
-    A choice that names parameters of the default (`argon2id-owasp-19m`) is the default where these are its parameters.
+    A choice with fixed parameters (`argon2id-owasp-19m`) is the default if they are the default's.
     """
     default, choice = family.default, family.choices.get(str(coordinates["choice"]))
     if default is None or choice is None:
@@ -28,7 +28,7 @@ def is_default(family: Family, coordinates: Mapping[str, Value], names: Collecti
 
 
 def default_cell(family: Family, coordinates: Mapping[str, Value], names: Collection[str]) -> Mapping[str, Value]:
-    """Return the default in the place of a cell: what differs along `names` is as the default has it."""
+    """Return the default in the place of a cell: the coordinates in `names` have the default's values."""
     assert family.default is not None
     given = {name: value for name, value in coordinates.items() if name not in names or name not in family.settings}
     wanted = {**_protecting(family, names), **family.default.setting}
@@ -49,7 +49,7 @@ def given_up(family: Family, coordinates: Mapping[str, Value], default: Mapping[
 
 
 def complaints(family: Family) -> Iterator[str]:
-    """Yield the faults of a family's default: a choice or a value that it does not have, or one in bad standing."""
+    """Yield the faults of a family's default: an unknown choice or value, or one in bad standing."""
     default = family.default
     if default is None:
         return
@@ -73,7 +73,7 @@ def complaints(family: Family) -> Iterator[str]:
 
 
 def _protecting(family: Family, names: Collection[str]) -> Mapping[str, Value]:
-    """Return the usual values of the settings among these that a standing or a threat may depend on."""
+    """Return the default values of the named settings that a standing or a threat may depend on."""
     settings = (family.settings[name] for name in names if name in family.settings)
     return {one.name: one.default for one in settings if one.about and not one.how}
 

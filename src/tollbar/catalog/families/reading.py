@@ -1,4 +1,4 @@
-"""Reading a family's folder: TOML in, a `Family` out, or one line that says what is wrong where."""
+"""Reading a family's folder: from TOML to a `Family`, or a one-line error with its place."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from tollbar.core.metrics import Metric
 from tollbar.core.patterns import is_like
 from tollbar.core.wire import Plain, Wire, read
 
-# Each part brings all settings of its family: three are the most that a family has.
+# Each part adds all settings of its family. Shipped families have at most three parts.
 MOST_PARTS = 20
 
-# Public test keys that choices of several families use, beside the families' own.
+# Public test keys that choices of several families use, in addition to the families' own.
 SHARED_KEYS = Path(__file__).with_name("keys")
 
 
 class _WireAnswer(BaseModel):
-    """`of`, `is`, `with` and `source`; every other key is an input of that name for the runner."""
+    """Known answer with the keys `of`, `is`, `with` and `source`; every other key is an input of that name for the
+    runner."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     of: str | None = None
@@ -44,7 +45,7 @@ class _WireAnswer(BaseModel):
 
 
 class _WireCase(Wire):
-    """One of the statements on a threat: the first counts whose `when` fits, and the last has none."""
+    """Statement on a threat: the first whose `when` fits counts, and the last has none."""
 
     is_: Literal["yes", "no"] | None = Field(default=None, alias="is")
     partly: str | None = None
@@ -58,7 +59,7 @@ class _WireCase(Wire):
 
 
 def _cases(said: Any) -> Any:
-    """One statement is written without a list: `"yes"`, `"no"`, or a table with `partly`."""
+    """Return a list of statements: a single one may be written as `"yes"`, `"no"`, or a table with `partly`."""
     if isinstance(said, list):
         return said
     return [{"is": said} if isinstance(said, str) else said]
@@ -188,14 +189,14 @@ class _WirePart(Wire):
 
 
 def _completed(choices: Any) -> Any:
-    """Choices with what those that are `like` another one do not say themselves."""
+    """Return the choices, completed by the values of those that they are `like`."""
     if not isinstance(choices, dict):
         return choices
     complete: dict[str, Any] = {}
     for name, choice in choices.items():
         like = choice.get("like") if isinstance(choice, dict) else None
         if like is not None and not isinstance(complete.get(str(like)), dict):
-            # A choice stands behind the one it is like, so that none is like itself.
+            # A choice must follow the one it is like, so that none is like itself.
             raise ValueError(f"`{name}.like`: no choice before it is called `{like}`; {nearest(str(like), complete)}")
         complete[name] = choice if like is None else {**complete[str(like)], **choice}
     return complete
@@ -212,7 +213,8 @@ class _WireFamily(Wire):
 
 
 def name_of(folder: Path) -> str:
-    """A family is called by its folder; Tollbar's own have `_` for `-` there, where modules are imported from it."""
+    """Return a family's name: its folder's. Shipped folders have `_` for `-`, because modules are imported from
+    them."""
     return folder.name.replace("_", "-") if folder.parent == SHARED_KEYS.parent else folder.name
 
 
@@ -224,12 +226,11 @@ def read_family(
     is_part: bool = False,
     earlier: bool = False,
 ) -> Family:
-    """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
+    """Return the family of a folder. Raises TollbarError with the file, the key and the fault.
 
-    A run that is read back needs no known answers and no keys, and keeps none: `with_answers` leaves them out.
-    A folder that is among `read_before` is not read again; the families that are read are added there. A family that
-    `is_part` of another one has no parts itself: their number would grow exponentially. `earlier`: it is in words of an
-    earlier version.
+    `with_answers=False` omits known answers and keys, which a run does not keep. Folders in `read_before` are not read
+    again, and newly read families are added to it. A family that `is_part` of another one cannot have parts, because
+    their number would grow exponentially. `earlier`: it is in words of an earlier version.
     """
     read_before = {} if read_before is None else read_before
     if folder in read_before:
@@ -259,8 +260,8 @@ def read_family(
         if wire.default:
             setting = _parameters(wire.default.setting, found.settings)
             found = replace(found, default=replace(wire.default, setting=setting))
-        # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
-        # against it by its tests, as that takes tens of milliseconds.
+        # Kept families of runs are not checked by later rules. Tollbar's own tests check the shipped families, because
+        # that takes tens of milliseconds.
         is_known = not with_answers or folder.parent == SHARED_KEYS.parent
         asked = (
             consistency.complaints(found),
@@ -278,7 +279,7 @@ def read_family(
 def _member(
     name: str, wire: _WirePart, folder: Path, with_answers: bool, read_before: dict[Path, Family], earlier: bool
 ) -> Member:
-    """A family that this one is made of: it lies beside it, or is Tollbar's own."""
+    """Return a member family from a folder next to this one's, or a shipped one."""
     own = SHARED_KEYS.parent
     places = [root / of for root in (folder.parent, own) for of in (wire.family, wire.family.replace("-", "_"))]
     found = next((place for place in places if (place / "family.toml").exists()), None)
@@ -300,7 +301,7 @@ def _member(
 
 
 def _most(setting: Setting) -> int | None:
-    """Return the limit of a setting whose family says none; None where it has no number."""
+    """Return the default limit of a setting; None if it is not a number."""
     if setting.is_share or not setting.is_number:
         return None
     return MOST_BYTES if setting.unit in IN_BYTES else MOST
@@ -309,7 +310,7 @@ def _most(setting: Setting) -> int | None:
 def _setting(name: str, wire: _WireSetting) -> Setting:
     given = {key: value for key, value in wire if key not in ("value", "least", "most", "multiple_of", "least_each")}
     setting = Setting(name, **given, about={value: _value(value, one) for value, one in wire.value.items()})
-    # Its own reader knows the unit that its bounds are written in.
+    # The setting's own reader knows the unit of its bounds.
     bounded = replace(
         setting,
         least=None if wire.least is None else int(setting.read(wire.least)),
@@ -336,7 +337,7 @@ def _choice(
     settings: Mapping[str, Setting],
     folder: Path | None,
 ) -> Choice:
-    """The choice; without a `folder`, without its key and known answers."""
+    """Return the choice; without a `folder`, without its key and known answers."""
     key = folder and wire.key and _key(folder, wire.key)
     given = dict(wire)
     del given["key"], given["like"], given["level"]
@@ -355,7 +356,7 @@ def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:
 
 
 def _parameters(given: Mapping[str, Value], settings: Mapping[str, Setting]) -> dict[str, Value]:
-    """Values as studies write them, read by the settings that they are of; of what is no setting, as they stand."""
+    """Return values as read by their settings; those without a setting are unchanged."""
     return {name: settings[name].read(value) if name in settings else value for name, value in given.items()}
 
 
@@ -377,7 +378,7 @@ def _key(folder: Path, name: str) -> str:
 
 
 def _answer(choice: str, wire: _WireAnswer, settings: Mapping[str, Setting], folder: Path) -> Answer:
-    # Post-quantum vectors run to tens of kilobytes: those stand in a file of their own, with the same keys.
+    # Post-quantum vectors have tens of kilobytes, so they are in separate files with the same keys.
     if wire.file:
         text = (folder / "answers" / wire.file).read_text("utf-8")
         return _answer(choice, _WireAnswer.model_validate(json.loads(text)), settings, folder)

@@ -1,4 +1,4 @@
-"""A setting: what a study may vary within a family, which values it may have, and what is known of each."""
+"""Settings: the coordinates that a study may vary within a family, with the known facts about their values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tollbar.core import spelling, units
 from tollbar.core.errors import nearest
 
 Unit = Literal["bytes", "memory", "percent", "power-of-two"]
-"""What a number is: the size of the data in bytes, memory that an operation takes in bytes, a share in percent, or a
-power of two, which may be written `2^17`."""
+"""Unit of a number: data size in bytes, memory of an operation in bytes, a share in percent, or a power of two, which
+may be written `2^17`."""
 IN_BYTES = ("bytes", "memory")
 MOST_BYTES = 1 << 30
-"""Limit of a setting in bytes that says no other: the engine takes no task of more."""
+"""Default limit of a setting in bytes: the engine accepts no larger task."""
 MOST = 10_000_000
-"""Limit of a setting that is a number and says no other, such as the rows of a table: more take hours to make."""
+"""Default limit of a setting that is a number, such as the rows of a table: more take hours to make."""
 
 
 class NotAValue(ValueError):
-    """A word that is none of a setting's values."""
+    """Raised for a word that is not one of a setting's values."""
 
     def __init__(self, what: str, word: str, known: Collection[str]) -> None:
         super().__init__(what)
@@ -41,7 +41,7 @@ class NotAValue(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Something a study may vary within a family, and where it means anything."""
+    """Coordinate that a study may vary within a family, with the conditions under which it applies."""
 
     name: str
     title: str
@@ -50,23 +50,24 @@ class Setting:
     default: Value
     only: Mapping[str, tuple[str, ...]]
     about: Mapping[str, SettingValue] = field(default_factory=dict)
-    """What is known of its values, by the value as text; most settings protect nothing and have none."""
+    """Facts about its values, by the value as text; most settings protect nothing and have none."""
     least: int | None = None
     most: int | None = None
     multiple_of: int = 1
     least_each: Mapping[str, int] = field(default_factory=dict)
-    """How much of it there must be for each one of another setting."""
+    """Least amount for each one of another setting."""
     unsupported: tuple[Unsupported, ...] = ()
-    """Of several that fit, the first counts."""
+    """Unsupported values; the first entry that fits counts."""
     how: bool = False
-    """Whether it says how the operation is done, though something is known of its values: costs are compared at one
-    value of it, unless a policy or a threat turns on it."""
+    """True if it is a way of performing the operation, although it has facts: costs are compared at one of its values,
+    unless a policy or a threat depends on it."""
     breaks_even_with: Mapping[str, Value] = field(default_factory=dict)
-    """Costs fall by this share in a straight line, and are less than the cost at these values from some share on."""
+    """Reference values: costs fall linearly with this share, and are below the cost at these values from some
+    share on."""
 
     @property
     def is_size(self) -> bool:
-        """Whether it is the size of the data that an operation works on."""
+        """True if it is the size of the data of an operation."""
         return self.unit == "bytes"
 
     @property
@@ -75,23 +76,23 @@ class Setting:
 
     @property
     def is_count(self) -> bool:
-        """Whether any whole number within its bounds is a value, written as such."""
+        """True if any whole number within its bounds is a value, written as such."""
         return self.unit is None and self.values is None and isinstance(self.default, int)
 
     @property
     def is_number(self) -> bool:
-        """Whether its values are numbers."""
+        """True if its values are numbers."""
         return self.unit is not None or self.is_count
 
     def applies(self, coordinates: Mapping[str, Value], *, only: Mapping[str, tuple[str, ...]] | None = None) -> bool:
-        """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …).
+        """Return whether the setting applies at these coordinates (`choice`, `provider`, `op`, …).
 
-        `only` are those of its conditions that count, by default all.
+        `only` are the conditions to test, by default all.
         """
         return fits(self.only if only is None else only, coordinates)
 
     def read(self, value: object) -> Value:
-        """A study's value for this setting. Raises ValueError in words that fit behind the key's name."""
+        """Return a study's value for this setting. Raises ValueError with a message that follows the key's name."""
         if not isinstance(value, str | int):
             raise ValueError(f"`{units.quoted(value)}` is neither a word nor a whole number")
         if self.is_share:
@@ -110,7 +111,7 @@ class Setting:
         return by_text[found]
 
     def words(self, value: Value) -> str:
-        """A value as a person writes it: `46 MiB`, `50 %`, `2^17`, `600,000`, `native`."""
+        """Return a value as a person writes it: `46 MiB`, `50 %`, `2^17`, `600,000`, `native`."""
         if isinstance(value, str):
             return value
         number = int(value)
@@ -121,7 +122,8 @@ class Setting:
         return f"2^{number.bit_length() - 1}" if self.unit == "power-of-two" else f"{number:,}"
 
     def typed(self, value: Value) -> str:
-        """Return a value as a person types it in a command: `46MiB`, `600000`. Blanks part words, and commas values."""
+        """Return a value as a person types it in a command: `46MiB`, `600000`. Blanks separate words, and commas
+        values."""
         return self.words(value).replace(" ", "").replace(",", "")
 
     def _likely(self, value: str | int) -> tuple[str, ...]:
@@ -133,7 +135,7 @@ class Setting:
         return units.IN_MEMORY[::-1] if is_large else units.IN_MEMORY
 
     def _check(self, number: int, said: str | int) -> None:
-        """Raises ValueError for a number that is out of bounds, or between two values."""
+        """Raise ValueError for a number that is out of bounds, or between two values."""
         if self.least is not None and number < self.least:
             raise ValueError(f"`{said}` is too small: {self.words(self.least)} at least")
         if self.most is not None and number > self.most:
@@ -150,7 +152,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """What is known of one value of a setting, where it protects something or weakens it."""
+    """Facts about one value of a setting that protects or weakens something."""
 
     name: str
     title: str
@@ -160,18 +162,18 @@ class SettingValue:
     standing: Standing | None
     authority: tuple[Authority, ...]
     mitigates: Mitigations
-    """For the threats that this value decides."""
+    """Mitigations of the threats that this value decides."""
     only: Mapping[str, tuple[str, ...]]
-    """Where all this is so; empty: wherever the setting has this value."""
+    """Coordinates at which these facts hold; empty: wherever the setting has this value."""
     note: str | None
     raises: tuple[str, ...] = ()
-    """The threats against which this value does more than its choice: against all others it may only do less."""
+    """Threats that this value mitigates more than its choice; it may only mitigate others less."""
     elsewhere: str | None = None
-    """What of the work is then done elsewhere, and not seen: it is another operation than with any other value."""
+    """Work that is then done elsewhere and not measured, so that the operation differs from that with other values."""
 
 
 def _percent(value: str | int) -> int:
-    # A fraction of one is no percentage, and needs no unit.
+    # A fraction of one is not a percentage, and needs no unit.
     share = (float(value) if re.fullmatch(r"0(\.\d+)?", str(value)) else units.share(value)) * 100
     if abs(share - round(share)) > 1e-9 or not 0 <= share <= 100:
         raise ValueError(f"`{value}` is not a whole share from 0 % to 100 %")

@@ -1,4 +1,4 @@
-"""Whether what a family says of its threats fits together, choice by choice and value by value."""
+"""Consistency of a family's statements on its threats, by choice and value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEGREES = list(Degree)
 
 
 def complaints(family: Family) -> Iterator[str]:
-    """What does not fit: a source of no choice, an unknown coordinate, an undeclared rise."""
+    """Yield the contradictions: a source of no choice, an unknown coordinate, an undeclared rise."""
     for threat in family.threats.values():
         for pattern in (pattern for source in threat.sources for pattern in source.of):
             if not any(is_like(name, pattern) for name in family.choices):
@@ -40,7 +40,7 @@ def complaints(family: Family) -> Iterator[str]:
 
 
 def raised(family: Family, coordinates: Mapping[str, Value]) -> list[str]:
-    """The threats that a cell mitigates further than its choice says, without a value that `raises` them."""
+    """Return the threats that a cell mitigates further than its choice, without a value that `raises` them."""
     choice = family.choices[str(coordinates["choice"])]
     if choice.standing is Standing.NULL:
         return []
@@ -56,7 +56,7 @@ def raised(family: Family, coordinates: Mapping[str, Value]) -> list[str]:
 
 
 def _cells(family: Family, choice: str) -> Iterator[tuple[Mapping[str, Value], str, str]]:
-    """The choice at its defaults, with each value of a setting of which something is said."""
+    """Yield the choice at its defaults, with each setting's value that has facts."""
     for setting in family.settings.values():
         for value in setting.about.values():
             cell = at_defaults(family, {"choice": choice, setting.name: value.name})

@@ -1,10 +1,10 @@
-"""Policies: what others ask of a choice, as data, and whether a cell meets it.
+"""Policies: requirements of authorities on choices, as data, and whether a cell meets them.
 
-A policy is a dated file of rules, `NAME-EDITION.toml`, each with its clause and its source; one that has shipped is
-never changed, and a new edition is a new file. A user's own stands beside them: any path, or `policies/` on
-`TOLLBAR_PATH`.
-That a cell meets a policy says of its rules here that each is met, and of nothing else that its source asks:
-`not-judged` names what Tollbar cannot see.
+A policy is a dated file of rules, `NAME-EDITION.toml`, each with its clause and its source. A shipped file is never
+changed; a new edition is a new file. A user's own policies are any paths, or in `policies/` on `TOLLBAR_PATH`.
+
+A cell that meets a policy meets each of its rules here, which says nothing about the source's other requirements:
+`not-judged` lists those that Tollbar cannot see.
 """
 
 from __future__ import annotations

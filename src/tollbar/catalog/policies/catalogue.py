@@ -1,4 +1,4 @@
-"""Finding policies: those that ship, those on `TOLLBAR_PATH`, and any file."""
+"""Search for policies: the shipped ones, those on `TOLLBAR_PATH`, and any file."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from tollbar.core.files import is_folder, named_files
 _OWN = Path(__file__).parent
 
 MOST_DEPTH = 16
-"""Limit of policies that extend one another in a chain: those that ship have two."""
+"""Limit of a chain of policies that extend one another; shipped chains have two."""
 
 
 def shipped() -> Mapping[str, Path]:
-    """The files that come with Tollbar, by name."""
+    """Return the shipped files, by name."""
     return {path.name.removesuffix(".toml"): path for path in sorted(_OWN.glob("*.toml"))}
 
 
 def policies() -> Mapping[str, Path]:
-    """Every policy that has a name: those that ship, and those on `TOLLBAR_PATH`."""
+    """Return every named policy: the shipped ones, and those on `TOLLBAR_PATH`."""
     return named_files(_OWN)
 
 
 def with_edition(name: str) -> str:
-    """The name of the newest edition of what is named without one, or by its beginning; any other as it is.
+    """Return the newest edition of a name without edition, or of a prefix; other names are unchanged.
 
-    `tlsref-intermediate` is `tlsref-intermediate-6.0`, and `OWASP` is `owasp-password-storage-2026-06`.
-
-    The digit behind a name may be a level, as in `asvs-level`: editions of one policy have one title.
+    `tlsref-intermediate` is `tlsref-intermediate-6.0`, and `OWASP` is `owasp-password-storage-2026-06`. The digit after
+    a name may be a level, as in `asvs-level`: editions of one policy have one title.
     """
     known = policies()
     same = [one for one in known if one.casefold() == name.casefold()]
@@ -48,16 +47,16 @@ def with_edition(name: str) -> str:
 
 
 def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:
-    """The policy of this name, or in this file: a path that ends in `.toml`, from the folder `beside` it is said.
+    """Return the policy of this name, or in this file: a path that ends in `.toml`, relative to the folder `beside`.
 
-    Raises TollbarError with the nearest names if there is none, or with what is wrong in its file, or in one that it
+    Raises TollbarError with the nearest names if there is none, or with the fault in its file, or in one that it
     extends.
     """
     return _found(name, beside, (), where, {})
 
 
 def refuse_silent(asked: Iterable[Policy], family: str) -> None:
-    """Raises TollbarError for a policy that has no rule on this family: nothing can be said to meet it."""
+    """Raise TollbarError for a policy without rules on this family, because nothing can meet it."""
     for one in asked:
         if not one.is_about(family):
             about = [name for name in shipped() if policy(name).is_about(family)]
@@ -92,14 +91,14 @@ def _found(
             path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`", already)
         )
         if path.parent != _OWN:
-            # Those that ship are checked by Tollbar's own tests; a family is read only where a cell of it is judged.
+            # Tollbar's own tests check the shipped ones; a family is only read if a cell of it is judged.
             check(found, str(path))
         already[path] = found
     return already[path]
 
 
 def _ours(name: str) -> str:
-    """What to name instead of a file of another form: guidelines of TLSRef and policies of Fedora ship with Tollbar."""
+    """Return the hint for a file of another format: guidelines of TLSRef and policies of Fedora ship with Tollbar."""
     word = Path(name).name.casefold()
     found = {".json": "tlsref-", ".pol": "fedora-"}.get(Path(word).suffix, "")
     ship = [one for one in shipped() if found and one.startswith(found)]
@@ -108,7 +107,7 @@ def _ours(name: str) -> str:
 
 
 def _is_there(path: Path) -> bool:
-    # A name that is too long for a file is a ValueError or an OSError.
+    # A name that is too long for a file raises ValueError or OSError.
     with suppress(OSError, ValueError):
         return path.exists()
     return False

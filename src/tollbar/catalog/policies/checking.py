@@ -1,4 +1,4 @@
-"""A project's own `tollbar.toml`: what it uses and may cost, and whether that still meets its policies.
+"""The `tollbar.toml` of a project: its choices and budgets, and whether they still meet its policies.
 
 Nothing is measured here: a budget is read, and `tollbar.decide.check` judges it.
 """
@@ -35,52 +35,52 @@ from tollbar.core.wire import Wire, read
 NAME = "tollbar.toml"
 
 MOST_NAMED = 64
-"""Limit of the policies that a file names: each may be a file that is read."""
+"""Limit of the policies that a file names, each of which may be a file to read."""
 
 MOST_USES = 500
-"""Limit of the uses of a project: to read and judge one takes 2 ms and more."""
+"""Limit of the uses of a project: reading and judging one takes 2 ms and more."""
 
 MOST_BUDGETS = 100
-"""Limit of the budgets of a project: to plan one takes 30 ms, and to measure it a second."""
+"""Limit of the budgets of a project: planning one takes 30 ms, and measuring it a second."""
 
 MOST_JUDGED = 40_000
-"""Limit of the rules that a project's uses are judged by, each counted for each use: to ask one takes 0.1 ms."""
+"""Limit of the rules that judge a project's uses, counted for each use: applying one takes 0.1 ms."""
 
 _Names = Annotated[tuple[str, ...], OneOrMore]
 _Policies = Annotated[_Names, Field(max_length=MOST_NAMED)]
 _Ratio = Annotated[FiniteFloat, Field(gt=0, strict=True)]
-# A budget is measured as a study of its name, which a run keeps in a file.
+# A budget is measured as a study of its name, which is the name of a file in a run.
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
 
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What decides how dear one kind of work is beside another; `machine.fingerprint` says it of this machine."""
+    """Processor properties that determine cost ratios; `machine.fingerprint` has this machine's."""
 
     cpu: str
     model: str
     """Family, model and stepping."""
     flags: str
-    """The instruction sets that matter, a space between them."""
+    """Relevant instruction sets, separated by spaces."""
 
 
 class SetOn(Wire):
-    """Where and when a limit was accepted."""
+    """Machine and day on which a limit was accepted."""
 
     cpu: str
     model: str
     flags: str
     ratio: _Ratio
-    """As it was measured then."""
+    """Ratio as measured then."""
     libraries: tuple[str, ...]
-    """What performed both choices then, with versions: said where a limit is broken, and not held against it."""
+    """Implementations of both choices then, with versions: reported if a limit is broken, but not compared."""
     day: date
     method: Annotated[int, Field(ge=FIRST)] = FIRST
-    """The version of the method that measured the ratio."""
+    """Version of the method that measured the ratio."""
 
     @property
     def processor(self) -> Processor:
-        """The processor that it holds on."""
+        """Processor on which the limit holds."""
         return Processor(self.cpu, self.model, self.flags)
 
 
@@ -88,21 +88,21 @@ class _Limit(Wire):
     family: str
     choice: str
     against: str
-    """Another choice, or the coordinate in which the other differs: `key-exchange=x25519`."""
+    """Another choice, or a differing coordinate: `key-exchange=x25519`."""
     setting: dict[str, str | int] = Field(default_factory=dict)
     """Coordinates, of one value each."""
     at_most: _Ratio | None = None
-    """The limit of the ratio; None: not set yet."""
+    """Limit of the ratio; None: not set yet."""
     set_on: SetOn | None = None
-    """None: the limit is a person's, and holds on any machine."""
+    """Origin of the limit; None: a person set it, and it holds on any machine."""
 
 
 class CostBudget(_Limit):
-    """What a choice may cost beside another, in the words of `tollbar ask`."""
+    """Limit of a choice's cost relative to another, in the words of `tollbar ask`."""
 
     name: str
     where: str
-    """The file and the table, for messages."""
+    """File and table, for messages."""
 
 
 class _Use(Wire):
@@ -122,23 +122,23 @@ class _File(Wire):
 
 @dataclass(frozen=True, slots=True)
 class ProjectUse:
-    """One choice that a project has made."""
+    """Choice that a project has made."""
 
     name: str
     family: Family
     cell: Cell
-    """What is said of it: what is not, is not known."""
+    """Declared coordinates; anything absent is unknown."""
     policies: tuple[Policy, ...]
-    """Its own, and those of the project that have rules on its family."""
+    """Its own policies, and those of the project with rules on its family."""
     threats: Mapping[str, Degree]
-    """How far it is to mitigate each at least."""
+    """Least required mitigation of each threat."""
     standing: Standing | None
-    """What it had when the project wrote it down; None: it did not."""
+    """Standing when the project recorded it; None if it did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a `tollbar.toml` says."""
+    """Content of a `tollbar.toml`."""
 
     path: Path
     uses: tuple[ProjectUse, ...]
@@ -147,38 +147,38 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class CheckedUse:
-    """What is found of a use on a day."""
+    """Findings on a use on a day."""
 
     use: ProjectUse
     judged: tuple[Judged, ...]
-    """By each policy."""
+    """Judgement of each policy."""
     threats: Mapping[str, Found]
-    """Of each threat, whether it is mitigated as far as it is to be, and what is missing."""
+    """Ruling on each required mitigation, with the missing part."""
     standing: Standing
-    """Today's; where parameters are not given, the best that it may be."""
+    """Today's standing; the best possible one if parameters are missing."""
     fell: Part | None
-    """Where that is worse than what was written down: the choice or the value that has it, with who says so."""
+    """Choice or value that lowered the recorded standing, with its authority; None if it did not fall."""
 
     @property
     def is_standing_sure(self) -> bool:
-        """Whether all is given that decides its standing."""
+        """True if all coordinates that decide its standing are given."""
         return not open_for_standing(self.use.family, self.use.cell)
 
     @property
     def is_bad_unasked(self) -> bool:
-        """Whether its standing is a bad one, none was written down, and no rule asks for one."""
+        """True if its standing is bad, none was recorded, and no rule asks for one."""
         rules = (finding.rule for one in self.judged for finding in one.findings)
         is_asked = self.use.standing is not None or any(rule.standing for rule in rules)
         return not is_asked and Standing.NULL is not self.standing and is_worse(self.standing, Standing.ACCEPTABLE)
 
     @property
     def missing(self) -> str | None:
-        """Where nothing is asked of it: that."""
+        """Reason for the lack of any judgement, or None."""
         return None if self.judged else f"no policy here has a rule on the family {self.use.family.name}"
 
     @property
     def ruling(self) -> Ruling:
-        """The worst of what is found; where no policy speaks of it, it cannot be said."""
+        """Worst ruling; *cannot say* if no policy covers it."""
         found = [*(one.ruling for one in self.judged), *(ruling for ruling, _ in self.threats.values())]
         if self.fell or Ruling.BREAKS in found:
             return Ruling.BREAKS
@@ -186,12 +186,12 @@ class CheckedUse:
 
 
 def read_project(path: Path) -> Project:
-    """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
+    """Return the project of this file. Raises TollbarError with the file, the key and the nearest valid one."""
     file = read(path, _File)
     read_once: dict[str, Policy] = {}
 
     def named(word: str, where: str) -> Policy:
-        # Many uses may name the same.
+        # Cached, because many uses may name the same policy.
         if word not in read_once:
             read_once[word] = policy(with_edition(word), beside=path.parent, where=where)
         return read_once[word]
@@ -207,7 +207,7 @@ def read_project(path: Path) -> Project:
 
 
 def _refuse_many(uses: Sequence[ProjectUse], path: Path) -> None:
-    """Raise TollbarError where judging each use by each rule on its family would take more than seconds."""
+    """Raise TollbarError if judging each use by each rule on its family would take more than seconds."""
     counted = sum(
         use.family.name in rule.families
         for use in uses
@@ -221,7 +221,7 @@ def _refuse_many(uses: Sequence[ProjectUse], path: Path) -> None:
 
 
 def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:
-    """What is found of each use on a day, in the file's order. Measures nothing, and says the same each time."""
+    """Return the findings on each use on a day, in the file's order, without measuring."""
     return tuple(_checked(use, on) for use in project.uses)
 
 
@@ -278,7 +278,7 @@ def _use(
 
 
 def _place(name: str, value: str | int, family: Family, where: str) -> str:
-    """Where a use is performed, or which operation it is; which servers and providers there are is not known here."""
+    """Return the operation, server or provider of a use; the existing servers and providers are not known here."""
     if name == "op" and value not in family.operations:
         raise unknown("op", str(value), family.operations, where=f"{where}.setting.op`")
     return str(value)

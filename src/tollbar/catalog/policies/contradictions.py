@@ -1,4 +1,4 @@
-"""Rules of two policies that nothing can meet together: one asks for what the other refuses."""
+"""Contradictions between policies: pairs of rules that no cell can meet together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollbar.catalog.policies.judging import ruling_of
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two rules, each with the policy that it stands in. Each can be met, and no cell of the family meets both."""
+    """Two rules with their policies. Each can be met, but no cell of the family meets both."""
 
     policy: str
     rule: Rule
@@ -23,7 +23,7 @@ class Contradiction:
 
 
 def contradictions(policies: Sequence[Policy], family: Family, on: date) -> tuple[Contradiction, ...]:
-    """What of these policies nothing in a family can meet together on a day, whatever was measured of it."""
+    """Return the contradictions of these policies in a family on a day, independent of measurements."""
     return tuple(
         Contradiction(policy, rule, other_policy, other)
         for one, another in combinations(policies, 2)
@@ -44,11 +44,11 @@ def _in_force(policy: Policy, family: Family, on: date) -> Iterator[tuple[str, R
 def _exclude_each_other(one: Rule, other: Rule, family: Family) -> bool:
     names, others = ({*rule.where, *rule.only, *rule.never} for rule in (one, other))
     name_values = (one.only or one.never) and (other.only or other.never)
-    # Rules on two settings can always be met, each by its own; what asks for bits or a standing is on no setting.
+    # Rules on different settings can always be met separately; rules on bits or standing concern no setting.
     if name_values and names.isdisjoint(others):
         return False
     absent = {name: _absent(name, one, other) for name in names | others}
-    # Of a value that the family has not, nothing but its name is known.
+    # Only the name is known of a value that the family does not have.
     if any(absent.values()) and not name_values:
         return False
     varied = {
@@ -65,5 +65,5 @@ def _exclude_each_other(one: Rule, other: Rule, family: Family) -> bool:
 
 
 def _absent(name: str, *rules: Rule) -> tuple[str, ...]:
-    """The values of a coordinate that rules ask for and the family has not: with them a rule can be met."""
+    """Return the values of a coordinate that rules demand and the family does not have: they can meet a rule."""
     return tuple(dict.fromkeys(one for rule in rules for one in rule.only.get(name, ()) if one in rule.absent))

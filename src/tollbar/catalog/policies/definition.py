@@ -1,4 +1,4 @@
-"""What a policy is: rules with clause, source and date, as its file has them; and what it says of a cell."""
+"""Definition of a policy: its file's rules with clause, source and date, and its judgement of a cell."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tollbar.core.units import quoted
 from tollbar.core.wire import Wire
 
 PLACES = ("provider", "server", "op")
-"""Coordinates that are no settings of a family: what performs a cell, behind which server, and what it does."""
+"""Coordinates that are not settings of a family: the provider of a cell, its server, and its operation."""
 
 KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cannot_say")
-"""What a rule may ask, of which each asks one."""
+"""Kinds of requirement, of which each rule has one."""
 
 Unlisted = Literal["not approved", "cannot say"]
-"""What a policy makes of what it does not list, by its own word."""
+"""Ruling of a policy on unlisted values, in its own words."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 OneOrMore = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
-"""Accepts one word where a list may be written."""
+"""Validator that accepts one word instead of a list."""
 Names = Annotated[tuple[str, ...], OneOrMore, Field(min_length=1)]
 
 
@@ -44,7 +44,7 @@ _Patterns = dict[str, Annotated[Names, AfterValidator(_of_limited_length)]]
 
 
 class Ruling(StrEnum):
-    """What a rule, or a whole policy, says of a cell."""
+    """Ruling of a rule, or a whole policy, on a cell."""
 
     MEETS = "meets"
     BREAKS = "breaks"
@@ -52,39 +52,39 @@ class Ruling(StrEnum):
 
 
 class Rule(Wire):
-    """One thing that a policy asks; of `standing` … `cannot_say` it has exactly one."""
+    """Single requirement of a policy; it has exactly one of `standing` … `cannot_say`."""
 
     id: str
     clause: Text
     families: Names = Field(alias="family")
     source: Text
     checked: bool
-    """Whether the clause itself was read for this project, or is known by what others quote of it."""
+    """True if the clause itself was read for this project; else it is quoted from others."""
     where: _Patterns = Field(default_factory=dict)
-    """The cells that it is about; empty: all of these families."""
+    """Coordinates of the cells that it covers; empty: all of these families."""
     standing: Standing | None = None
-    """At least."""
+    """Least standing."""
     strength: int | None = Field(default=None, gt=0)
-    """Bits, at least."""
+    """Least strength in bits."""
     only: _Patterns = Field(default_factory=dict)
     never: _Patterns = Field(default_factory=dict)
     mitigates: dict[str, Degree] = Field(default_factory=dict)
-    """How far a threat is to be mitigated at least."""
+    """Least mitigation of each threat."""
     at_least: tuple[dict[str, Value], ...] = ()
-    """Parameters, of one of these sets each at least so large, as the file writes them."""
+    """Sets of least parameters, of which one must be met, as the file writes them."""
     cannot_say: Text | None = None
-    """What Tollbar does not see and the clause asks for."""
+    """Part of the clause that Tollbar cannot see."""
     unlisted: Unlisted
-    """Of a rule with `only`: what others than these are."""
+    """Ruling of a rule with `only` on other values."""
     should: bool = False
-    """Whether it is advice, which a cell may leave and still meet the policy."""
+    """True if it is advice, which a cell may ignore and still meet the policy."""
     ours: bool = False
-    """Whether it is this project that says which choices the clause means."""
+    """True if this project decides which choices the clause means."""
     begins: date | None = Field(default=None, alias="from")
     ends: date | None = Field(default=None, alias="until")
-    """The last day."""
+    """Last day."""
     absent: tuple[str, ...] = ()
-    """Values that it names and the families have not."""
+    """Values that it names and the families do not have."""
     note: str | None = None
 
     @model_validator(mode="after")
@@ -104,49 +104,49 @@ class Rule(Wire):
 
     @property
     def is_of_providers(self) -> bool:
-        """Whether it says of which providers its policy says nothing, where there are others: nothing breaks it."""
+        """True if it only states that its policy does not cover these providers, so that nothing breaks it."""
         every = {"*", "?*"} & {*self.where.get("provider", ())}
         return self.cannot_say is not None and {*self.where} == {"provider"} and not every
 
     def holds(self, on: date) -> bool:
-        """Whether it is in force on this day."""
+        """Return whether it is in force on this day."""
         return (self.begins is None or self.begins <= on) and (self.ends is None or on <= self.ends)
 
 
 class Except(Wire):
-    """A rule that some cells need not meet for a time."""
+    """Temporary exception of some cells from a rule."""
 
     rule: str
-    """Its id; of several policies with one of this id `POLICY:ID`."""
+    """Id of the rule; `POLICY:ID` if several policies have a rule of this id."""
     where: _Patterns = Field(default_factory=dict)
     because: Text
     until: date
-    """The last day."""
+    """Last day."""
 
 
 class NotJudged(Wire):
-    """What the source asks, and Tollbar cannot see."""
+    """Requirement of the source that Tollbar cannot see."""
 
     clause: Text
     what: Text
 
 
 class About(Wire):
-    """The table `policy` of a file: the edition, and what its rules have unless they say otherwise."""
+    """Table `policy` of a file: the edition, and the defaults of its rules."""
 
     title: str
     by: str
     edition: str
     dated: date = Field(alias="date")
-    """Of the edition: its rules hold from that day on."""
+    """Date of the edition, from which its rules hold."""
     source: Text
     seen: date
     checked: bool = False
     unlisted: Unlisted = "cannot say"
     word: str | None = None
-    """How its source calls what breaks a rule; None: `not approved` where it is not listed, else `refused`."""
+    """Word of its source for a broken rule; None: `not approved` for unlisted values, else `refused`."""
     extends: tuple[str, ...] = ()
-    """The policies that it extends, each by name or by its path from the file's folder."""
+    """Policies that it extends, each by name or by its path from the file's folder."""
     not_judged: tuple[NotJudged, ...] = ()
     note: str | None = None
 
@@ -158,16 +158,16 @@ class Policy(About):
     rules: tuple[Rule, ...]
     excepts: tuple[Except, ...]
     bases: tuple[Policy, ...]
-    """The policies that it extends."""
+    """Policies that it extends."""
 
     @property
     def all_of_it(self) -> Iterator[Policy]:
-        """The policies that it extends, and itself, each once."""
+        """Policies that it extends, and itself, each once."""
         found: dict[str, Policy] = {}
         visited: set[int] = set()
 
         def visit(policy: Policy) -> None:
-            # Several may extend one, which has been visited then with all below it.
+            # Several policies may extend the same one, which is visited with its bases only once.
             if id(policy) in visited:
                 return
             visited.add(id(policy))
@@ -179,16 +179,16 @@ class Policy(About):
         yield from found.values()
 
     def is_about(self, family: str) -> bool:
-        """Whether it has a rule on this family, or one that it extends has."""
+        """Return whether it, or a policy that it extends, has a rule on this family."""
         return any(policy.has_rules_on(family) for policy in self.all_of_it)
 
     def has_rules_on(self, family: str) -> bool:
-        """Whether it has a rule on this family itself."""
+        """Return whether it has a rule on this family itself."""
         return any(family in rule.families for rule in self.rules)
 
     @property
     def turns(self) -> tuple[date, ...]:
-        """The days on which a rule begins to hold, or holds no more, in order."""
+        """Days on which a rule begins or ceases to hold, in order."""
         found = set()
         for policy in self.all_of_it:
             for rule in policy.rules:
@@ -200,42 +200,42 @@ class Policy(About):
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """What one rule says of a cell."""
+    """Ruling of one rule on a cell."""
 
     policy: str
-    """The one that the rule stands in."""
+    """Policy that contains the rule."""
     rule: Rule
     ruling: Ruling
     why: str
-    """Of a rule that is broken, what breaks it; where it cannot be said, what is missing; else empty."""
+    """Reason: the violation of a broken rule, or the missing information if it cannot be said; else empty."""
     excepted: Except | None = None
-    """By which it need not be met."""
+    """Exception from the rule that is in force."""
     ended: Except | None = None
-    """By which it needed not to be met, until that ended."""
+    """Exception from the rule that has ended."""
     unneeded: Except | None = None
-    """By which it need not be met, and it is met."""
+    """Exception from the rule that is in force although the rule is met."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a policy says of a cell on a day."""
+    """Judgement of a policy on a cell on a day."""
 
     policy: Policy
     on: date
     ruling: Ruling
     findings: tuple[RuleFinding, ...]
-    """Of every rule that is in force and about such cells."""
+    """Findings of every rule that is in force and covers such cells."""
     missing: str | None = None
-    """Where no rule is about such cells: that."""
+    """Explanation if no rule covers such cells."""
 
     @property
     def broken(self) -> tuple[RuleFinding, ...]:
-        """Rules that make it break the policy."""
+        """Broken rules that make the cell break the policy."""
         return self._those(Ruling.BREAKS)
 
     @property
     def unknown(self) -> tuple[RuleFinding, ...]:
-        """Rules of which it cannot be said."""
+        """Rules that cannot be judged."""
         return self._those(Ruling.CANNOT_SAY)
 
     @property

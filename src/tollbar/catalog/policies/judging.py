@@ -1,4 +1,4 @@
-"""What a policy says of a cell: each rule by itself, then all of them together."""
+"""Judgement of a cell by a policy: each rule separately, then all of them together."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ STANDINGS = (
 )  # fmt: skip
 _MET = (Ruling.MEETS, "")
 ANY_NUMBER = ("", "*", "?*")
-"""The patterns that a number may fit beside its own value: absent, any or none, any."""
+"""Patterns that any number fits: absent, any or none, any."""
 _DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
 
 
 def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_governed: bool = False) -> Judged:
-    """What a policy, with all that it extends, says of a cell on a day.
+    """Return the judgement of a policy, with all that it extends, on a cell on a day.
 
-    A setting that means something there and is not among the coordinates is not known, never at its default. Nor is a
-    provider, unless `by_governed`: then one that is not given is taken to be one that the policy says something of.
+    A setting that applies there and is not among the coordinates is unknown, and not at its default. The same holds for
+    a provider, unless `by_governed`: then a missing provider is assumed to be one that the policy covers.
     """
     if on < policy.dated:
         return Judged(policy, on, Ruling.CANNOT_SAY, (), _silence(policy, family, on))
@@ -41,7 +41,7 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_go
     if Ruling.BREAKS in counted:
         ruling = Ruling.BREAKS
     elif later := [part for part in policy.all_of_it if on < part.dated and part.has_rules_on(family.name)]:
-        # Its rules must be met too, and nothing says what they were before that day.
+        # Its rules must be met too, and the earlier ones are not known.
         ruling, missing = Ruling.CANNOT_SAY, f"{later[0].name}, which it extends, is of {later[0].dated}"
     elif Ruling.CANNOT_SAY in counted:
         ruling = Ruling.CANNOT_SAY
@@ -62,7 +62,7 @@ def _silence(policy: Policy, family: Family, on: date) -> str:
 
 def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[RuleFinding]:
     parts, whole = tuple(policy.all_of_it), _whole(family, cell)
-    # An exception is of the rules of the policy that has it, and of those that this one extends: of no neighbour's.
+    # An exception applies to the rules of its own policy, and of those that this one extends.
     excepts = [
         (one, {of.name for of in part.all_of_it})
         for part in parts
@@ -81,7 +81,8 @@ def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[
 
 
 def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | None, Except | None, Except | None]:
-    """Of a rule that is not met the exception that holds, or the one that has ended; of one that is, one that holds."""
+    """Return the exceptions of a rule: if it is not met, the one in force or the ended one; if it is met, the one in
+    force."""
     holds = next((one for one in own if on <= one.until), None)
     if ruling is Ruling.MEETS:
         return None, None, holds
@@ -89,14 +90,14 @@ def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | Non
 
 
 def _whole(family: Family, cell: Cell) -> Cell:
-    """A cell with the parameters that are part of its choice."""
+    """Return a cell with the parameters that are part of its choice."""
     return {**cell, **family.choices[str(cell["choice"])].setting}
 
 
 def as_cells_have_them(patterns: Patterns, family: Family) -> Patterns:
-    """Patterns with numbers as cells have them: a file says `19 MiB` and `2^17`, a cell bytes and a plain number.
+    """Return patterns with numbers as in cells: a file has `19 MiB` and `2^17`, a cell bytes and a plain number.
 
-    Raises ValueError for what is no value of its setting.
+    Raises ValueError for a value that its setting does not have.
     """
     return {name: tuple(_as_cells_have_it(one, name, family) for one in some) for name, some in patterns.items()}
 
@@ -108,7 +109,8 @@ def _as_cells_have_it(pattern: str, name: str, family: Family) -> str:
 
 
 def _ruling(rule: Rule, family: Family, cell: Cell, word: str | None = None) -> Found | None:
-    """What a rule says of a cell, with its policy's `word` for what breaks it; None: it is not about such cells."""
+    """Return the finding of a rule on a cell, with its policy's `word` for a violation; None: it does not cover such
+    cells."""
     parameters, where = _whole(family, cell), as_cells_have_them(rule.where, family)
     unknown = [name for name in where if name not in parameters and _is_open(name, family, cell)]
     unseen = [why for name, patterns in where.items() if (why := _unseen(name, patterns, family, cell))]
@@ -131,13 +133,13 @@ def _ruling(rule: Rule, family: Family, cell: Cell, word: str | None = None) -> 
 
 
 def ruling_of(rule: Rule, family: Family, cell: Cell) -> Ruling | None:
-    """What one rule says of a cell; None: it is not about such cells."""
+    """Return the ruling of one rule on a cell; None: it does not cover such cells."""
     found = _ruling(rule, family, cell)
     return found[0] if found else None
 
 
 def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell, word: str | None) -> Found | None:
-    """Of a rule with `only` or `never`: None where none of the coordinates means anything there."""
+    """Return the finding of a rule with `only` or `never`; None if none of its coordinates applies there."""
     found: list[Found] = []
     for name, patterns in as_cells_have_them(rule.only or rule.never, family).items():
         if name not in parameters:
@@ -159,7 +161,7 @@ def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell, word: str |
 
 
 def _unseen(name: str, patterns: tuple[str, ...], family: Family, cell: Cell) -> str | None:
-    """What a rule asks about that is done elsewhere in this cell, where it does not name that itself."""
+    """Return the required work that this cell does elsewhere, unless the rule names that itself, or None."""
     elsewhere = family.done_elsewhere(name, cell)
     return f"{name} {cell[name]}: {elsewhere}" if elsewhere and str(cell[name]) not in patterns else None
 
@@ -175,7 +177,7 @@ def _strength(least: int, family: Family, cell: Cell) -> Found:
 
 
 def open_for_standing(family: Family, cell: Cell) -> list[str]:
-    """The settings that are not given, and of which a value would decide what the cell's standing is."""
+    """Return the missing settings whose values would decide the cell's standing."""
     choice = family.choices[str(cell["choice"])]
     levels = choice.levels if choice.is_set_by_study else ()
     parameters = {name for level in levels for name in level.at_least if name not in cell}
@@ -195,7 +197,8 @@ def _mitigates(wanted: Mapping[str, Degree], family: Family, cell: Cell) -> Foun
 
 
 def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
-    """Whether a cell mitigates a threat as far as is wanted. In part only: that depends on what is not seen."""
+    """Return whether a cell mitigates a threat to the wanted degree. Partial mitigation depends on unseen
+    conditions."""
     done = family.mitigations_of(cell)[threat]
     title = family.threats[threat].title
     if _DEGREES.index(done.degree) < _DEGREES.index(wanted):
@@ -207,12 +210,13 @@ def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
 
 
 def is_worse(standing: Standing, least: Standing) -> bool:
-    """Whether a standing is below another."""
+    """Return whether a standing is below another."""
     return STANDINGS.index(standing) < STANDINGS.index(least)
 
 
 def threat_wanted(family: Family, word: str, *, where: str | None = None) -> tuple[str, Degree]:
-    """How far a threat is to be mitigated, from a word: `THREAT` wholly, `THREAT=partly` on a condition too.
+    """Return a threat and its required degree from a word: `THREAT` for full, `THREAT=partly` for conditional
+    mitigation.
 
     Raises TollbarError with the nearest threat.
     """
@@ -233,7 +237,7 @@ def _at_least(rule: Rule, family: Family, parameters: Cell) -> Found:
     unknown = sorted({name for one in wanted for name in one if name not in parameters})
     if any(all(n in parameters and int(parameters[n]) >= int(least) for n, least in one.items()) for one in wanted):
         return _MET
-    # Of parameters that are not given each may be large enough, unless a given one is too small for every set.
+    # Missing parameters may be large enough, unless a given one is too small for every set.
     if any(all(n not in parameters or int(parameters[n]) >= int(least) for n, least in one.items()) for one in wanted):
         return Ruling.CANNOT_SAY, _not_given(unknown)
     names = dict.fromkeys(name for one in wanted for name in one if name in parameters)
@@ -248,13 +252,13 @@ def _worst(found: list[Found]) -> Found:
 
 
 def _is_open(name: str, family: Family, cell: Cell) -> bool:
-    """Whether a coordinate that is not given means something in this cell: a place does, for each cell has one."""
+    """Return whether a missing coordinate applies to this cell; places do, because each cell has them."""
     is_place = name in PLACES and (name != "server" or bool(family.servers))
     return name not in cell and (is_place or name in open_at(family, cell))
 
 
 def _without(family: Family, cell: Cell, says: Callable[[SettingValue], bool]) -> list[str]:
-    """The settings that are not given, and of which some value would have a word on this."""
+    """Return the missing settings of which some value would matter."""
     return [n for n, s in open_at(family, cell).items() if any(says(value) for value in s.about.values())]
 
 
@@ -263,7 +267,7 @@ def _not_given(names: list[str]) -> str:
 
 
 def day(said: str) -> date:
-    """The day that is meant. Raises TollbarError that says how to write it."""
+    """Return the date of a text. Raises TollbarError with the expected format."""
     try:
         return date.fromisoformat(said)
     except ValueError:

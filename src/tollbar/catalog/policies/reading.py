@@ -1,4 +1,4 @@
-"""Reading a policy's file: TOML in, a `Policy` out, or one line that says what is wrong where."""
+"""Reading a policy's file: from TOML to a `Policy`, or a one-line error with its place."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tollbar.core.patterns import is_like
 from tollbar.core.wire import Wire, read
 
 MOST_RULES = 1_000
-"""Limit of the rules of a policy with those it extends, each counted for each of its families, with its exceptions and
-its sets of `at-least`: the longest that ships has some forty."""
+"""Limit of the rules of a policy and its bases, counted for each of their families, with exceptions and sets of
+`at-least`. The longest shipped policy has some forty."""
 
 MOST_PATTERNS = 10_000
-"""Limit of the patterns of a policy, each counted for each family of its rule: to make one takes 0.1 ms."""
+"""Limit of the patterns of a policy, counted for each family of their rules: making one takes 0.1 ms."""
 
 MOST_EXTENDED = 64
-"""Limit of the policies that one extends, directly or through others: each is a file that is read."""
+"""Limit of the policies that one extends, directly or through others, each of which is a file to read."""
 
 
 class _File(Wire):
@@ -36,7 +36,7 @@ class _File(Wire):
     @field_validator("rule", mode="before")
     @classmethod
     def _as_the_policy_says(cls, rules: object, info: ValidationInfo) -> object:
-        """Give each rule the values of the policy that it does not say itself."""
+        """Give each rule the defaults of its policy."""
         about: About | None = info.data.get("policy")
         if about is None or not isinstance(rules, list):
             return rules
@@ -52,9 +52,10 @@ class _File(Wire):
 
 
 def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
-    """The policy in a file. `extended` finds one that it extends by name, or by its path from the file's folder.
+    """Return the policy in a file. `extended` finds a policy that it extends, by name or by path from the file's
+    folder.
 
-    Raises TollbarError that names the file, the key and the nearest right one.
+    Raises TollbarError with the file, the key and the nearest valid one.
     """
     file = read(path, _File)
     about = file.policy
@@ -74,7 +75,7 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
 
 
 def _refuse_many(policy: Policy, where: str) -> None:
-    """Raise TollbarError where looking at each rule and each pattern in each family would take more than seconds."""
+    """Raise TollbarError if checking each rule and each pattern in each family would take more than seconds."""
     parts = tuple(policy.all_of_it)
     rules, excepts = [rule for part in parts for rule in part.rules], [one for part in parts for one in part.excepts]
     patterns = sum(
@@ -105,11 +106,11 @@ def _check_excepts(policy: Policy, where: str) -> None:
 
 
 def check(policy: Policy, where: str) -> None:
-    """Raises TollbarError where a policy names a family, a coordinate, a value or a threat that there is not."""
+    """Raise TollbarError if a policy names an unknown family, coordinate, value or threat."""
     known: dict[str, Family] = {}
     for rule in policy.rules:
         for name in rule.families:
-            # To look for a family's file takes 1 ms.
+            # Searching a family's file takes 1 ms.
             family = known.get(name) or families.family(name, where=f"{where}: `{rule.id}`")
             known[name] = family
             for complaint, hint in _complaints(rule, family):
@@ -121,7 +122,7 @@ def check(policy: Policy, where: str) -> None:
         rule = by_name[one.rule]
         of = [(rule, known.get(f) or families.family(f)) for f in rule.families]
         found = [next(_of_patterns("where", one.where, family, rule.absent), None) for rule, family in of]
-        # Of a rule on several families an exception may be of one.
+        # An exception from a rule on several families may concern one of them.
         if None not in found:
             complaint, hint = next(filter(None, found))
             raise TollbarError(complaint, where=f"{where}: `except` of `{one.rule}`", hint=hint)
@@ -130,7 +131,7 @@ def check(policy: Policy, where: str) -> None:
 def _of_patterns(
     key: str, patterns: Patterns, family: Family, absent: tuple[str, ...]
 ) -> Iterator[tuple[str, str | None]]:
-    """What is wrong with coordinates and their patterns."""
+    """Yield the faults of coordinates and their patterns."""
     there = _coordinates(family)
     for name, some in patterns.items():
         if name not in there:
@@ -145,7 +146,7 @@ def _of_patterns(
 
 
 def _of_number(key: str, name: str, pattern: str, family: Family) -> Iterator[tuple[str, str | None]]:
-    """What is wrong with a pattern of a number: but for those of any number it is one value, as the file writes it."""
+    """Yield the faults of a number's pattern: it is one value as the file writes it, or matches any number."""
     try:
         as_cells_have_them({name: (pattern,)}, family)
     except ValueError as error:
@@ -178,7 +179,7 @@ def _coordinates(family: Family) -> list[str]:
 
 
 def _values(family: Family, name: str) -> list[str] | None:
-    """The values that a coordinate may have; None: any."""
+    """Return the possible values of a coordinate; None: any."""
     if name == "choice":
         return [*family.choices]
     if name == "op":

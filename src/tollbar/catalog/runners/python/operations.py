@@ -1,15 +1,15 @@
-"""What is timed, by family, for either package: made ready from a task, performed, and proved right and wrong."""
+"""Timed operations by family, for each package: prepared from a task, performed, and proved right and wrong."""
 
 import random
 from collections import deque
 
 RSA_BYTES, TAG_BYTES, NONCE_BYTES = 256, 16, 12
-# As many ready keys as a server has workers, and as the other runners have.
+# Number of ready keys, as in the other runners: that of a server's workers.
 POOL_KEYS = 8
 
 
 class Refusal(Exception):
-    """Why a task is not done: `unsupported` for what a package does not have, `failed` for what should have worked."""
+    """Raised for a task that is not done: `unsupported` for missing features, `failed` for errors."""
 
     def __init__(self, outcome, reason):
         super().__init__(reason)
@@ -17,7 +17,7 @@ class Refusal(Exception):
 
 
 class Settings:
-    """A task's settings. Each is taken out as it is read, so that what is left is what nothing reads."""
+    """Settings of a task. Each is removed when it is read, so that the rest is unread."""
 
     def __init__(self, values):
         self.left = dict(values)
@@ -35,7 +35,7 @@ class Settings:
         return count
 
     def only(self, name, default, value):
-        """A setting of which this runner has one value."""
+        """Check a setting of which this runner supports one value."""
         if (given := self.left.pop(name, default)) != value:
             raise Refusal("unsupported", f"this runner has no `{name}` other than {value}: {given!r}")
 
@@ -45,7 +45,7 @@ class Settings:
 
 
 def with_key(route, makers, use):
-    """`use(key, …)` with the key as this route comes by it; `makers` import it from each of its forms."""
+    """Return `use(key, …)` with the key obtained by this route; `makers` import it from each of its forms."""
     if route in ("key-cached", "kept"):
         key = next(iter(makers.values()))()
         return lambda *message: use(key, *message)
@@ -67,7 +67,7 @@ def with_key(route, makers, use):
 
 
 class Proof:
-    """What was accepted and refused. What should have been and was not is a failure."""
+    """Accepted and refused inputs. A wrong result raises Refusal."""
 
     def __init__(self, answer=None, made=None):
         self.answer, self.made = answer, made
@@ -85,10 +85,10 @@ class Proof:
 
 
 class Nothing:
-    """The null choice: the same loop and clock."""
+    """Null choice: the same loop and clock."""
 
     def __init__(self, task, package, settings):
-        # They vary the others' work.
+        # Settings of the other choices' work.
         for name in {
             "rsa-api": ("bytes", "digest"),
             "signature": ("bytes", "digest", "key"),
@@ -128,14 +128,14 @@ class Signature:
             route, scheme = settings.word("key", "kept", ("kept", "from-pem", "from-der")), package.Ecdsa()
         self.scheme = scheme
         is_signing = task["op"] == "sign"
-        # The other half, for the proof, has its key ready.
+        # The other operation, for the proof, has its key ready.
         self.sign = with_key(route if is_signing else "kept", scheme.private_keys(), scheme.sign)
         self.verify = with_key("kept" if is_signing else route, scheme.public_keys(), scheme.verify)
         self.signature = None if is_signing else self.sign(self.message)
         self.perform = self.perform_sign if is_signing else self.perform_verify
 
     def perform_sign(self):
-        # An ECDSA signature is a little longer or shorter each time.
+        # ECDSA signatures vary in length.
         signature = self.sign(self.message)
         if self.is_rsa and len(signature) != RSA_BYTES:
             raise Refusal("failed", f"a signature of {len(signature)} bytes")
@@ -152,7 +152,7 @@ class Signature:
         if self.is_rsa:
             proof.accept("the same message again", own == self.sign(message))
         else:
-            # It is another signature each time, so that another implementation has to verify one.
+            # The signature differs each time, so another implementation has to verify one.
             text = inputs.get("of", "tollbar")
             made = self.sign(text.encode())
             proof.made = {
@@ -165,7 +165,8 @@ class Signature:
         return proof
 
     def known_answer(self, message, expected, inputs):
-        """The signature: made, where it is the same each time and signing is timed; else the published, if right."""
+        """Return the signature: newly made if it is deterministic and signing is timed, else the published one if it
+        verifies."""
         if self.is_rsa and self.perform == self.perform_sign:
             return self.sign(message).hex()
         if self.is_rsa:
@@ -199,7 +200,7 @@ class Digest:
 
 
 class Cipher:
-    """`cipher`: one message encrypted under a nonce of its own, or one decrypted and its tag checked."""
+    """`cipher`: one message encrypted under its own nonce, or one decrypted and its tag checked."""
 
     def __init__(self, task, package, settings):
         source = random.Random(task["seed"])
@@ -241,7 +242,7 @@ class Cipher:
 
 
 class Password:
-    """`defaults`: one password hashed, with the package's own parameters or with those of the task."""
+    """`defaults`: one password hashed, with the package's own parameters or the task's."""
 
     def __init__(self, task, package, settings):
         held = None if task["choice"] == "by-default" else {name: settings.left.pop(name) for name in [*settings.left]}
@@ -259,7 +260,7 @@ class Password:
         return proof
 
 
-# By family: its choices, its operations, what performs them, and what of a package they take.
+# For each family: its choices, its operations, its class, and the attribute that a package needs for it.
 FAMILIES = {
     "rsa-api": (
         ("key-cached", "key-from-pem", "key-from-der", "key-from-parameters", "key-pooled"),
@@ -275,13 +276,13 @@ FAMILIES = {
 
 
 def offers_of(package):
-    """The choices of each family that this package has."""
+    """Return the choices of each family that this package supports."""
     has = {family: row for family, row in FAMILIES.items() if hasattr(package, row[-1])}
     return [{"family": family, "choice": name} for family, row in has.items() for name in ("none", *row[0])]
 
 
 def prepared(task, package):
-    """The task's operation, ready."""
+    """Return the task's operation, ready."""
     choices, operations, kind, taken = FAMILIES.get(task["family"], ((), (), None, ""))
     choice, op, settings = task["choice"], task["op"], Settings(task["setting"])
     if choice == "key-from-store":
@@ -296,10 +297,10 @@ def prepared(task, package):
 
 
 def message_of(inputs):
-    """A known answer's message."""
+    """Return a known answer's message."""
     return bytes.fromhex(inputs["of_hex"]) if "of_hex" in inputs else inputs["of"].encode()
 
 
 def tampered(data):
-    """With its first bit turned, or one byte more where there is none to turn."""
+    """Return the data with its first bit flipped, or one byte if it is empty."""
     return bytes([data[0] ^ 1]) + data[1:] if data else b"\0"

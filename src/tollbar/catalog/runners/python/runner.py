@@ -1,6 +1,6 @@
-"""Python's packages `cryptography` and PyCryptodome, as a runner of contract 2 (docs/runners.md).
+"""Runner of contract 2 for Python's packages, such as `cryptography` and PyCryptodome (docs/runners.md).
 
-One task a process: what to perform is in `operations`, each package's calls are in `with_*`; here it is timed.
+Each process has one task: `operations` performs it, `with_*` has each package's calls, and this module times it.
 """
 
 import importlib
@@ -18,9 +18,9 @@ from operations import Refusal, offers_of, prepared
 
 PACKAGES = ("cryptography", "pycryptodome")
 MS = 1e6
-# A window of the warm-up is as long as a chunk usually is; two in a row within 2 % are steady.
+# A window of the warm-up is as long as a usual chunk; two in a row within 2 % are steady.
 WINDOW_NS, STEADY, LEAST_WARM_UP_NS, MOST_WARM_UP_NS = 5 * MS, 0.02, 10 * MS, 3000 * MS
-# A tenth of the asked time is worked before the clocks start, unless an operation takes over a quarter of it.
+# A tenth of the requested time is worked before the clocks start, unless an operation exceeds a quarter of it.
 LEAD, LONG = 0.1, 0.25
 
 
@@ -41,7 +41,7 @@ def main():
 
 
 def package_of(name):
-    """The module with the calls of this package."""
+    """Return the module with the calls of this package."""
     if name not in PACKAGES:
         raise Refusal("unsupported", f"this runner has no package {name}: {', '.join(PACKAGES)}")
     return importlib.import_module(f"with_{name.replace('-', '_')}")
@@ -57,15 +57,15 @@ def receipt_of(package):
 
 
 def measure(perform, receipt):
-    """A session: ready, then a chunk for each line."""
+    """Serve a session: ready, then a chunk for each line."""
     memory_bytes = grown_by(perform)
     each_ns = until_steady(perform)
     memory = {} if memory_bytes is None else {"memory_bytes": memory_bytes}
     say(ready={**receipt, "operation_ns": each_ns, **memory})
     others_ns = of_other_threads_ns()
     for line in iter(sys.stdin.readline, ""):
-        # What threads of the packages did meanwhile; this one has only read and written lines.
-        # Two clocks, read one after the other: once threads have worked, the sum may seem to have shrunk.
+        # CPU time of the packages' other threads meanwhile; this thread only reads and writes lines. The two clocks are
+        # read one after the other, so the difference may seem to shrink once threads have worked.
         background_ns = max(0, of_other_threads_ns() - others_ns)
         asked = json.loads(line)["advance"]
         asked_ns = asked["seconds"] * 1e9
@@ -92,17 +92,17 @@ def perform_so_often(perform, count):
 
 
 def of_other_threads_ns():
-    """CPU time of all threads but this one, so far."""
+    """Return the CPU time of all other threads so far."""
     return max(0, time.process_time_ns() - time.thread_time_ns())
 
 
 def filling(time_ns, each_ns):
-    """How many operations fill this time: at least one."""
+    """Return the number of operations that fill this time: at least one."""
     return max(1, ceil(time_ns / each_ns))
 
 
 def until_steady(perform):
-    """Performs until two windows in a row agree. CPU nanoseconds of one operation."""
+    """Perform until two windows in a row agree. Return the CPU nanoseconds of one operation."""
     began, before_ns, count = time.process_time_ns(), 0.0, 1
     while True:
         window = time.process_time_ns()
@@ -118,7 +118,7 @@ def until_steady(perform):
 
 
 def grown_by(perform):
-    """Performs once. How far resident memory rose meanwhile, in bytes; None where the kernel does not say."""
+    """Perform once. Return the growth of resident memory in bytes; None if the kernel does not report it."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
         resting = memory_of("VmRSS")
@@ -139,7 +139,7 @@ def say(**line):
 
 
 def run():
-    """The task on standard input; what it refuses is said as an outcome."""
+    """Run the task on standard input; print a refusal as an outcome."""
     try:
         main()
     except Refusal as refusal:

@@ -1,21 +1,21 @@
-"""The calls of the package `argon2-cffi`, as its documentation has them."""
+"""Calls of the package `argon2-cffi`, as in its documentation."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 import argon2
 
 try:
-    # In which Argon2 itself is compiled: others may stand behind the same calls.
+    # Argon2 itself is compiled in the bindings, which can vary independently.
     BINDINGS = version("argon2-cffi-bindings")
 except PackageNotFoundError:
-    # Versions before 21.2 hold them.
+    # Versions before 21.2 contain the bindings.
     BINDINGS = "bundled"
 NAME = f"argon2-cffi {version('argon2-cffi')} (bindings {BINDINGS})"
 BACKEND = f"Argon2 {argon2.low_level.ARGON2_VERSION:#x} of its bindings"
 
 
 def password_hash(choice, held):
-    """What hashes and what verifies a password, by the class's own parameters or these."""
+    """Return functions that hash and verify a password, with the class's own parameters or these."""
     if held is not None:
         held = {"time_cost": held["passes"], "memory_cost": held["memory"] // 1024, "parallelism": held["lanes"]}
     hasher = argon2.PasswordHasher(**held or {})
@@ -30,7 +30,7 @@ def password_hash(choice, held):
 
 
 def password_default():
-    """The parameters that a hash has where its caller says none."""
+    """Return the default parameters of a hash."""
     made = argon2.extract_parameters(argon2.PasswordHasher().hash("tollbar"))
     of = {"memory": made.memory_cost * 1024, "passes": made.time_cost, "lanes": made.parallelism}
     return {"choice": made.type.name.replace("ID", "argon2id"), **of}

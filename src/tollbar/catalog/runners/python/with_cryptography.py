@@ -1,4 +1,4 @@
-"""The calls of the package `cryptography`, as its documentation has them."""
+"""Calls of the package `cryptography`, as in its documentation."""
 
 import cryptography
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -15,7 +15,7 @@ PKCS8, SPKI = serialization.PrivateFormat.PKCS8, serialization.PublicFormat.Subj
 
 
 def forms_of(private):
-    """A key pair's encoded forms: private PEM and DER, public PEM and DER."""
+    """Return a key pair's encoded forms: private PEM and DER, public PEM and DER."""
     clear, public = serialization.NoEncryption(), private.public_key()
     return (
         private.private_bytes(PEM, PKCS8, clear),
@@ -28,7 +28,7 @@ def forms_of(private):
 class Rsa:
     """RSA with SHA-256 and PKCS #1 v1.5."""
 
-    # Whatever object it is given, it looks the algorithm up by that object's name in each call.
+    # The package looks the algorithm up by name in each call, whatever object it gets.
     digests = ("implicit",)
 
     def __init__(self, pem, digest):
@@ -70,7 +70,7 @@ class Rsa:
 
 
 class Ecdsa:
-    """ECDSA on P-256 with SHA-256, by a key of its own."""
+    """ECDSA on P-256 with SHA-256, with its own key."""
 
     def __init__(self):
         self.forms = forms_of(ec.generate_private_key(ec.SECP256R1()))
@@ -108,7 +108,7 @@ class Ecdsa:
 
 
 def digest(lookup):
-    """SHA-256 of a message: by a copy of a hash that has seen nothing, or by one that looks its algorithm up."""
+    """Return a function for SHA-256: by a copy of an empty hash, or by a new one that looks its algorithm up."""
     empty = hashes.Hash(hashes.SHA256()) if lookup == "fetched" else None
 
     def hash_of(message):
@@ -120,7 +120,10 @@ def digest(lookup):
 
 
 def aes_gcm(kept):
-    """For a key, what encrypts and what decrypts (nonce, data, associated data); None is a wrong tag."""
+    """Return functions that make, for a key, an encryption and a decryption (nonce, data, associated data).
+
+    Decryption returns None for a wrong tag.
+    """
 
     def of_key(key):
         cipher = AESGCM(key)

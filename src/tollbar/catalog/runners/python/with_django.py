@@ -1,4 +1,4 @@
-"""The calls of the package Django, as its documentation has them, with the settings that a new project has."""
+"""Calls of the package Django, as in its documentation, with the settings of a new project."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ settings.configure()
 
 
 def password_hash(choice, held):
-    """What hashes and what verifies a password, by the first of its hashers or with these iterations."""
+    """Return functions that hash and verify a password, with the default hasher or with these iterations."""
     hasher = hashers.PBKDF2PasswordHasher()
 
     def hash_held(password):
@@ -22,6 +22,6 @@ def password_hash(choice, held):
 
 
 def password_default():
-    """The parameters that a hash has where its caller says none."""
+    """Return the default parameters of a hash."""
     _, iterations, _, _ = hashers.make_password("tollbar").split("$")
     return {"choice": "pbkdf2-sha-256", "iterations": int(iterations)}

@@ -1,4 +1,4 @@
-"""The calls of the package PyCryptodome, as its documentation has them."""
+"""Calls of the package PyCryptodome, as in its documentation."""
 
 import Crypto
 from Crypto import Hash
@@ -14,7 +14,7 @@ BACKEND = f"its own C code, big numbers by {Numbers._implementation['library']}"
 
 
 def hashed(lookup):
-    """The hash of a message as an object, by the algorithm's module or by its name."""
+    """Return a function that hashes a message into an object, by the algorithm's module or by its name."""
     return SHA256.new if lookup == "fetched" else lambda message: by_name(message)
 
 
@@ -63,7 +63,7 @@ class Rsa:
 
 
 class Ecdsa:
-    """ECDSA on P-256 with SHA-256, by a key of its own."""
+    """ECDSA on P-256 with SHA-256, with its own key."""
 
     def __init__(self):
         self.key = ECC.generate(curve="P-256")
@@ -95,13 +95,16 @@ class Ecdsa:
 
 
 def digest(lookup):
-    """SHA-256 of a message, by the algorithm's module or by its name."""
+    """Return a function for SHA-256 of a message, by the algorithm's module or by its name."""
     hash_of = hashed(lookup)
     return lambda message: hash_of(message).digest()
 
 
 def aes_gcm(kept):
-    """For a key, what encrypts and what decrypts (nonce, data, associated data); None is a wrong tag."""
+    """Return functions that make, for a key, an encryption and a decryption (nonce, data, associated data).
+
+    Decryption returns None for a wrong tag.
+    """
     if kept:
         raise Refusal("unsupported", "PyCryptodome makes a cipher object for each message, so no key can be kept")
 

@@ -1,4 +1,4 @@
-"""The calls of the package Werkzeug, as its documentation has them."""
+"""Calls of the package Werkzeug, as in its documentation."""
 
 from importlib.metadata import version
 
@@ -9,7 +9,7 @@ BACKEND = "hashlib's PBKDF2 and scrypt"
 
 
 def password_hash(choice, held):
-    """What hashes and what verifies a password, by its own method or with these parameters."""
+    """Return functions that hash and verify a password, with the package's own method or these parameters."""
     if held is None:
         return generate_password_hash, check_password_hash
     named = {"pbkdf2-sha-256": "pbkdf2:sha256:{iterations}", "scrypt": "scrypt:{n}:{r}:{p}"}[choice]
@@ -18,7 +18,7 @@ def password_hash(choice, held):
 
 
 def password_default():
-    """The parameters that a hash has where its caller says none."""
+    """Return the default parameters of a hash."""
     method, *numbers = generate_password_hash("tollbar").partition("$")[0].split(":")
     if method == "scrypt":
         of = {name: int(number) for name, number in zip("nrp", numbers, strict=True)}

@@ -1,10 +1,10 @@
-"""Makes a Kerberos realm and an LDAP directory of the same accounts in the current folder.
+"""Make a Kerberos realm and an LDAP directory of the same accounts in the current folder.
 
 provision.py ACCOUNTS KDB5_UTIL KADMIN_LOCAL SLAPADD
 
-What is secret is made here and written to files for their owner alone: nothing of it is an argument, or printed.
-`kerberos/` is the KDC's database, `ldap/` slapd's; `accounts.tsv` has names, passwords and numbers of groups;
-`web1.keytab` to `web5.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
+Secrets are made here and written to files that only their owner can read; none is an argument, or printed. `kerberos/`
+is the KDC's database, `ldap/` slapd's; `accounts.tsv` has names, passwords and numbers of groups; `web1.keytab` to
+`web5.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SUFFIX = "dc=tollbar,dc=test"
 ACCOUNTS_DN = f"ou=accounts,{SUFFIX}"
 BIND_DN = f"cn=svcweb,{SUFFIX}"
 GROUPS = 700
-# The first so many accounts are members of so many groups; all others of none. A few have a ticket of 7 KB.
+# Upper index of accounts, and their number of groups; all others have none. A few have a ticket of 7 KB.
 MEMBERS = ((250, 100), (500, 50), (510, 700))
-# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone,
-# and a machine's that is trusted for delegation.
+# Options of kadmin for each service: a machine's, an account's, one trusted for delegation, one with RC4 only, and a
+# machine's that is trusted for delegation.
 SERVICES = {
     "web1": "",
     "web2": "",
@@ -39,7 +39,7 @@ SERVICES = {
     "web4": "-e arcfour-hmac:normal ",
     "web5": "+ok_as_delegate ",
 }
-# The principal whose entry all accounts' are copies of, but for their names and keys.
+# Principal that is copied for all accounts, except names and keys.
 TEMPLATE = "template"
 
 AES_256 = 18
@@ -47,12 +47,12 @@ AES_256 = 18
 PBKDF2_ROUNDS = 4096
 # GnuTLS's numbers of algorithms.
 GNUTLS_SHA_1, GNUTLS_AES_256_CBC = 3, 5
-# slapd is linked with it, its PBKDF2 takes half the time of OpenSSL 3.0's, and Python itself has no AES.
+# slapd is linked with GnuTLS, whose PBKDF2 takes half the time of OpenSSL 3.0's, and Python itself has no AES.
 gnutls = ctypes.CDLL("libgnutls.so.30")
 
 
 class Datum(ctypes.Structure):
-    """GnuTLS's bytes."""
+    """Byte string of GnuTLS."""
 
     _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_uint))
 
@@ -61,7 +61,7 @@ class Datum(ctypes.Structure):
 
 
 def main(count: int, kdb5_util: str, kadmin: str, slapadd: str) -> None:
-    """Makes all of it."""
+    """Make the realm, the directory and the list of accounts."""
     os.umask(0o077)
     secret = secrets.token_bytes(32)
     passwords = {name: password_of(name, secret) for name in (f"u{index:05d}" for index in range(count))}
@@ -72,17 +72,17 @@ def main(count: int, kdb5_util: str, kadmin: str, slapadd: str) -> None:
 
 
 def password_of(name: str, secret: bytes) -> str:
-    """An account's password: one secret is all that has to be random."""
+    """Return an account's password, derived from one random secret."""
     return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")[:18]).decode()
 
 
 def groups_of(index: int) -> int:
-    """Of how many groups this account is a member."""
+    """Return the number of this account's groups."""
     return next((groups for below, groups in MEMBERS if index < below), 0)
 
 
 def make_directory(passwords: dict[str, str], slapadd: str) -> None:
-    """Loads the accounts, their groups, and the account that searches are made with."""
+    """Load the accounts, their groups, and the account for searches."""
     bind_password = secrets.token_urlsafe(24)
     Path("bind.password").write_text(bind_password)
     Path("ldap").mkdir()
@@ -101,26 +101,26 @@ def make_directory(passwords: dict[str, str], slapadd: str) -> None:
     for group in range(GROUPS):
         of_group = [name for name, groups in memberships if group < groups]
         members = "".join(f"\nmember: uid={name},{ACCOUNTS_DN}" for name in of_group)
-        # Of few accounts none may be a member, and a group without members is none.
+        # With few accounts a group may have no members, and such a group is not allowed.
         entries += [f"dn: cn=g{group:03d},{ACCOUNTS_DN}\nobjectClass: groupOfNames{members}"] if members else []
     run([slapadd, "-f", "slapd.conf", "-q"], "\n\n".join(entries) + "\n")
 
 
 def ssha(password: str) -> str:
-    """What slapd itself stores by default: SHA-1 with salt. The passwords are random, and cannot be guessed."""
+    """Return slapd's default stored form: SHA-1 with salt. The passwords are random, and cannot be guessed."""
     salt = secrets.token_bytes(8)
-    # It is what a measured server does.
+    # SHA-1, because the measured server uses it.
     digest = hashlib.sha1(password.encode() + salt).digest()
     return "{SSHA}" + base64.b64encode(digest + salt).decode()
 
 
 def make_realm(passwords: dict[str, str], kdb5_util: str, kadmin: str) -> None:
-    """Makes the realm with its services, and loads the accounts.
+    """Make the realm with its services, and load the accounts.
 
-    kadmin takes 6 ms for an account, so it makes one, and the others are written as a dump to be loaded.
+    kadmin takes 6 ms for an account, so it makes one, and the others are loaded from a dump.
     """
     Path("kerberos").mkdir()
-    # Where the account has no name, kadmin cannot make up its own.
+    # kadmin needs a principal if the account has no name.
     as_admin = [kadmin, "-p", "tollbar/admin"]
     master = secrets.token_urlsafe(24)
     run([kdb5_util, "create", "-s"], f"{master}\n{master}\n")
@@ -140,13 +140,13 @@ def make_realm(passwords: dict[str, str], kdb5_util: str, kadmin: str) -> None:
 
 
 def entries_like(template: list[str], passwords: dict[str, str]) -> Iterator[str]:
-    """The accounts' lines of a dump: as the template's, each with a name and a key of its own."""
+    """Yield the accounts' lines of a dump: copies of the template's, each with its own name and key."""
     kind, base_length, _, extras, _, rest_length, _, *header = template[:15]
-    # Each of type, length and content; behind them are the keys.
+    # Type, length and content of each extra; the keys follow.
     kept = template[15 : 15 + 3 * int(extras)]
     # Key usage 0.
     encryption, integrity = (derived(stashed(), b"\0\0\0\0" + end) for end in (b"\xaa", b"\x55"))
-    # GnuTLS works while other threads do.
+    # GnuTLS releases the interpreter lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, key in zip(passwords, pool.map(key_of, passwords, passwords.values()), strict=True):
             principal = f"{name}@{REALM}"
@@ -158,7 +158,7 @@ def entries_like(template: list[str], passwords: dict[str, str]) -> Iterator[str
 
 
 def key_of(name: str, password: str) -> bytes:
-    """RFC 3962: an account's key."""
+    """Return an account's key (RFC 3962)."""
     seed = ctypes.create_string_buffer(32)
     word, salt = Datum(password.encode()), Datum(f"{REALM}{name}".encode())
     size = ctypes.c_size_t(len(seed.raw))
@@ -167,12 +167,13 @@ def key_of(name: str, password: str) -> bytes:
 
 
 def derived(key: bytes, constant: bytes) -> bytes:
-    """RFC 3961's DK: the folded constant encrypted, and that encrypted again, which CBC over zeros does."""
+    """Return RFC 3961's DK: the folded constant encrypted, and that encrypted again, which CBC over zeros does."""
     return aes_cbc(key, folded(constant, 16) + bytes(16))
 
 
 def encrypted(plain: bytes, encryption: bytes, integrity: bytes) -> bytes:
-    """RFC 3962's encryption of whole blocks: after a random one, the last two exchanged, and a code behind them."""
+    """Return RFC 3962's encryption of whole blocks: after a random one, with the last two exchanged, and a code at the
+    end."""
     confounded = secrets.token_bytes(16) + plain
     cipher = aes_cbc(encryption, confounded)
     code = hmac.digest(integrity, confounded, "sha1")[:12]
@@ -180,7 +181,7 @@ def encrypted(plain: bytes, encryption: bytes, integrity: bytes) -> bytes:
 
 
 def folded(data: bytes, size: int) -> bytes:
-    """RFC 3961's n-fold: copies, each rotated by 13 bits more, added with end-around carry."""
+    """Return RFC 3961's n-fold: copies, each rotated by 13 bits more, added with end-around carry."""
     bits = 8 * len(data)
     value, mask = int.from_bytes(data, "big"), (1 << 8 * size) - 1
     copies = math.lcm(len(data), size) // len(data)
@@ -195,7 +196,7 @@ def folded(data: bytes, size: int) -> bytes:
 
 
 def aes_cbc(key: bytes, plain: bytes) -> bytes:
-    """AES-256 in CBC mode, from a block of zeros."""
+    """Return AES-256 in CBC mode, from a block of zeros."""
     handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(plain, len(plain))
     word, start = Datum(key), Datum(bytes(16))
     check(gnutls.gnutls_cipher_init(ctypes.byref(handle), GNUTLS_AES_256_CBC, ctypes.byref(word), ctypes.byref(start)))
@@ -205,9 +206,9 @@ def aes_cbc(key: bytes, plain: bytes) -> bytes:
 
 
 def stashed() -> bytes:
-    """The realm's master key, from the keytab that it was stashed in."""
+    """Return the realm's master key, from its stash keytab."""
     file = Path("kerberos/stash").read_bytes()
-    # After the version and the entry's length: the number of words in the name, and with the realm one more.
+    # After the version and the entry's length: the number of words in the name; the realm is one more.
     (words,), at = struct.unpack_from(">H", file, 6), 8
     for _ in range(words + 1):
         at += 2 + struct.unpack_from(">H", file, at)[0]
@@ -219,15 +220,15 @@ def stashed() -> bytes:
 
 
 def check(status: int) -> None:
-    """Ends the program where GnuTLS says that something went wrong."""
+    """Exit if GnuTLS reports an error."""
     if status < 0:
         sys.exit(f"GnuTLS: error {status}")
 
 
 def run(words: list[str], told: str = "") -> None:
-    """Runs a program; ends this one with what it said where it fails."""
+    """Run a program; exit with its output if it fails."""
     done = subprocess.run(words, input=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    # kadmin.local ends well, whatever became of its commands.
+    # kadmin.local ends with status 0, even if its commands fail.
     failed = done.returncode or "while " in done.stdout
     if failed:
         sys.exit(f"{Path(words[0]).name}: {done.stdout.strip()}")

@@ -1,9 +1,9 @@
-"""Makes a directory in the current folder: an Active Directory domain with accounts, groups, services and their keys.
+"""Make a directory in the current folder: an Active Directory domain with accounts, groups, services and their keys.
 
 provision.py ACCOUNTS
 
-For the distribution's Python, which has Samba's bindings. What is secret is made here and written to files for their
-owner alone: nothing of it is an argument, or printed.
+Runs in the distribution's Python, which has Samba's bindings. Secrets are made here and written to files that only
+their owner can read; none is an argument, or printed.
 """
 
 import base64
@@ -33,14 +33,14 @@ DOMAIN = "TOLLBAR"
 DOMAIN_DN = "DC=tollbar,DC=test"
 ACCOUNTS_DN = f"OU=Accounts,{DOMAIN_DN}"
 GROUPS = 700
-# The first so many accounts are members of so many groups; all others of none. A few have a ticket of 7 KB.
+# Upper index of accounts, and their number of groups; all others have none. A few have a ticket of 7 KB.
 MEMBERS = ((250, 100), (500, 50), (510, 700))
 
 # Flags of userAccountControl; a password that never expires.
 NORMAL, MACHINE, NO_EXPIRY, TRUSTED_FOR_DELEGATION = 0x200, 0x1000, 0x10000, 0x80000
 # Flags of msDS-SupportedEncryptionTypes.
 RC4, AES_128, AES_256 = 0x4, 0x8, 0x10
-# The account, its flags, the service that is run under it, the encryption of tickets for it.
+# Account, its flags, the host of its service, and the encryption of its tickets.
 SERVICES = (
     ("WEB1$", MACHINE, "web1", AES_128 | AES_256),
     ("svcweb", NORMAL, "web2", AES_128 | AES_256),
@@ -53,24 +53,24 @@ BIND_ACCOUNT = "svcweb"
 # RFC 3962 and Active Directory: rounds of PBKDF2, and "kerberos" folded to a block.
 PBKDF2_ROUNDS = 4096
 FOLDED = bytes.fromhex("6b65726265726f737b9b5b2b93132b93")
-# Kerberos: encryption types. GnuTLS: its numbers of algorithms.
+# Encryption types of Kerberos, and GnuTLS's numbers of algorithms.
 ETYPE_AES_256, ETYPE_AES_128, ETYPE_DES_CBC_MD5, ETYPE_DES_CBC_CRC = 18, 17, 3, 1
 GNUTLS_SHA_1, GNUTLS_AES_128_CBC, GNUTLS_AES_256_CBC = 3, 4, 5
-# Takes unicodePwd and supplementalCredentials as they are, instead of a password to be hashed.
+# Accepts unicodePwd and supplementalCredentials as they are, instead of a password to hash.
 BYPASS_PASSWORD_HASH = "local_oid:1.3.6.1.4.1.7165.4.3.12:0"
-# Takes objectSid too: to draw the next one of the domain is half the work of adding an account.
+# Accepts objectSid, because drawing the next one of the domain is half the work of adding an account.
 OWN_SID = "relax:0"
-# Beyond those that are drawn.
+# Above the ids that the domain draws.
 FIRST_RID = 1_000_000
-# What stands before the packages of supplementalCredentials.
+# Fixed prefix of the packages of supplementalCredentials.
 PREFIX = " " * 48
 
-# Samba is linked with it, and its PBKDF2 takes half the time of OpenSSL 3.0's.
+# Samba is linked with GnuTLS, whose PBKDF2 takes half the time of OpenSSL 3.0's.
 gnutls = ctypes.CDLL("libgnutls.so.30")
 
 
 class Datum(ctypes.Structure):
-    """GnuTLS's bytes."""
+    """Byte string of GnuTLS."""
 
     _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_uint))
 
@@ -79,23 +79,23 @@ class Datum(ctypes.Structure):
 
 
 def check(status):
-    """Raises RuntimeError where GnuTLS says that something went wrong."""
+    """Raise RuntimeError if GnuTLS reports an error."""
     if status < 0:
         raise RuntimeError(f"GnuTLS: error {status}")
 
 
 def password_of(name, secret):
-    """An account's password: one secret is all that has to be random."""
+    """Return an account's password, derived from one random secret."""
     return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")[:18]).decode()
 
 
 def random_password():
-    """For what Samba hashes itself: in a new domain, a password has characters of several kinds."""
+    """Return a password for Samba to hash; a new domain requires characters of several kinds."""
     return secrets.token_urlsafe(24) + "aA0-"
 
 
 def hashed(name, secret):
-    """An account's stored keys: NT hash, and `supplementalCredentials` with those of AES.
+    """Return an account's stored keys: NT hash, and `supplementalCredentials` with those of AES.
 
     Samba itself takes 19 ms for an account, most of it for PBKDF2.
     """
@@ -112,19 +112,19 @@ def hashed(name, secret):
 
 
 def derived(cipher, seed):
-    """RFC 3961's DK(seed, "kerberos"): blocks that are each the encryption of the one before."""
+    """Return RFC 3961's DK(seed, "kerberos"): blocks, each the encryption of the previous one."""
     handle = ctypes.c_void_p()
     key = ctypes.create_string_buffer(len(seed))
     inputs = (ctypes.byref(Datum(data)) for data in (seed, FOLDED))
     check(gnutls.gnutls_cipher_init(ctypes.byref(handle), cipher, *inputs))
-    # Chained with zeros, a block is just that.
+    # CBC over zeros encrypts the previous block.
     check(gnutls.gnutls_cipher_encrypt(handle, key, ctypes.c_size_t(len(seed))))
     gnutls.gnutls_cipher_deinit(handle)
     return key.raw
 
 
 def supplemental_credentials(salt, keys):
-    """MS-SAMR 2.2.10 with the fewest packages that Samba stores: of `keys`, and of keys of DES, which are not used."""
+    """Return MS-SAMR 2.2.10 with the fewest packages that Samba stores: of `keys`, and of unused keys of DES."""
     des = [(etype, secrets.token_bytes(8)) for etype in (ETYPE_DES_CBC_MD5, ETYPE_DES_CBC_CRC)]
     newer, old = drsblobs.package_PrimaryKerberosCtr4(), drsblobs.package_PrimaryKerberosCtr3()
     newer.default_iteration_count = PBKDF2_ROUNDS
@@ -145,14 +145,14 @@ def supplemental_credentials(salt, keys):
 
 
 def package(name, reserved, data):
-    """One package."""
+    """Return one package."""
     made = drsblobs.supplementalCredentialsPackage()
     made.name, made.reserved, made.data = name, reserved, data.hex().upper()
     return made
 
 
 def kerberos(version, stored, keys, salt):
-    """The content of a package of keys."""
+    """Return the content of a package of keys."""
     stored.salt.string = salt
     stored.num_keys, stored.keys = len(keys), keys
     made = drsblobs.package_PrimaryKerberosBlob()
@@ -161,7 +161,7 @@ def kerberos(version, stored, keys, salt):
 
 
 def stored_key(kind, etype, value):
-    """One key."""
+    """Return one key."""
     key = kind()
     key.keytype, key.value, key.value_len = etype, value, len(value)
     if hasattr(key, "iteration_count"):
@@ -170,21 +170,21 @@ def stored_key(kind, etype, value):
 
 
 def groups_of(index):
-    """Of how many groups this account is a member."""
+    """Return the number of this account's groups."""
     return next((groups for below, groups in MEMBERS if index < below), 0)
 
 
 def name_of(index):
-    """An account's name."""
+    """Return an account's name."""
     return f"u{index:05d}"
 
 
 def make_domain():
-    """Makes the domain, and returns its configuration."""
+    """Make the domain, and return its configuration."""
     here = Path.cwd()
     configuration = here / "etc" / "smb.conf"
     configuration.parent.mkdir()
-    # Where it is there and empty, that of the system is not read.
+    # An existing empty file prevents the system's from being read.
     configuration.touch()
     os.environ["SMB_CONF_PATH"] = str(configuration)
     parameters = LoadParm()
@@ -204,7 +204,7 @@ def make_domain():
         serverrole="active directory domain controller",
         dom_for_fun_level=dsdb.DS_DOMAIN_FUNCTION_2008_R2,
         useeadb=False,
-        # An ordinary user can give no file to another.
+        # An ordinary user cannot give files to others.
         skip_sysvolacl=True,
         use_rfc2307=False,
     )
@@ -212,7 +212,7 @@ def make_domain():
 
 
 def add_services(directory):
-    """Adds the accounts of services, each with a password of its own; that of searches by LDAP is written to a file."""
+    """Add the accounts of services, each with its own password; that of LDAP searches is written to a file."""
     for account, flags, host, encryption in SERVICES:
         password = random_password()
         parent = "CN=Computers" if flags & MACHINE else "CN=Users"
@@ -232,7 +232,7 @@ def add_services(directory):
 
 
 def add_accounts(directory, count, keys):
-    """Adds the accounts with these keys, and then the groups, each with all of its members."""
+    """Add the accounts with these keys, and then the groups, each with all of its members."""
     directory.add({"dn": ACCOUNTS_DN, "objectClass": "organizationalUnit"})
     for index, (nt_hash, credentials) in zip(range(count), keys, strict=True):
         name = name_of(index)
@@ -265,7 +265,7 @@ def main(count):
     os.umask(0o077)
     secret = secrets.token_bytes(32)
     names = [name_of(index) for index in range(count)]
-    # At work while the domain is made, on the cores that this leaves.
+    # The keys are made in parallel with the domain, on the other cores.
     with ProcessPoolExecutor(max(1, len(os.sched_getaffinity(0)) - 1)) as pool:
         keys = pool.map(hashed, names, [secret] * count, chunksize=50)
         parameters = make_domain()
