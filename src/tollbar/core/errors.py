@@ -150,7 +150,7 @@ def interrupts_kept() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-        # After this context no handler takes the alarm, which would end the process.
+        # A pending alarm could end the process once Python's handlers are gone.
         if is_lost:
             signal.setitimer(signal.ITIMER_REAL, 0)
     if is_lost:

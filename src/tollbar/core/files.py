@@ -22,7 +22,7 @@ WRITER_WAIT_S = 5.0
 """Time for the writer of a named pipe to open it: more than a shell needs to start a program."""
 
 SYSTEM_CACHE = Path("/var/cache/tollbar")
-"""Root's cache where the home directory is unsuitable: other users can reach but not change it."""
+"""Root's folder for data that other users must not change, or have to reach."""
 
 _PIECE_BYTES = 1024 * 1024
 

@@ -70,7 +70,7 @@ IRQ = 5
 ENOUGH_TICKS = 30_000
 
 
-# Properties derived from counters if the kernel's configuration cannot be read; they are unknown shortly after boot.
+# Properties that may be unknown, for example shortly after boot without a readable kernel configuration.
 KNOWN_LATER = ("interrupts_apart", "hyperthreads")
 NOT_STATED = "not stated"
 

@@ -182,7 +182,7 @@ class Watch:
 
     @property
     def readings(self) -> Sequence[float]:
-        """All noted readings, in ascending order."""
+        """Noted readings in ascending order."""
         return self._ordered
 
     def note(self, probe_ns: float) -> None:

@@ -35,7 +35,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One visit to one cell: a fresh process, advanced chunk by chunk with the others of its batch."""
+    """Visit to one cell: a fresh process, advanced chunk by chunk with the others of its batch."""
 
     study: str
     cell: str
