@@ -16,7 +16,7 @@ class Publication:
     """Name in studies."""
     title: str
     system: str
-    """Hardware and software of its measurements."""
+    """System that its measurements ran on."""
     differs: str
     """Differences of the setup here."""
     studies: tuple[str, ...]

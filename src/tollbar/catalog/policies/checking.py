@@ -129,7 +129,7 @@ class ProjectUse:
     cell: Cell
     """Declared coordinates; anything absent is unknown."""
     policies: tuple[Policy, ...]
-    """Its own policies, and those of the project with rules on its family."""
+    """Policies of the use itself, and those of the project with rules on its family."""
     threats: Mapping[str, Degree]
     """Least required mitigation of each threat."""
     standing: Standing | None
@@ -173,7 +173,7 @@ class CheckedUse:
 
     @property
     def missing(self) -> str | None:
-        """Reason for the lack of any judgement, or None."""
+        """Reason why nothing judges it, or None."""
         return None if self.judged else f"no policy here has a rule on the family {self.use.family.name}"
 
     @property

@@ -95,9 +95,9 @@ class Component(Strict):
     """True if it loads the cell's provider, so that each provider needs its own component. Else it uses the system's
     libraries."""
     programs: tuple[str, ...] = Field(default=(), alias="program")
-    """Its names on different systems; empty: the engine."""
+    """Names of its program on different systems; empty: the engine."""
     folders: tuple[str, ...] = ()
-    """Folders in addition to the user's path; `*` stands for a version."""
+    """Folders in addition to the user's path; `*` matches a version."""
     tools: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Other programs that its commands need, each with its names on different systems."""
     version: Version

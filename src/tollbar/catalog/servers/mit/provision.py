@@ -146,7 +146,7 @@ def entries_like(template: list[str], passwords: dict[str, str]) -> Iterator[str
     kept = template[15 : 15 + 3 * int(extras)]
     # Key usage 0.
     encryption, integrity = (derived(stashed(), b"\0\0\0\0" + end) for end in (b"\xaa", b"\x55"))
-    # GnuTLS releases the interpreter lock.
+    # ctypes releases the interpreter lock during calls.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, key in zip(passwords, pool.map(key_of, passwords, passwords.values()), strict=True):
             principal = f"{name}@{REALM}"
